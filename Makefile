@@ -1,0 +1,44 @@
+# make demo: a first real job. make test: everything. Each bootstraps its own .venv (with uv if it is there).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= out
+
+.PHONY: demo test lint format docs bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/foretell demo --html $(OUT)/demo.html
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet --site-dir $(OUT)/site
+
+bench: $(VENV)/.dev
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) $(OUT) .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/.demo: EXTRAS := stats
+$(VENV)/.dev: EXTRAS := dev,oracles
+$(VENV)/.docs: EXTRAS := dev,docs
+$(VENV)/.%: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "foretell needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
+	@if command -v uv >/dev/null; then \
+	  { test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && uv pip install --quiet --python $(BIN)/python -e '.[$(EXTRAS)]'; \
+	else \
+	  { test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'; \
+	fi
+	@touch $@

@@ -1,0 +1,73 @@
+"""The command line: a table of commands, each loaded only when it is called."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from foretell.questions.problems import InputError
+
+COMMANDS = {
+    "demo": ("foretell.app.commands.demo:demo", "A first real job: 400+ questions, scored, no key and no network."),
+    "score": ("foretell.app.commands.score:score", "Score a table of forecasts against a table of outcomes."),
+    "compare": ("foretell.app.commands.compare:compare", "Which of two forecasters is better, and by more than noise?"),
+    "leaderboard": ("foretell.app.commands.leaderboard:leaderboard", "An HTML page that ranks all forecasters."),
+    "errors": ("foretell.app.commands.errors:errors", "Where a forecaster wins and loses, as an HTML page."),
+    "plan": ("foretell.app.commands.plan:plan", "How many questions it takes to see a gain of a given size."),
+    "backtest": ("foretell.app.commands.backtest:backtest", "Run forecasters over a question set as of each date."),
+    "data": ("foretell.app.commands.data:data", "Download and inspect public question sets."),
+    "questions": ("foretell.app.commands.questions:questions", "Check a file of questions and show what is in it."),
+}
+"""Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""
+
+
+class LazyGroup(click.Group):
+    """Lists commands from the table and imports a command's module when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table, which is the order a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        return getattr(import_module(module), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table as it stands, without loading any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"foretell {version('foretell')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+def cli() -> None:
+    """Probabilities for the future, the reasons behind them, and proof of how good they are.
+
+    Start with: foretell demo
+    """
+
+
+def main() -> None:
+    """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
+    try:
+        cli()
+    except InputError as error:
+        click.echo(f"foretell: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The result of scoring: numbers with their intervals, ready to print, plot or save."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foretell.evaluate.compare import Comparison
+from foretell.evaluate.intervals import Interval
+
+OVERALL = "overall"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One forecaster on one group of targets."""
+
+    forecaster: str
+    group: Mapping[str, str]
+    """Which targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
+    n: int
+    """Targets scored."""
+    questions: int
+    completion: float
+    """Share of the group's resolved targets that the forecaster answered."""
+    metrics: Mapping[str, Interval]
+    """By metric name: brier, bi, ms, log, ece, return, sharpe; a metric that cannot be computed is absent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One forecaster against the reference on the targets both answered."""
+
+    forecaster: str
+    reference: str
+    group: Mapping[str, str]
+    metric: str
+    comparison: Comparison
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoreboard:
+    """Everything `foretell score` knows about a set of forecasts."""
+
+    scores: tuple[Score, ...]
+    differences: tuple[Difference, ...]
+    reference: str
+    metric: str
+    """The metric the board is ranked by."""
+    settings: Mapping[str, Any]
+    """What it takes to reproduce the numbers: draws, seed, clusters, weights, treatment of trials and gaps."""
+    notes: tuple[str, ...] = ()
+
+    def group(self, **group: str) -> tuple[Score, ...]:
+        """The scores of one group, best first."""
+        from foretell.evaluate.metric import METRICS
+
+        chosen = [s for s in self.scores if dict(s.group) == group and self.metric in s.metrics]
+        return tuple(
+            sorted(chosen, key=lambda s: s.metrics[self.metric].estimate, reverse=METRICS[self.metric].better == "high")
+        )
+
+    def groups(self) -> tuple[dict[str, str], ...]:
+        """Every group once, the overall one first."""
+        seen = {tuple(sorted(s.group.items())): dict(s.group) for s in self.scores}
+        return tuple(sorted(seen.values(), key=lambda g: (g.get("kind") != OVERALL, len(g))))

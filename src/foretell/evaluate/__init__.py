@@ -1,0 +1,1 @@
+"""Numbers over arrays: scores, reliability, returns, comparisons. Knows no question."""

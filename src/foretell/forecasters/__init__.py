@@ -1,0 +1,1 @@
+"""From a question, seen as of a cutoff, to a forecast."""

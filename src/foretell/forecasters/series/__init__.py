@@ -1,0 +1,1 @@
+"""Forecasts of a time series without a language model."""

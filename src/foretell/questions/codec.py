@@ -1,0 +1,65 @@
+"""JSON in and out, with a version, for every value of this package."""
+
+import json
+from functools import cache
+from typing import Any, TypeVar
+
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.problems import InputError
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
+
+SCHEMA = "foretell/1"
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (Question, Resolution, Forecast, Failure)}
+
+T = TypeVar("T")
+
+
+@cache
+def _adapter(kind: type) -> Any:
+    # Imported here: reading bytes is the only place that pays for pydantic's start-up time.
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(kind))
+
+
+def to_json(value: object) -> str:
+    """One line of JSON that names its type and schema version.
+
+    >>> from foretell.questions import Resolution
+    >>> to_json(Resolution(question_id="q", target_id="yes", outcome=1))
+    '{"schema":"foretell/1","type":"Resolution","question_id":"q","target_id":"yes","outcome":1}'
+    """
+    kind = type(value)
+    if kind.__name__ not in KINDS:
+        raise TypeError(f"{kind.__name__} has no JSON form; the types are {', '.join(KINDS)}")
+    body = _adapter(kind).dump_python(value, mode="json", exclude_defaults=True)
+    return json.dumps({"schema": SCHEMA, "type": kind.__name__, **body}, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: str | bytes, kind: type[T]) -> T:
+    """Read one value back. Whatever does not fit raises an `InputError` that names the field."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}") from None
+    return from_dict(data, kind)
+
+
+def from_dict(data: Any, kind: type[T]) -> T:
+    """Read one value from a parsed JSON object; `schema` and `type` are checked where present."""
+    from pydantic import ValidationError
+
+    if not isinstance(data, dict):
+        raise InputError(f"expected a JSON object with the fields of a {kind.__name__}, found {type(data).__name__}")
+    body: dict[str, Any] = dict(data)  # type: ignore[reportUnknownArgumentType]
+    if (schema := body.pop("schema", SCHEMA)) != SCHEMA:
+        raise InputError(f"schema {schema!r} is not {SCHEMA!r}", column="schema", hint="written by another version?")
+    if (name := body.pop("type", kind.__name__)) != kind.__name__:
+        raise InputError(f"this is a {name}, expected a {kind.__name__}", column="type")
+    try:
+        return _adapter(kind).validate_python(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(first["msg"].removeprefix("Value error, "), column=place or None) from None

@@ -1,0 +1,92 @@
+"""Forecasts that are more than one number: over options, and over a numeric range."""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Categorical:
+    """Probabilities of options of which exactly one comes true.
+
+    >>> Categorical(p={"red": 2, "blue": 1, "green": 1}, normalise=True).p["red"]
+    0.5
+    """
+
+    p: Mapping[str, float]
+    normalise: bool = False
+    """Scale to sum one on creation, instead of refusing a sum that is off."""
+
+    def __post_init__(self) -> None:
+        p = {option: float(value) for option, value in self.p.items()}
+        total = sum(p.values())
+        if not p or not all(isfinite(v) and v >= 0 for v in p.values()) or total <= 0:
+            raise ValueError("option probabilities must be finite, not negative, and not all zero")
+        if not self.normalise and abs(total - 1) > 1e-6:
+            raise ValueError(f"option probabilities sum to {total:.6g}, not 1")
+        object.__setattr__(self, "p", {option: value / total for option, value in p.items()})
+        object.__setattr__(self, "normalise", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numeric:
+    """A piecewise-linear cumulative distribution function through (x[i], cdf[i]).
+
+    Mass below x[0] is cdf[0] and above x[-1] is 1 − cdf[-1]: an open range has some of both.
+
+    >>> d = Numeric(x=(0, 10, 20), cdf=(0, 0.25, 1))
+    >>> d.below(5), d.above(10), round(d.quantile(0.5), 3)
+    (0.125, 0.75, 13.333)
+    """
+
+    x: tuple[float, ...]
+    cdf: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", tuple(float(v) for v in self.x))
+        object.__setattr__(self, "cdf", tuple(float(v) for v in self.cdf))
+        if len(self.x) != len(self.cdf) or len(self.x) < 2:
+            raise ValueError("a numeric distribution needs two or more points, as many x as cdf values")
+        if not all(isfinite(v) for v in self.x + self.cdf):
+            raise ValueError("points of a numeric distribution must be finite")
+        if any(b <= a for a, b in pairwise(self.x)):
+            raise ValueError("x of a numeric distribution must increase")
+        if any(b < a for a, b in pairwise(self.cdf)) or self.cdf[0] < 0 or self.cdf[-1] > 1:
+            raise ValueError("cdf of a numeric distribution must rise from at least 0 to at most 1")
+
+    @classmethod
+    def from_quantiles(cls, quantiles: Mapping[float, float]) -> "Numeric":
+        """The distribution through {probability: value} pairs.
+
+        >>> Numeric.from_quantiles({0.1: 1.0, 0.5: 2.0, 0.9: 5.0}).below(2.0)
+        0.5
+        """
+        levels = sorted(quantiles)
+        return cls(x=tuple(quantiles[q] for q in levels), cdf=tuple(levels))
+
+    def below(self, value: float) -> float:
+        """P(X ≤ value). Outside the points the mass sits at infinity, so the function is flat there."""
+        if value < self.x[0]:
+            return 0.0
+        if value >= self.x[-1]:
+            return self.cdf[-1]
+        i = bisect_right(self.x, value) - 1
+        share = (value - self.x[i]) / (self.x[i + 1] - self.x[i])
+        return self.cdf[i] + share * (self.cdf[i + 1] - self.cdf[i])
+
+    def above(self, value: float) -> float:
+        """P(X > value)."""
+        return 1.0 - self.below(value)
+
+    def quantile(self, level: float) -> float:
+        """The smallest value whose cdf reaches the level; the end points where the level lies in an open tail."""
+        if not 0 <= level <= 1:
+            raise ValueError(f"quantile level {level} is outside [0, 1]")
+        if level <= self.cdf[0]:
+            return self.x[0]
+        for (x0, x1), (c0, c1) in zip(pairwise(self.x), pairwise(self.cdf), strict=True):
+            if level <= c1:
+                return x0 if c1 == c0 else x0 + (level - c0) / (c1 - c0) * (x1 - x0)
+        return self.x[-1]

@@ -1,0 +1,53 @@
+"""What a forecaster said, what it cost, and what is left when it broke."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+
+from foretell.questions.clock import AsOf
+from foretell.questions.distribution import Categorical, Numeric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What one forecast cost."""
+
+    dollars: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    calls: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """One probability per target of a question, seen as of a cutoff."""
+
+    question_id: str
+    forecaster: str
+    as_of: AsOf
+    p: Mapping[str, float]
+    trial: int = 0
+    rationale: str = ""
+    trace: str = ""
+    """Where the steps behind the number are kept."""
+    usage: Usage = field(default_factory=Usage)
+    distribution: Categorical | Numeric | None = None
+    """The whole distribution, for multiple-choice and numeric questions."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", {target: float(p) for target, p in self.p.items()})
+        for target, p in self.p.items():
+            if not (isfinite(p) and 0 <= p <= 1):
+                raise ValueError(f"probability of target {target!r} is {p}, not a number in [0, 1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A run that broke. It is counted in the completion rate and never scored as if it were a forecast."""
+
+    question_id: str
+    forecaster: str
+    as_of: AsOf
+    error: str
+    trial: int = 0

@@ -1,0 +1,53 @@
+"""The one error a user sees for bad input: where it is, what is wrong, what to do."""
+
+from pathlib import Path
+
+
+class InputError(Exception):
+    """Something a person handed us cannot be used. The command line prints it as one line and exits with 2.
+
+    >>> print(InputError("1.2 is outside [0, 1]", path="f.csv", row=17, column="p", hint="write 0.12 for 12 %"))
+    f.csv, row 17, column p: 1.2 is outside [0, 1] (write 0.12 for 12 %)
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        row: int | None = None,
+        column: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.path = path
+        self.row = row
+        """Data row counted from 1, the header not counted; for JSONL and text files the line number."""
+        self.column = column
+        self.hint = hint
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        """One line: place, problem, remedy."""
+        place = [str(self.path)] if self.path is not None else []
+        place += [f"row {self.row}"] if self.row is not None else []
+        place += [f"column {self.column}"] if self.column is not None else []
+        text = ": ".join(filter(None, [", ".join(place), self.problem]))
+        return " ".join((text + (f" ({self.hint})" if self.hint else "")).split())
+
+    def at(self, *, path: str | Path | None = None, row: int | None = None) -> "InputError":
+        """The same problem with its place filled in by whoever knows the file."""
+        return InputError(
+            self.problem,
+            path=self.path or path,
+            row=self.row if self.row is not None else row,
+            column=self.column,
+            hint=self.hint,
+        )
+
+
+class MissingExtra(InputError):
+    """An optional part of the package is needed and not installed."""
+
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs an optional part", hint=f"pip install 'foretell[{extra}]'")

@@ -1,0 +1,110 @@
+"""What is asked. A question holds no answer: those live in `resolution`, which no forecaster may import."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from foretell.questions.clock import AsOf, Mode, Moment, instant
+from foretell.questions.snapshot import Snapshot
+
+Kind = Literal["market", "dataset"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One binary thing that can come true: an outcome at a date."""
+
+    id: str
+    label: str = ""
+    resolves_at: Moment | None = None
+    snapshot: Snapshot | None = None
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ValueError("a target needs an id")
+        if self.resolves_at is not None:
+            object.__setattr__(self, "resolves_at", instant(self.resolves_at))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesRef:
+    """The time series that decides a question, and the comparison that makes it binary."""
+
+    provider: str
+    id: str
+    comparison: Literal["above", "below"] = "above"
+    threshold: float | None = None
+    """None: the last value on or before the question's due date."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question about one or more binary targets.
+
+    One shape covers a market question (one target), a data-set question (one outcome at several dates),
+    an arena event (several markets, exclusive or not) and a multiple-choice question.
+
+    >>> q = Question(id="fred/DAAA", source="fred", text="Will the yield rise?", due="2025-10-26",
+    ...              targets=(Target(id="2025-11-02", resolves_at="2025-11-02"),))
+    >>> q.as_of.at.date().isoformat(), q.horizon_days(q.targets[0])
+    ('2025-10-26', 7)
+    """
+
+    id: str
+    """Unique within a set together with `due`: the same market may be asked in several rounds."""
+    source: str
+    text: str
+    due: Moment
+    """The moment as of which the question is asked; forecasts may use what was known by the end of that day."""
+    targets: tuple[Target, ...]
+    kind: Kind = "market"
+    subtype: str = ""
+    """The question's template within its source; base rates are kept per source and subtype."""
+    category: str = ""
+    criteria: str = ""
+    background: str = ""
+    exclusive: bool = False
+    """Exactly one target comes true."""
+    opens_at: Moment | None = None
+    closes_at: Moment | None = None
+    cluster: str = ""
+    """Questions whose outcomes move together share a cluster; empty means the id."""
+    url: str = ""
+    series: SeriesRef | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("due", "opens_at", "closes_at"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, instant(value))
+        object.__setattr__(self, "targets", tuple(self.targets))
+        if not self.id:
+            raise ValueError("a question needs an id")
+        if not self.targets:
+            raise ValueError(f"question {self.id} has no target")
+        repeated = [target for target, n in Counter(t.id for t in self.targets).items() if n > 1]
+        if repeated:
+            raise ValueError(f"question {self.id} names target {repeated[0]!r} twice")
+        if not self.cluster:
+            object.__setattr__(self, "cluster", self.id)
+
+    @property
+    def as_of(self) -> AsOf:
+        """The cutoff of a backtest of this question: the end of its due day, or the very moment if it has one."""
+        return self.as_of_in("backtest")
+
+    def as_of_in(self, mode: Mode) -> AsOf:
+        """The question's cutoff in the given mode."""
+        if self.due == instant(self.due.date()):
+            return AsOf.day(self.due.date(), mode)
+        return AsOf(at=self.due, mode=mode)
+
+    def horizon_days(self, target: Target) -> int | None:
+        """Calendar days from the due date to the target's resolution, if that is known beforehand."""
+        resolves = target.resolves_at or self.closes_at
+        return None if resolves is None else (resolves.date() - self.due.date()).days
+
+    def with_snapshots(self, snapshots: dict[str, Snapshot]) -> "Question":
+        """The same question with newer market snapshots, by target id."""
+        targets = tuple(replace(t, snapshot=snapshots.get(t.id, t.snapshot)) for t in self.targets)
+        return replace(self, targets=targets)

@@ -1,0 +1,28 @@
+"""How it came out. Joined to forecasts only in `arena.table`; no forecaster or tool may import this module."""
+
+from dataclasses import dataclass
+
+from foretell.questions.clock import Moment, instant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolution:
+    """The outcome of one target. `outcome=None` means known to be unresolved: it is never scored."""
+
+    question_id: str
+    target_id: str
+    outcome: int | None
+    due: Moment | None = None
+    """The round the question was asked in, where the outcome depends on it (a rise since that day)."""
+    payoff: float | None = None
+    """Dollars that choosing this option would have returned, for tasks with utilities."""
+    resolved_at: Moment | None = None
+    provenance: str = ""
+
+    def __post_init__(self) -> None:
+        if self.outcome not in (0, 1, None):
+            raise ValueError(f"outcome of {self.question_id}/{self.target_id} is {self.outcome!r}, not 0, 1 or None")
+        for name in ("due", "resolved_at"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, instant(value))

@@ -1,0 +1,1 @@
+"""Readers of question sets and their resolutions."""

@@ -1,0 +1,161 @@
+"""Every kind of bad table ends in one line that names file, row and column."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from foretell.arena.joining import Reading, read_table
+from foretell.questions import InputError
+
+FORECASTS = "forecaster,question,target,p\nA,q1,yes,0.2\nA,q2,yes,0.9\nB,q1,yes,0.4\n"
+OUTCOMES = "question,target,outcome\nq1,yes,0\nq2,yes,1\nq3,yes,\n"
+
+
+def written(tmp_path: Path, forecasts: str = FORECASTS, outcomes: str = OUTCOMES) -> tuple[Path, Path]:
+    f, o = tmp_path / "f.csv", tmp_path / "o.csv"
+    f.write_text(forecasts)
+    o.write_text(outcomes)
+    return f, o
+
+
+def test_a_good_pair_of_tables(tmp_path: Path):
+    table = read_table(*written(tmp_path))
+    assert table.forecasters == ("A", "B")
+    assert table.targets.outcome.tolist() == [0, 1]
+    assert table.p_of("A").tolist() == [0.2, 0.9]
+    np.testing.assert_array_equal(table.p_of("B"), [0.4, np.nan])
+
+
+BAD_FORECASTS = {
+    "outside": ("A,q1,yes,0.2", "A,q1,yes,1.2", "row 1, column p: 1.2 is outside [0, 1]"),
+    "negative": ("A,q2,yes,0.9", "A,q2,yes,-0.1", "row 2, column p"),
+    "nan": ("A,q1,yes,0.2", "A,q1,yes,NaN", "row 1, column p: the value is NaN"),
+    "empty p": ("A,q1,yes,0.2", "A,q1,yes,", "row 1, column p"),
+    "text p": ("A,q1,yes,0.2", "A,q1,yes,maybe", "maybe is not a number"),
+    "duplicate": ("B,q1,yes,0.4", "A,q1,yes,0.4", "row 3, column target: repeats row 1"),
+    "unknown target": ("A,q2,yes,0.9", "A,q2,no,0.9", "row 2, column target: unknown target"),
+    "missing column": ("forecaster,question,target,p", "forecaster,question,target,prob", "column 'p' is missing"),
+    "no name": ("B,q1,yes,0.4", ",q1,yes,0.4", "row 3, column forecaster"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FORECASTS)
+def test_bad_forecasts(tmp_path: Path, case: str):
+    before, after, message = BAD_FORECASTS[case]
+    with pytest.raises(InputError) as error:
+        read_table(*written(tmp_path, forecasts=FORECASTS.replace(before, after)))
+    assert message in str(error.value)
+    assert "f.csv" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+BAD_OUTCOMES = {
+    "half": ("q1,yes,0", "q1,yes,0.5", "row 1, column outcome: 0.5 is not an outcome"),
+    "word": ("q2,yes,1", "q2,yes,won", "row 2, column outcome"),
+    "nan": ("q2,yes,1", "q2,yes,nan", "row 2, column outcome"),
+    "duplicate": ("q3,yes,", "q1,yes,1", "row 3, column target: repeats row 1"),
+    "missing column": ("question,target,outcome", "question,target,result", "column 'outcome' is missing"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_OUTCOMES)
+def test_bad_outcomes(tmp_path: Path, case: str):
+    before, after, message = BAD_OUTCOMES[case]
+    with pytest.raises(InputError) as error:
+        read_table(*written(tmp_path, outcomes=OUTCOMES.replace(before, after)))
+    assert message in str(error.value)
+    assert "o.csv" in str(error.value)
+
+
+BAD_DATES = {
+    "naive moment": (
+        ["2025-10-26T12:00:00", "2025-10-26T12:00:00"],
+        "row 1, column resolved_on: 2025-10-26T12:00:00 has",
+    ),
+    "other zone": (["2025-10-26T12:00:00Z", "2025-10-26T12:00:00+02:00"], "row 2, column resolved_on"),
+    "day and moment": (["2025-10-26", "2025-10-26T12:00:00Z"], "row 2, column resolved_on"),
+    "no date": (["2025-10-26", "26 October"], "row 2, column resolved_on: 26 October is not a date"),
+    "no such day": (["2025-02-30", "2025-10-26"], "row 1, column resolved_on"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATES)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_bad_dates(tmp_path: Path, case: str, ending: str):
+    days, message = BAD_DATES[case]
+    rows = [{"question": f"q{i}", "target": "yes", "outcome": i % 2, "resolved_on": d} for i, d in enumerate(days, 1)]
+    o = tmp_path / f"dated.{ending}"
+    if ending == "csv":
+        o.write_text(
+            "question,target,outcome,resolved_on\n" + "".join(",".join(map(str, r.values())) + "\n" for r in rows)
+        )
+    else:
+        o.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    f, _ = written(tmp_path)
+    with pytest.raises(InputError) as error:
+        read_table(f, o)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["", "forecaster,question,target,p\n"])
+def test_empty_files(tmp_path: Path, content: str):
+    with pytest.raises(InputError, match=r"empty|no rows"):
+        read_table(*written(tmp_path, forecasts=content))
+
+
+def test_absent_file_and_unknown_ending(tmp_path: Path):
+    f, o = written(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        read_table(tmp_path / "nothing.csv", o)
+    f.rename(tmp_path / "f.xlsx")
+    with pytest.raises(InputError, match="cannot read"):
+        read_table(tmp_path / "f.xlsx", o)
+
+
+def test_scoring_nothing_raises(tmp_path: Path):
+    with pytest.raises(InputError, match="no forecast meets"):
+        read_table(*written(tmp_path, forecasts="forecaster,question,target,p\nA,q3,yes,0.5\n"))
+
+
+def test_unresolved_targets_are_counted_and_not_scored(tmp_path: Path):
+    table = read_table(*written(tmp_path, forecasts=FORECASTS + "B,q3,yes,0.5\n"))
+    assert len(table.p) == 3
+    assert any("1 forecasts of targets that have not resolved" in note for note in table.notes)
+
+
+def test_due_separates_rounds_and_is_asked_for_when_needed(tmp_path: Path):
+    outcomes = "question,target,due,outcome\nq1,yes,2025-10-26,0\nq1,yes,2025-11-09,1\n"
+    forecasts = "forecaster,question,target,due,p\nA,q1,yes,2025-11-09T00:00:00Z,0.7\n"
+    table = read_table(*written(tmp_path, forecasts, outcomes))
+    np.testing.assert_array_equal(table.p_of("A"), [np.nan, 0.7])
+    with pytest.raises(InputError, match="add a due column"):
+        read_table(*written(tmp_path, "forecaster,question,target,p\nA,q1,yes,0.7\n", outcomes))
+
+
+def test_trials_are_pooled_as_asked(tmp_path: Path):
+    forecasts = "forecaster,question,target,trial,p\nA,q1,yes,1,0.1\nA,q1,yes,2,0.5\n"
+    files = written(tmp_path, forecasts)
+    assert read_table(*files).p.tolist() == [0.3]
+    assert read_table(*files, Reading(trials="logit-mean")).p.tolist() == pytest.approx([0.25])
+    assert read_table(*files, Reading(trials="separate")).forecasters == ("A · trial 1", "A · trial 2")
+
+
+def test_same_table_from_csv_parquet_jsonl_frames_and_records(tmp_path: Path):
+    pandas = pytest.importorskip("pandas")
+    f, o = written(tmp_path)
+    frame, outcomes = pandas.read_csv(f), pandas.read_csv(o)
+    duckdb.sql("copy frame to '" + str(tmp_path / "f.parquet") + "'")
+    frame.to_json(tmp_path / "f.jsonl", orient="records", lines=True)
+    expected = read_table(f, o).p.tolist()
+    for source in (tmp_path / "f.parquet", tmp_path / "f.jsonl", frame, frame.to_dict("records")):
+        assert read_table(source, outcomes).p.tolist() == expected
+
+
+def test_question_weights(tmp_path: Path):
+    outcomes = "question,target,outcome\nq1,a,0\nq1,b,1\nq2,yes,1\n"
+    forecasts = "forecaster,question,target,p\nA,q1,a,0.5\nA,q1,b,0.5\nA,q2,yes,0.5\n"
+    table = read_table(*written(tmp_path, forecasts, outcomes), Reading(weights="question"))
+    assert table.targets.weight.tolist() == [0.5, 0.5, 1.0]

@@ -1,0 +1,42 @@
+"""Shared fixtures: the real data directory, and a refusal to talk to anything but this machine."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The directory of real data (ForecastBench rounds, BLF tables, …), or a skip that says where to put it."""
+    root = Path(os.environ.get("FORETELL_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    if not (root / "tables").is_dir():
+        pytest.skip(f"real data not found at {root}: set FORETELL_DATA to the directory that holds tables/")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that reaches for the network fails instead of passing by luck."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else None
+        if self.family != socket.AF_UNIX and host not in LOOPBACK:
+            raise AssertionError(f"a test tried to reach {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    """Where every real part must be present (FORETELL_REQUIRE_ALL), a skip is a failure."""
+    report = yield
+    if report.skipped and os.environ.get("FORETELL_REQUIRE_ALL") and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped although FORETELL_REQUIRE_ALL is set: {report.longrepr}"
+    return report

@@ -1,0 +1,95 @@
+import json
+
+import pytest
+
+from foretell.questions import (
+    AsOf,
+    Categorical,
+    Failure,
+    Forecast,
+    InputError,
+    Numeric,
+    Question,
+    Resolution,
+    SeriesRef,
+    Snapshot,
+    Target,
+    Usage,
+    from_json,
+    instant,
+    to_json,
+)
+
+QUESTION = Question(
+    id="fred/DAAA",
+    source="fred",
+    kind="dataset",
+    text="Will the yield rise?",
+    criteria="Resolves to the published value.",
+    due=instant("2025-10-26"),
+    targets=(
+        Target(id="2025-11-02", resolves_at=instant("2025-11-02")),
+        Target(
+            id="yes",
+            label="Yes",
+            snapshot=Snapshot(at=instant("2025-10-16T08:00:00Z"), yes_ask=0.6, no_ask=0.42, volume=12.5),
+        ),
+    ),
+    series=SeriesRef(provider="fred", id="DAAA"),
+)
+AS_OF = AsOf.day("2025-10-26")
+VALUES = [
+    QUESTION,
+    Resolution(question_id="q", target_id="yes", outcome=None, due=instant("2025-10-26"), payoff=1.5),
+    Forecast(
+        question_id="q",
+        forecaster="auto",
+        as_of=AS_OF,
+        p={"yes": 0.25},
+        rationale="because “é”",
+        usage=Usage(dollars=0.1, calls=3),
+        distribution=Categorical(p={"a": 0.25, "b": 0.75}),
+    ),
+    Forecast(question_id="q", forecaster="n", as_of=AS_OF, p={}, distribution=Numeric(x=(0, 1, 2), cdf=(0, 0.5, 1))),
+    Failure(question_id="q", forecaster="auto", as_of=AS_OF, error="no series"),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: type(v).__name__)
+def test_round_trip(value):
+    text = to_json(value)
+    assert from_json(text, type(value)) == value
+    assert json.loads(text)["schema"] == "foretell/1"
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"due": "2025-10-26T12:00:00"}, "time zone"),
+        ({"due": "yesterday"}, "due"),
+        ({"targets": []}, "no target"),
+        ({"kind": "lottery"}, "kind"),
+        ({"answer": 1}, "answer"),
+        ({"targets": [{"id": "a"}, {"id": "a"}]}, "twice"),
+        ({"targets": [{"id": "a", "snapshot": {"at": "2025-01-01", "yes_ask": 60}}]}, "outside [0, 1]"),
+        ({"schema": "foretell/99"}, "schema"),
+        ({"type": "Forecast"}, "Forecast"),
+    ],
+)
+def test_what_does_not_fit_names_the_field(change: dict, place: str):
+    data = json.loads(to_json(QUESTION)) | change
+    with pytest.raises(InputError) as error:
+        from_json(json.dumps(data), Question)
+    assert place in str(error.value)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), float("inf")])
+def test_forecast_refuses_what_is_no_probability(p: float):
+    with pytest.raises(ValueError, match="yes"):
+        Forecast(question_id="q", forecaster="f", as_of=AS_OF, p={"yes": p})
+
+
+def test_missing_outcome_is_not_zero():
+    assert Resolution(question_id="q", target_id="t", outcome=None).outcome is None
+    with pytest.raises(ValueError, match="0, 1 or None"):
+        Resolution(question_id="q", target_id="t", outcome=0.5)  # type: ignore[arg-type]
