@@ -41,6 +41,8 @@ class Intake:
     table: str
     name: str
     types: Mapping[str, str]
+    padded: bool = False
+    """Text may carry blanks around it, as in hand-written CSV."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,9 +59,11 @@ class Intake:
 
     def text(self, column: str) -> str:
         """SQL for the column as trimmed text, empty read as NULL."""
-        kind = self.types[column]
-        inner = f"{quoted(column)}->>'$'" if kind == "JSON" else f"{quoted(column)}::varchar"
-        return f"nullif(trim({inner}), '')" if kind in ("JSON", "VARCHAR") else inner
+        kind, name = self.types[column], quoted(column)
+        if kind not in ("JSON", "VARCHAR"):
+            return f"{name}::varchar"
+        inner = f"{name}->>'$'" if kind == "JSON" else name
+        return f"nullif(trim({inner}), '')" if self.padded else f"nullif({inner}, '')"
 
     def number(self, column: str) -> str:
         """SQL for the column as a number, NULL where it is none."""
@@ -72,18 +76,6 @@ class Intake:
         return {
             name: np.ma.asarray(column) for name, column in cast(Columns, self.con.execute(query).fetchnumpy()).items()
         }
-
-    def refuse(self, column: str, bad: str, problem: str, hint: str) -> None:
-        """Raise for the first row where the SQL condition holds. `problem` may show the value as {value}."""
-        query = f"select _row, {self.text(column)} from {self.table} where {bad} order by _row limit 1"
-        for row, value in self.con.execute(query).fetchall():
-            raise InputError(
-                problem.format(value="nothing" if value is None else value),
-                path=self.name,
-                row=row,
-                column=column,
-                hint=hint,
-            )
 
 
 @contextmanager
@@ -131,7 +123,8 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
     types = {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
         raise InputError("the table has no rows", path=shown)
-    return Intake(con=con, table=table, name=shown, types=types)
+    padded = query.startswith(("read_csv", "read_json"))
+    return Intake(con=con, table=table, name=shown, types=types, padded=padded)
 
 
 def quoted(column: str) -> str:

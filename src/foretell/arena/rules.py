@@ -1,4 +1,7 @@
-"""What each column of the long tables must hold."""
+"""What each column of the long tables must hold, as SQL conditions that find the rows which do not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from foretell.arena.intake import Intake, quoted
 from foretell.questions.problems import InputError
@@ -8,95 +11,137 @@ ZONED = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}(:?\d
 ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
 
 
-def text_rule(table: Intake, column: str) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A condition that no row may meet, and what to tell the person whose row does."""
+
+    column: str
+    bad: str
+    problem: str
+    """May show the offending value as {value}."""
+    hint: str
+
+
+def enforce(table: Intake, rules: list[Rule]) -> None:
+    """Check all rules in one pass; the first that is broken raises, naming its first bad row."""
+    firsts = ", ".join(f"min(_row) filter (where {rule.bad})" for rule in rules)
+    found = table.con.execute(f"select {firsts} from {table.table}").fetchall()[0]
+    for rule, row in zip(rules, found, strict=True):
+        if row is not None:
+            query = f"select {table.text(rule.column)} from {table.table} where _row = {row}"
+            value = table.con.execute(query).fetchall()[0][0]
+            problem = rule.problem.format(value="nothing" if value is None else value)
+            raise InputError(problem, path=table.name, row=row, column=rule.column, hint=rule.hint)
+
+
+def text_rules(table: Intake, *columns: str) -> Iterator[Rule]:
     """Every row names something."""
-    table.refuse(column, f"{table.text(column)} is null", "the value is missing", "every row needs one")
+    for column in columns:
+        bad = f"{table.text(column)} is null"
+        yield Rule(column=column, bad=bad, problem="the value is missing", hint="every row needs one")
 
 
-def unit_rule(table: Intake, column: str, *, optional: bool) -> None:
+def unit_rules(table: Intake, column: str, *, optional: bool) -> Iterator[Rule]:
     """A number in [0, 1]; empty only where the column may be unknown."""
-    number, text = table.number(column), table.text(column)
-    missing = f"{text} is not null and " if optional else ""
-    table.refuse(column, f"{missing}{number} is null", "{value} is not a number", "write a decimal such as 0.25")
-    table.refuse(column, f"isnan({number})", "the value is NaN", "leave the row out if there is no forecast")
-    table.refuse(column, f"{number} < 0 or {number} > 1", "{value} is outside [0, 1]", "0.25 means 25 %")
+    number, present = table.number(column), f"{table.text(column)} is not null and " if optional else ""
+    missing, nan = f"{present}{number} is null", f"isnan({number})"
+    beyond = f"{number} < 0 or {number} > 1"
+    yield Rule(column=column, bad=missing, problem="{value} is not a number", hint="write a decimal such as 0.25")
+    yield Rule(column=column, bad=nan, problem="the value is NaN", hint="leave the row out if there is no forecast")
+    yield Rule(column=column, bad=beyond, problem="{value} is outside [0, 1]", hint="0.25 means 25 %")
 
 
-def outcome_rule(table: Intake) -> None:
+def outcome_rule(table: Intake) -> Rule:
     """0 or 1, or empty for what is known to be unresolved."""
     number, text = table.number("outcome"), table.text("outcome")
-    hint = "write 0 or 1, and leave it empty where the target has not resolved"
-    bad = f"{text} is not null and ({number} is null or isnan({number}) or {number} not in (0, 1))"
-    table.refuse("outcome", bad, "{value} is not an outcome", hint)
+    return Rule(
+        column="outcome",
+        bad=f"{text} is not null and ({number} is null or isnan({number}) or {number} not in (0, 1))",
+        problem="{value} is not an outcome",
+        hint="write 0 or 1, and leave it empty where the target has not resolved",
+    )
 
 
-def weight_rule(table: Intake) -> None:
-    """A finite number that is not negative."""
-    number = table.number("weight")
-    bad = f"{number} is null or not isfinite({number}) or {number} < 0"
-    table.refuse("weight", bad, "{value} is not a weight", "weights are finite and not negative")
+def optional_rules(table: Intake) -> Iterator[Rule]:
+    """The rules of the outcome columns that need not be there."""
+    for column in ("price", "yes_ask", "no_ask"):
+        if column in table.types:
+            yield from unit_rules(table, column, optional=True)
+    if "weight" in table.types:
+        number = table.number("weight")
+        bad = f"{number} is null or not isfinite({number}) or {number} < 0"
+        hint = "weights are finite and not negative"
+        yield Rule(column="weight", bad=bad, problem="{value} is not a weight", hint=hint)
+    if "kind" in table.types:
+        bad = f"coalesce({table.text('kind')}, '') not in ('market', 'dataset')"
+        hint = "kinds are market and dataset"
+        yield Rule(column="kind", bad=bad, problem="{value} is not a kind of question", hint=hint)
+    if "horizon" in table.types:
+        bad = f"{table.text('horizon')} is not null and {table.number('horizon')} is null"
+        hint = "leave it empty where unknown"
+        yield Rule(column="horizon", bad=bad, problem="{value} is not a number of days", hint=hint)
 
 
-def horizon_rule(table: Intake) -> None:
-    """A number of days, or empty."""
-    bad = f"{table.text('horizon')} is not null and {table.number('horizon')} is null"
-    table.refuse("horizon", bad, "{value} is not a number of days", "leave it empty where unknown")
-
-
-def kind_rule(table: Intake) -> None:
-    """Market or dataset: the overall score is the mean of the two."""
-    bad = f"coalesce({table.text('kind')}, '') not in ('market', 'dataset')"
-    table.refuse("kind", bad, "{value} is not a kind of question", "kinds are market and dataset")
-
-
-def moment_rule(table: Intake, column: str) -> str:
-    """Days, or moments that all name the same time zone. Returns SQL for the column in canonical text."""
+def moment_rules(table: Intake, column: str) -> Iterator[Rule]:
+    """Days, or moments that all name the same time zone."""
     kind = table.types[column]
-    if kind == "DATE":
-        return f"{table.text(column)}"
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        return _canonical(quoted(column))
-    if kind not in ("VARCHAR", "JSON"):
-        table.refuse(column, "true", "{value} has no time zone", "store days as DATE, moments with a zone")
-    return _written_moment(table, column)
+    if kind in ("VARCHAR", "JSON"):
+        yield from _written_moment_rules(table, column)
+    elif kind not in ("DATE", "TIMESTAMP WITH TIME ZONE"):
+        hint = "store days as DATE, moments with a zone"
+        yield Rule(column=column, bad="true", problem="{value} has no time zone", hint=hint)
 
 
-def _written_moment(table: Intake, column: str) -> str:
+def _written_moment_rules(table: Intake, column: str) -> Iterator[Rule]:
     text = table.text(column)
     bare, zoned = f"regexp_matches({text}, '{BARE_DAY}')", f"regexp_matches({text}, '{ZONED}')"
     a_day, a_moment = f"try_cast({text} as date) is not null", f"try_cast({text} as timestamptz) is not null"
-    valid = f"(({bare} and {a_day}) or ({zoned} and {a_moment}))"
-    naive = f"(not {bare} and not {zoned} and try_cast({text} as timestamp) is not null)"
-    table.refuse(
-        column, naive, "{value} has no time zone", "write a day as 2025-10-26, a moment as 2025-10-26T12:00:00Z"
-    )
-    table.refuse(column, f"not {valid}", "{value} is not a date", "write a day as 2025-10-26")
     zone = f"case when {bare} then 'day' else replace(regexp_extract({text}, '{ZONE}', 1), '+00:00', 'Z') end"
     first = f"(select {zone} from {table.table} where {text} is not null order by _row limit 1)"
-    table.refuse(
-        column,
-        f"{text} is not null and {zone} <> {first}",
-        "{value} is in another time zone than the rows above it",
-        "use one form in the whole column: days, or moments in UTC",
+    yield Rule(
+        column=column,
+        bad=f"not {bare} and not {zoned} and try_cast({text} as timestamp) is not null",
+        problem="{value} has no time zone",
+        hint="write a day as 2025-10-26, a moment as 2025-10-26T12:00:00Z",
     )
-    return f"case when {bare} then {text} else {_canonical(f'try_cast({text} as timestamptz)')} end"
+    yield Rule(
+        column=column,
+        bad=f"not (({bare} and {a_day}) or ({zoned} and {a_moment}))",
+        problem="{value} is not a date",
+        hint="write a day as 2025-10-26",
+    )
+    yield Rule(
+        column=column,
+        bad=f"{text} is not null and {zone} <> {first}",
+        problem="{value} is in another time zone than the rows above it",
+        hint="use one form in the whole column: days, or moments in UTC",
+    )
 
 
-def _canonical(moment: str) -> str:
-    """SQL for a moment in UTC, where a day's first moment is written as the day: both name the same instant."""
-    utc = f"strftime({moment} at time zone 'UTC', '%Y-%m-%dT%H:%M:%SZ')"
+def moment(table: Intake, column: str) -> str:
+    """SQL for the column in canonical text: UTC, and a day's first moment written as the day."""
+    kind, text = table.types[column], table.text(column)
+    if kind == "DATE":
+        return text
+    if kind not in ("VARCHAR", "JSON"):
+        return _canonical(quoted(column))
+    return f"case when regexp_matches({text}, '{BARE_DAY}') then {text} else {_canonical(f'{text}::timestamptz')} end"
+
+
+def _canonical(at: str) -> str:
+    utc = f"strftime({at} at time zone 'UTC', '%Y-%m-%dT%H:%M:%SZ')"
     return f"replace({utc}, 'T00:00:00Z', '')"
 
 
-def unique_rule(table: Intake, key: dict[str, str], column: str) -> None:
-    """No two rows say the same thing twice; `key` maps shown column names to SQL."""
+def refuse_repeats(table: Intake, key: dict[str, str]) -> None:
+    """No two rows may be about the same thing; `key` maps shown column names to SQL."""
     parts = ", ".join(key.values())
     query = f"select min(_row), max(_row) from {table.table} group by {parts} having count(*) > 1 order by 1 limit 1"
     for first, again in table.con.execute(query).fetchall():
-        raise InputError(
-            f"repeats row {first}",
-            path=table.name,
-            row=again,
-            column=column,
-            hint=f"each ({', '.join(key)}) may appear once",
-        )
+        raise repeated(table, first, again, key)
+
+
+def repeated(table: Intake, first: int, again: int, key: dict[str, str]) -> InputError:
+    """The error for a row that says again what an earlier one said."""
+    hint = f"each ({', '.join(key)}) may appear once"
+    return InputError(f"repeats row {first}", path=table.name, row=again, column="target", hint=hint)

@@ -1,13 +1,15 @@
 """The result of scoring: numbers with their intervals, ready to print, plot or save."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from foretell.evaluate.compare import Comparison
 from foretell.evaluate.intervals import Interval
 
 OVERALL = "overall"
+SCHEMA = "foretell/score/1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,10 @@ class Scoreboard:
     """What it takes to reproduce the numbers: draws, seed, clusters, weights, treatment of trials and gaps."""
     notes: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; numbers that do not exist are null."""
+        return {"schema": SCHEMA, **_plain(asdict(self))}
+
     def group(self, **group: str) -> tuple[Score, ...]:
         """The scores of one group, best first."""
         from foretell.evaluate.metric import METRICS
@@ -63,3 +69,11 @@ class Scoreboard:
         """Every group once, the overall one first."""
         seen = {tuple(sorted(s.group.items())): dict(s.group) for s in self.scores}
         return tuple(sorted(seen.values(), key=lambda g: (g.get("kind") != OVERALL, len(g))))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from foretell.evaluate.arrays import Floats, Ints
+from foretell.questions.problems import InputError
 
 Days = npt.NDArray[np.datetime64]
 
@@ -78,3 +80,23 @@ class Table:
         p = np.full(len(self.targets), np.nan)
         p[self.target[rows]] = self.p[rows]
         return p
+
+    def require(self, forecaster: str) -> None:
+        """Refuse a name that is not in the table."""
+        if forecaster not in self.forecasters:
+            near = get_close_matches(forecaster, self.forecasters, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.forecasters[:12])}"
+            raise InputError(f"no forecaster is called {forecaster!r}", hint=hint)
+
+    def only(self, *forecasters: str) -> "Table":
+        """The same targets with some of the forecasters, in the given order."""
+        rows = [self.rows_of(name) for name in forecasters]
+        chosen = np.concatenate(rows)
+        return Table(
+            targets=self.targets,
+            forecasters=forecasters,
+            forecaster=np.repeat(np.arange(len(forecasters)), [len(r) for r in rows]),
+            target=self.target[chosen],
+            p=self.p[chosen],
+            notes=self.notes,
+        )

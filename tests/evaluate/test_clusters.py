@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.clusters import connect, cross, factorise
+
+labels = st.lists(st.integers(0, 6), min_size=1, max_size=30)
+
+
+def same_partition(a, b) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    return bool(((a[:, None] == a) == (b[:, None] == b)).all())
+
+
+@given(labels)
+@settings(deadline=None, max_examples=50)
+def test_every_dtype_gives_the_same_codes(values):
+    expected = np.unique(values, return_inverse=True)[1].tolist()
+    texts = [f"q{v}" for v in values]
+    for form in (values, np.array(values, dtype=np.uint8), np.array(values, dtype=float), texts):
+        assert factorise(form).codes.tolist() == expected
+    assert factorise(np.array(texts, dtype=object)).codes.tolist() == expected
+    assert factorise(np.array(values) * 10**9).codes.tolist() == expected
+
+
+def test_labels_name_the_codes():
+    found = factorise(["z", "a", "z"])
+    assert found.labels[found.codes].tolist() == ["z", "a", "z"]
+    assert found.sizes.tolist() == [1, 2]
+    days = factorise(np.array(["2026-01-02", "2026-01-01"], dtype="datetime64[D]"))
+    assert days.codes.tolist() == [1, 0]
+
+
+@given(labels, st.randoms())
+@settings(deadline=None, max_examples=30)
+def test_row_order_does_not_matter(values, random):
+    order = list(range(len(values)))
+    random.shuffle(order)
+    whole = factorise(values)
+    assert factorise(np.array(values)[order]).codes.tolist() == whole.codes[order].tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=25))
+@settings(deadline=None, max_examples=60)
+def test_connect_is_the_transitive_closure(rows):
+    first, second = zip(*rows, strict=True)
+    group = list(range(len(rows)))
+    for _ in rows:
+        for i, a in enumerate(rows):
+            for j, b in enumerate(rows):
+                if a[0] == b[0] or a[1] == b[1]:
+                    group[i] = group[j] = min(group[i], group[j])
+    assert same_partition(connect(first, second).codes, group)
+
+
+def test_connect_of_one_label_is_that_partition():
+    assert connect(["b", "a", "b"]).codes.tolist() == [1, 0, 1]
+    assert connect([1, 2, 3], [1, 1, 2], [7, 8, 8]).n == 1
+
+
+def test_cross_separates_what_either_separates():
+    cells = cross(factorise([0, 0, 1, 1]), factorise([0, 1, 1, 1]))
+    assert cells.codes.tolist() == [0, 1, 2, 2]
+
+
+def test_sums_add_up():
+    values = np.arange(12.0).reshape(6, 2)
+    sums = factorise(list("abcabc")).sums(values)
+    assert sums.sum(axis=0) == pytest.approx(values.sum(axis=0))
+    assert sums[0] == pytest.approx(values[[0, 3]].sum(axis=0))
+
+
+def test_warnings_say_few_and_dominant():
+    assert factorise(np.arange(100)).warning is None
+    assert "only 10 clusters" in (factorise(np.arange(10)).warning or "")
+    lopsided = np.concatenate([np.zeros(100), np.arange(1, 100)])
+    assert "holds 50% of the rows" in (factorise(lopsided).warning or "")
+    assert factorise(["x", "x"]).warning == "only 1 cluster: intervals from fewer than 30 tend to be too short"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [1.0, float("nan")],
+        ["a", None],
+        np.array(["a", float("nan")], dtype=object),
+        np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"),
+        [],
+        [[1, 2]],
+        np.array(["a", 1], dtype=object),
+    ],
+)
+def test_bad_labels_raise(bad):
+    with pytest.raises(ValueError, match="cluster"):
+        factorise(bad)
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError, match="same length"):
+        connect([1, 2], [1])
+    with pytest.raises(ValueError, match="at least one"):
+        connect()
+    with pytest.raises(ValueError, match="same number"):
+        cross(factorise([1]), factorise([1, 2]))

@@ -1,0 +1,184 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate import compare as module
+from foretell.evaluate.bootstrap import Resampling, brier_index_from_sums, mean_from_sums
+from foretell.evaluate.clusters import factorise
+from foretell.evaluate.compare import compare_all, compare_matrix, compare_paired, paired
+from foretell.evaluate.design import Design
+
+FEW = Resampling(draws=400)
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    cluster = rng.integers(0, 60, 200)
+    easy = rng.beta(1, 4, 60)[cluster]
+    scores = np.clip(easy[:, None] + rng.normal([0, 0.02, 0.1], 0.05, (200, 3)), 0, 1)
+    return scores, cluster
+
+
+def test_difference_of_population_indices(table):
+    scores, cluster = table
+    found = compare_paired(scores[:, 0], scores[:, 2], cluster, statistic=brier_index_from_sums)
+    a, b = (100 * (1 - np.sqrt(scores[:, k].mean())) for k in (0, 2))
+    assert found.diff == pytest.approx(a - b)
+    assert found.low < found.diff < found.high
+    assert (found.n, found.n_clusters) == (200, len(set(cluster.tolist())))
+
+
+def test_pairing_removes_what_both_share(table):
+    scores, cluster = table
+    together = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
+    order = np.random.default_rng(1).permutation(200)
+    apart = compare_paired(scores[:, 0], scores[order, 1], None, resampling=FEW)
+    assert together.se < apart.se / 2
+
+
+def test_equal_methods_have_no_difference(table):
+    scores, cluster = table
+    found = compare_paired(scores[:, 0], scores[:, 0], cluster, resampling=FEW)
+    assert (found.diff, found.low, found.high, found.p, found.stars) == (0, 0, 0, 1, "")
+
+
+@given(st.integers(0, 1000))
+@settings(deadline=None, max_examples=15)
+def test_swapping_the_methods_mirrors_the_result(seed):
+    rng = np.random.default_rng(seed)
+    a, b, cluster = rng.random(40), rng.random(40), rng.integers(0, 12, 40)
+    one = compare_paired(a, b, cluster, resampling=FEW)
+    two = compare_paired(b, a, cluster, resampling=FEW)
+    assert (two.diff, two.low, two.high) == pytest.approx((-one.diff, -one.high, -one.low))
+    assert (two.p, two.p_two_sided, two.se) == pytest.approx((one.p, one.p_two_sided, one.se))
+
+
+def test_unanswered_rows_are_dropped_from_both_arms(table):
+    scores, cluster = table
+    a = scores[:, 0].copy()
+    a[:50] = np.nan
+    found = compare_paired(a, scores[:, 1], cluster, resampling=FEW)
+    same = compare_paired(a[50:], scores[50:, 1], cluster[50:], resampling=FEW)
+    assert found == same
+    assert found.n == 150
+    with pytest.raises(ValueError, match="no row"):
+        compare_paired([np.nan, 1.0], [1.0, np.nan])
+
+
+def test_sums_and_rows_agree(table):
+    scores, cluster = table
+    clusters = factorise(cluster)
+    ones = np.ones(200)
+    sums = [clusters.sums(np.column_stack([scores[:, k], ones])) for k in (0, 1)]
+    from_sums = paired(*sums, mean_from_sums, FEW)
+    from_rows = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
+    assert (from_sums.diff, from_sums.low, from_sums.p) == pytest.approx((from_rows.diff, from_rows.low, from_rows.p))
+    bca = paired(*sums, mean_from_sums, Resampling(draws=400, interval="bca"))
+    assert bca.low == pytest.approx(from_sums.low, abs=from_sums.se)
+
+
+def test_loop_over_draws_gives_the_same_replicates(table):
+    scores, cluster = table
+    clusters = factorise(cluster)
+    rng = FEW.rng()
+    picked = rng.integers(0, clusters.n, size=(400, clusters.n))
+    loop = []
+    for draw in picked:
+        rows = np.concatenate([np.flatnonzero(clusters.codes == c) for c in draw])
+        a, b = (100 * (1 - np.sqrt(scores[rows, k].mean())) for k in (0, 1))
+        loop.append(a - b)
+    found = compare_paired(scores[:, 0], scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
+    assert found.se == pytest.approx(np.std(loop, ddof=1))
+    assert (found.low, found.high) == pytest.approx(np.quantile(loop, [0.025, 0.975]))
+    assert found.p == pytest.approx(np.mean(np.array(loop) <= 0))
+
+
+def test_all_against_one_and_matrix_agree(table, monkeypatch):
+    scores, cluster = table
+    scores = scores.copy()
+    scores[:30, 2] = np.nan
+    against = compare_all(scores, 0, cluster, statistic=brier_index_from_sums, resampling=FEW)
+    matrix = compare_matrix(scores, cluster, statistic=brier_index_from_sums, resampling=FEW)
+    for k in (1, 2):
+        assert matrix.diff[k, 0] == pytest.approx(against[k].diff)
+        assert matrix.low[k, 0] == pytest.approx(against[k].low)
+        assert matrix.p[k, 0] == pytest.approx(against[k].p)
+    assert matrix.diff == pytest.approx(-matrix.diff.T)
+    assert matrix.n.tolist() == [[200, 200, 170], [200, 200, 170], [170, 170, 170]]
+    assert against[0].diff == 0
+    monkeypatch.setattr(module, "CHUNK", 1)
+    blocked = compare_matrix(scores, cluster, statistic=brier_index_from_sums, resampling=FEW)
+    assert blocked.low == pytest.approx(matrix.low)
+
+
+def test_complete_pair_of_all_equals_paired(table):
+    scores, cluster = table
+    assert compare_all(scores, 0, cluster, resampling=FEW)[1] == compare_paired(
+        scores[:, 1], scores[:, 0], cluster, resampling=FEW
+    )
+
+
+def test_overall_is_the_mean_over_strata(table):
+    scores, cluster = table
+    kind = np.where(np.arange(200) < 60, "market", "dataset")
+    whole = compare_paired(
+        scores[:, 0], scores[:, 2], Design(cluster=cluster, stratum=kind), statistic=brier_index_from_sums
+    )
+    parts = [
+        compare_paired(scores[kind == k, 0], scores[kind == k, 2], cluster[kind == k], statistic=brier_index_from_sums)
+        for k in ("dataset", "market")
+    ]
+    assert whole.diff == pytest.approx(np.mean([p.diff for p in parts]))
+    assert whole.se == pytest.approx(0.5 * np.hypot(parts[0].se, parts[1].se), rel=0.05)
+
+
+def test_columns_of_any_number_can_be_compared(table):
+    scores, cluster = table
+    columns = np.stack([scores, np.ones_like(scores), scores**2], axis=2)
+
+    def spread(sums):
+        mean = sums[..., 0] / sums[..., 1]
+        return np.sqrt(sums[..., 2] / sums[..., 1] - mean**2)
+
+    found = compare_all(columns, 0, cluster, statistic=spread, resampling=FEW)
+    assert found[2].diff == pytest.approx(scores[:, 2].std() - scores[:, 0].std())
+
+
+def test_p_is_uniform_enough_when_nothing_differs():
+    rng = np.random.default_rng(5)
+    rejected = 0
+    for _ in range(300):
+        a, b = rng.normal(size=(2, 60))
+        rejected += compare_paired(a, b, resampling=Resampling(draws=200)).p_two_sided < 0.05
+    assert 0.02 <= rejected / 300 <= 0.10
+
+
+def test_few_clusters_are_told(table):
+    scores, _ = table
+    found = compare_paired(scores[:, 0], scores[:, 1], np.arange(200) % 5, resampling=FEW)
+    assert "only 5 clusters" in (found.warning or "")
+
+
+def test_pair_without_common_rows_is_nan_with_a_reason():
+    scores = np.array([[0.1, np.nan], [0.2, np.nan], [np.nan, 0.3]])
+    found = compare_all(scores, 0, resampling=FEW)[1]
+    assert np.isnan(found.diff)
+    assert (found.n, found.stars) == (0, "")
+    assert "no row answered by both" in (found.warning or "")
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda s: compare_all(s, 9), "reference"),
+        (lambda s: compare_all(s[:, 0], 0), "scores"),
+        (lambda s: compare_paired(s[:, 0], s[:5, 0]), "score_a"),
+        (lambda s: compare_paired(s[:, 0], s[:, 1], [1, 2]), "cluster"),
+        (lambda s: compare_all(s, 0, resampling=Resampling(interval="bca")), "bca"),
+    ],
+)
+def test_bad_input_raises(table, call, match):
+    with pytest.raises(ValueError, match=match):
+        call(table[0])

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.consistency import (
+    chain_gap,
+    complement_gaps,
+    exclusivity_gaps,
+    exclusivity_score,
+    horizon_gaps,
+    logical_chain_score,
+)
+
+chain = st.lists(st.floats(0, 1), min_size=2, max_size=8)
+
+
+def test_chain_score_by_hand():
+    """Prophet Arena Eq. 9: one of two steps holds in the first chain, both in the second."""
+    assert logical_chain_score([[0.3, 0.2, 0.4], [0.1, 0.1, 0.9]]) == pytest.approx(0.75)
+
+
+def test_equal_probabilities_along_a_chain_are_consistent():
+    assert logical_chain_score([[0.1 + 0.2, 0.3]]) == 1
+
+
+def test_chain_gap_spans_steps():
+    assert chain_gap([0.5, 0.45, 0.4]) == pytest.approx(0.1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(p=chain)
+def test_gap_is_zero_exactly_when_all_steps_hold(p):
+    assert chain_gap(sorted(p)) == 0
+    assert logical_chain_score([sorted(p)]) == 1
+    assert 0 <= logical_chain_score([p]) <= 1
+    brute = max(max(0.0, p[s] - p[t]) for t in range(len(p)) for s in range(t + 1))
+    assert chain_gap(p) == pytest.approx(brute)
+
+
+def test_exclusivity_by_hand():
+    p, event = [0.5, 0.3, 0.2, 0.6, 0.43, 0.9], ["a", "a", "a", "b", "b", "c"]
+    assert exclusivity_gaps(p, event).tolist() == pytest.approx([0, 0.03, -0.1])
+    assert exclusivity_score(p, event) == pytest.approx(1 / 3)
+    assert exclusivity_score(p, event, tolerance=0.03) == pytest.approx(2 / 3)
+    assert exclusivity_score([0.1] * 10, ["e"] * 10, tolerance=0) == 1
+
+
+def test_complement_gaps_keep_their_sign():
+    assert complement_gaps([0.7, 0.2], [0.5, 0.7]).tolist() == pytest.approx([0.2, -0.1])
+
+
+def test_horizon_gaps_sort_by_horizon():
+    p = [0.5, 0.2, 0.3, 0.9]
+    assert horizon_gaps(p, [365, 7, 30, 7], ["a", "a", "a", "b"]).tolist() == [0, 0]
+    assert horizon_gaps(p, [7, 30, 365, 7], ["a", "a", "a", "b"]).tolist() == pytest.approx([0.3, 0])
+
+
+@settings(deadline=None, max_examples=40)
+@given(p=chain, seed=st.integers(0, 999))
+def test_horizon_gaps_are_chain_gaps_in_any_row_order(p, seed):
+    order = np.random.default_rng(seed).permutation(len(p))
+    gap = horizon_gaps(np.array(p)[order], np.arange(len(p))[order], np.zeros(len(p), dtype=int))
+    assert gap.tolist() == [chain_gap(p)]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: logical_chain_score([]), "nothing to score"),
+        (lambda: logical_chain_score([[0.5, 0.6], [0.5]]), r"chains\[1\] needs at least two"),
+        (lambda: logical_chain_score([[0.5, 1.5]]), r"chains\[0\]\[1\] = 1.5"),
+        (lambda: exclusivity_score([0.5], ["a"], tolerance=-1), "tolerance"),
+        (lambda: exclusivity_gaps([0.5, 0.5], ["a"]), "shapes differ"),
+        (lambda: complement_gaps([0.5], [0.5, 0.5]), "shapes differ"),
+        (lambda: horizon_gaps([0.5], [np.nan], ["a"]), r"horizon\[0\] = nan"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,178 @@
+import ast
+import csv
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.bootstrap import bootstrap_sums
+from foretell.evaluate.clusters import factorise
+from foretell.evaluate.metric import METRICS, Rows, ece_metric, payoffs, return_metric, sharpe_metric
+from foretell.evaluate.proper import brier, brier_index, event_weights, log_score, mean_brier, metaculus_baseline
+from foretell.evaluate.reliability import ece
+from foretell.evaluate.returns import average_return, payoff, sharpe
+from foretell.evaluate.stakes import Bettor, normalised_price
+
+table = st.lists(
+    st.tuples(st.floats(0.01, 0.99), st.booleans(), st.floats(0.1, 3), st.floats(0.05, 0.95), st.booleans()),
+    min_size=3,
+    max_size=30,
+)
+
+
+def rows_of(table):
+    p, outcome, weight, yes, quoted = (np.array(column) for column in zip(*table, strict=True))
+    quoted[0] = True
+    yes = np.where(quoted, yes, np.nan)
+    return Rows.of(p, outcome, weight, prices=(yes, 1.02 - yes))
+
+
+def direct(name, rows):
+    p, outcome, weight = rows.p, rows.outcome, rows.weight
+    paid = payoff(p, outcome, rows.yes_price, rows.no_price)
+    return {
+        "brier": lambda: mean_brier(p, outcome, weight),
+        "bi": lambda: brier_index(mean_brier(p, outcome, weight)),
+        "ms": lambda: np.average(metaculus_baseline(p, outcome), weights=weight),
+        "log": lambda: np.average(log_score(p, outcome), weights=weight),
+        "ece": lambda: ece(p, outcome, weight),
+        "return": lambda: average_return(paid, weight),
+        "sharpe": lambda: sharpe(paid, weight),
+    }[name]()
+
+
+def test_the_table_is_literal_and_keyed_by_name():
+    assert list(METRICS) == ["brier", "bi", "ms", "log", "ece", "return", "sharpe"]
+    assert all(metric.name == name for name, metric in METRICS.items())
+    assert [name for name, metric in METRICS.items() if metric.better == "low"] == ["brier", "ece"]
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(deadline=None, max_examples=30)
+@given(table=table)
+def test_sums_give_the_number_of_the_plain_function(name, table):
+    rows = rows_of(table)
+    assert METRICS[name].population(rows) == pytest.approx(direct(name, rows), nan_ok=True)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(deadline=None, max_examples=30)
+@given(table=table, seed=st.integers(0, 2**32 - 1))
+def test_counting_rows_equals_repeating_them(name, table, seed):
+    """What a bootstrap needs: the number of a resample is from_sums(counts @ columns)."""
+    rows = rows_of(table)
+    drawn = np.random.default_rng(seed).integers(0, len(rows.p), len(rows.p))
+    if np.isnan(rows.yes_price[drawn]).all():
+        drawn[0] = 0
+    counts = np.bincount(drawn, minlength=len(rows.p))
+    metric = METRICS[name]
+    again = Rows.of(
+        rows.p[drawn], rows.outcome[drawn], rows.weight[drawn], (rows.yes_price[drawn], rows.no_price[drawn])
+    )
+    by_sums = metric.from_sums(np.stack([counts, counts]) @ metric.columns(rows))
+    assert by_sums.shape == (2,)
+    assert by_sums == pytest.approx([direct(name, again)] * 2, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_weights_have_no_unit_and_zero_weight_no_say(name):
+    rng = np.random.default_rng(2)
+    p, yes, weight = rng.uniform(0.05, 0.95, 40), rng.uniform(0.1, 0.9, 40), rng.uniform(0.5, 2, 40)
+    outcome = rng.random(40) < p
+    weight[7] = 0
+    keep = weight > 0
+    metric, prices = METRICS[name], (yes, 1 - yes)
+    value = metric.population(Rows.of(p, outcome, weight, prices))
+    assert metric.population(Rows.of(p, outcome, 5 * weight, prices)) == pytest.approx(value)
+    fewer = Rows.of(p[keep], outcome[keep], weight[keep], (yes[keep], 1 - yes[keep]))
+    assert metric.population(fewer) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_no_weight_gives_nan_not_a_warning(name):
+    metric = METRICS[name]
+    k = metric.columns(Rows.of([0.5], [1], prices=([0.5], [0.5]))).shape[1]
+    assert np.isnan(metric.from_sums(np.zeros((2, k)))).all()
+
+
+def test_number_of_columns():
+    rows = Rows.of([0.4, 0.6], [0, 1], prices=([0.5, 0.5], [0.5, 0.5]))
+    widths = {name: metric.columns(rows).shape[1] for name, metric in METRICS.items()}
+    assert widths == {"brier": 2, "bi": 2, "ms": 2, "log": 2, "ece": 11, "return": 2, "sharpe": 4}
+
+
+def test_per_question_scores_exist_where_the_metric_is_their_mean():
+    rows = Rows.of([0.4, 0.6], [0, 1], prices=([0.5, np.nan], [0.5, np.nan]))
+    assert [name for name, metric in METRICS.items() if metric.per_question is None] == ["bi", "ece", "sharpe"]
+    assert METRICS["brier"].per_question(rows).tolist() == brier([0.4, 0.6], [0, 1]).tolist()
+    assert np.isnan(METRICS["return"].per_question(rows)[1])
+
+
+def test_brier_index_is_not_the_mean_of_parts():
+    bi = METRICS["bi"]
+    easy, hard = Rows.of([0.9], [1]), Rows.of([0.3], [1])
+    both = Rows.of([0.9, 0.3], [1, 1])
+    assert (bi.population(easy) + bi.population(hard)) / 2 == pytest.approx(60)
+    assert bi.population(both) == pytest.approx(50)
+
+
+def test_certain_and_wrong_costs_much_but_not_everything():
+    assert METRICS["log"].population(Rows.of([0.0, 0.5], [1, 1])) == pytest.approx((np.log(0.001) + np.log(0.5)) / 2)
+
+
+def test_missing_outcome_raises():
+    with pytest.raises(ValueError, match=r"outcome\[0\] = nan is missing"):
+        Rows.of([0.5], [np.nan])
+
+
+def test_scoring_nothing_raises():
+    with pytest.raises(ValueError, match="nothing to score"):
+        Rows.of([], [])
+    unpriced = Rows.of([0.5], [1], prices=([np.nan], [np.nan]))
+    for name in ("return", "sharpe"):
+        with pytest.raises(ValueError, match="no row can be scored"):
+            METRICS[name].population(unpriced)
+        with pytest.raises(ValueError, match="carry no prices"):
+            METRICS[name].population(Rows.of([0.5], [1]))
+
+
+def test_other_bettors_and_bins():
+    rows = Rows.of([0.8, 0.3], [1, 1], prices=([0.5, 0.5], [0.5, 0.5]))
+    assert return_metric(Bettor(gamma=1.0)).population(rows) == pytest.approx((1.6 + 0.6) / 2)
+    assert sharpe_metric(Bettor(gamma=1.0)).population(rows) == pytest.approx(0.1 / np.std([1.6, 0.6], ddof=1))
+    assert ece_metric(2).population(rows) == pytest.approx((0.2 + 0.7) / 2)
+    assert payoffs(rows).tolist() == [2, 0]
+
+
+def test_metrics_fit_the_bootstrap():
+    rng = np.random.default_rng(4)
+    p, yes = rng.uniform(0.05, 0.95, 120), rng.uniform(0.1, 0.9, 120)
+    rows = Rows.of(p, rng.random(120) < p, prices=(yes, 1 - yes))
+    clusters = factorise(np.repeat(np.arange(40), 3))
+    for metric in METRICS.values():
+        interval = bootstrap_sums(clusters.sums(metric.columns(rows)), metric.from_sums)
+        assert interval.estimate == pytest.approx(metric.population(rows))
+        if metric.name != "ece":  # resampling adds noise to every bin, so its replicates lie above the estimate
+            assert interval.low < interval.estimate < interval.high
+
+
+@pytest.mark.shared_data
+def test_big_events_dominate_unless_events_are_weighted(shared_data):
+    """Markets of Prophet Arena events: pooled and per event are different numbers."""
+    csv.field_size_limit(sys.maxsize)
+    event, p, outcome = [], [], []
+    with (shared_data / "prophet_arena" / "subset_100_half.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            quotes, results = ast.literal_eval(row["market_info"]), ast.literal_eval(row["market_outcome"])
+            for market, result in results.items():
+                if market in quotes:
+                    asks = quotes[market]["yes_ask"], quotes[market]["no_ask"]
+                    event.append(row["event_ticker"])
+                    p.append(float(normalised_price(asks[0] / 100, asks[1] / 100)))
+                    outcome.append(result)
+    pooled = mean_brier(p, outcome)
+    by_event = mean_brier(p, outcome, event_weights(event))
+    assert event_weights(event).sum() == pytest.approx(len(set(event)))
+    assert (pooled, by_event) == pytest.approx((0.0479, 0.1720), abs=5e-4)

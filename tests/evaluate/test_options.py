@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.options import (
+    accuracy,
+    best_threshold,
+    confidence,
+    consensus_matrix,
+    hard_score,
+    hard_score_variance,
+    soft_score,
+)
+
+# Two tasks of different sizes, rows mixed: "stock" prefers its worst option, "vote" its best.
+P = [0.7, 0.2, 0.3, 0.5, 0.1]
+VALUE = [0.8, 0.0, 1.2, 3.0, 2.0]
+TASK = ["stock", "vote", "stock", "vote", "vote"]
+
+
+def test_scores_by_hand():
+    assert accuracy(P, VALUE, TASK).tolist() == [0, 1]
+    assert hard_score(P, VALUE, TASK).tolist() == [0, 1]
+    assert soft_score(P, VALUE, TASK).tolist() == pytest.approx([0.3, (0.5 * 3 + 0.1 * 2) / 0.8 / 3])
+    assert confidence(P, TASK).tolist() == [0.7, 0.5]
+
+
+def test_a_tie_in_p_counts_as_the_worst_of_the_tied():
+    p, value, task = [0.4, 0.4, 0.2], [1.0, 3.0, 0.0], [0, 0, 0]
+    assert accuracy(p, value, task).tolist() == [0]
+    assert hard_score(p, value, task).tolist() == pytest.approx([1 / 3])
+
+
+def test_equally_valuable_best_options_are_both_right():
+    assert accuracy([0.2, 0.8, 0.0], [2.0, 2.0, 1.0], ["t"] * 3).tolist() == [1]
+
+
+tasks = st.lists(st.tuples(st.integers(0, 4), st.floats(0.01, 1), st.integers(-50, 50)), min_size=1, max_size=25)
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=tasks, scale=st.floats(0.1, 10), shift=st.floats(-5, 5), seed=st.integers(0, 99))
+def test_scores_are_bounded_and_blind_to_order_and_to_the_unit_of_value(rows, scale, shift, seed):
+    extra = [(t, p, v) for t in range(5) for p, v in ((0.5, -51.0), (0.25, 51.0))]
+    task, p, value = (np.array(column) for column in zip(*rows, *extra, strict=True))
+    order = np.random.default_rng(seed).permutation(len(p))
+    for score in (hard_score, soft_score):
+        plain = score(p, value, task)
+        assert ((plain >= -1e-12) & (plain <= 1 + 1e-12)).all()
+        assert score(p[order], value[order], task[order]) == pytest.approx(plain)
+        assert score(p, scale * value + shift, task) == pytest.approx(plain)
+    assert soft_score(p * 0.5, value, task) == pytest.approx(soft_score(p, value, task))
+    assert ((accuracy(p, value, task) == 1) == (hard_score(p, value, task) == 1)).all()
+
+
+def test_variance_between_runs_by_hand():
+    score, task = [0.0, 1.0, 0.5, 1.0, 1.0, 0.3], ["a", "a", "a", "b", "b", "c"]
+    assert hard_score_variance(score, task) == pytest.approx((0.25 + 0.0) / 2)
+
+
+def test_threshold_by_hand():
+    found = best_threshold([0.1, 0.2, 0.6, 0.7, 0.8], [0, 0, 0, 1, 1])
+    assert found.cut == pytest.approx(0.65)
+    assert found.accuracy == 1
+    assert found.label([0.6, 0.66]).tolist() == [False, True]
+
+
+def test_ties_between_cuts_go_toward_one_half():
+    # Cuts within [0.2, 0.3) and within [0.7, 0.8) both label three of four rightly.
+    assert best_threshold([0.2, 0.3, 0.7, 0.8], [0, 1, 0, 1]).accuracy == 0.75
+    assert best_threshold([0.2, 0.3, 0.6, 0.8], [0, 1, 0, 1]).cut == pytest.approx(0.7)
+    assert best_threshold([0.2, 0.4, 0.7, 0.8], [0, 1, 0, 1]).cut == pytest.approx(0.3)
+
+
+def test_everything_true_or_false():
+    assert best_threshold([0.4, 0.6], [1, 1]).cut == pytest.approx(0.2)
+    assert best_threshold([0.4, 0.6], [0, 0]).cut == pytest.approx(0.8)
+    assert best_threshold([1.0], [0]).cut == 1
+    # A probability of zero is never labelled True.
+    assert best_threshold([0.0, 0.5], [1, 1]).accuracy == 0.5
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from(np.linspace(0, 1, 21).tolist()), st.booleans()), min_size=1, max_size=20)
+)
+def test_no_cut_is_better(rows):
+    p, outcome = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+    found = best_threshold(p, outcome)
+    assert 0 <= found.cut <= 1
+    assert np.mean(found.label(p) == outcome) == pytest.approx(found.accuracy)
+    every_cut = np.linspace(0, 1, 201)[:, None]
+    assert ((p > every_cut) == outcome).mean(axis=1).max() <= found.accuracy + 1e-12
+
+
+def test_cut_stays_below_the_next_float():
+    low, high = 0.5, float(np.nextafter(0.5, 1))
+    found = best_threshold([low, high], [0, 1])
+    assert found.label([low, high]).tolist() == [False, True]
+
+
+def test_consensus_by_hand():
+    matrix = consensus_matrix([[1, 0, 1, np.nan], [1, 1, 1, 1], [np.nan, np.nan, np.nan, 0]])
+    assert matrix[0, 1] == pytest.approx(2 / 3)
+    assert np.diag(matrix).tolist() == [1, 1, 1]
+    assert np.isnan(matrix[0, 2])
+    assert matrix[1, 2] == 0
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 999), methods=st.integers(1, 5), tasks=st.integers(1, 12))
+def test_consensus_is_symmetric_within_zero_and_one(seed, methods, tasks):
+    matrix = consensus_matrix(np.random.default_rng(seed).integers(0, 3, (methods, tasks)))
+    assert (matrix == matrix.T).all()
+    assert ((matrix >= 0) & (matrix <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hard_score([0.5, 0.5], [1, 1], ["t", "t"]), "nothing to choose"),
+        (lambda: soft_score([0, 0], [1, 2], ["t", "t"]), "no option possible"),
+        (lambda: accuracy([0.5], [1, 2], ["t"]), "shapes differ"),
+        (lambda: accuracy([0.5, 0.5], [1, 2], ["t"]), "shapes differ"),
+        (lambda: accuracy([0.5, 0.5], [1, np.inf], ["t", "t"]), r"value\[1\] = inf"),
+        (lambda: hard_score_variance([0.5], ["t"]), "two runs"),
+        (lambda: consensus_matrix([1, 0]), "matrix"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_missing_outcome_raises():
+    with pytest.raises(ValueError, match="missing"):
+        best_threshold([0.5], [np.nan])
+    with pytest.raises(ValueError, match="missing"):
+        hard_score([0.5, 0.5], [1, np.nan], [0, 0])
+
+
+def test_scoring_nothing_raises():
+    for call in (lambda: best_threshold([], []), lambda: hard_score([], [], []), lambda: confidence([], [])):
+        with pytest.raises(ValueError, match="nothing to score"):
+            call()

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.paired_tests import mcnemar, mcnemar_matrix
+
+counts = st.tuples(*[st.integers(0, 30)] * 4).filter(lambda t: sum(t) > 0)
+
+
+def arrays(both, only_a, only_b, neither):
+    a = [1] * both + [1] * only_a + [0] * only_b + [0] * neither
+    b = [1] * both + [0] * only_a + [1] * only_b + [0] * neither
+    return a, b
+
+
+@given(counts)
+@settings(deadline=None, max_examples=60)
+def test_agrees_with_statsmodels(table):
+    theirs = pytest.importorskip("statsmodels.stats.contingency_tables").mcnemar
+    both, only_a, only_b, neither = table
+    ours = mcnemar(*arrays(*table))
+    square = [[both, only_a], [only_b, neither]]
+    if only_a + only_b:
+        assert ours.p == pytest.approx(theirs(square, exact=True).pvalue)
+        # statsmodels lets the correction overshoot when both sides are equal; the statistic cannot exceed zero there.
+        if only_a != only_b:
+            chi2 = theirs(square, exact=False, correction=True)
+            assert (ours.chi2, ours.p_chi2) == pytest.approx((chi2.statistic, chi2.pvalue))
+    else:
+        assert (ours.p, ours.chi2, ours.p_chi2) == (1.0, 0.0, 1.0)
+    assert (ours.both, ours.only_a, ours.only_b, ours.neither) == table
+
+
+@given(counts)
+@settings(deadline=None, max_examples=60)
+def test_interval_laws(table):
+    ours = mcnemar(*arrays(*table))
+    assert -1 - 1e-12 <= ours.low <= ours.diff + 1e-12
+    assert ours.diff - 1e-12 <= ours.high <= 1 + 1e-12
+    a, b = arrays(*table)
+    swapped = mcnemar(b, a)
+    assert (swapped.low, swapped.high) == pytest.approx((-ours.high, -ours.low))
+    wider = mcnemar(a, b, level=0.99)
+    assert wider.high - wider.low >= ours.high - ours.low
+
+
+def test_newcombe_published_example():
+    # Newcombe (1998), table of 36, 12, 2, 0: method 10 gives +0.0569 to +0.3404.
+    found = mcnemar(*arrays(36, 12, 2, 0))
+    assert (round(found.low, 4), round(found.high, 4)) == (0.0569, 0.3404)
+
+
+def test_exact_p_by_hand():
+    # One against five discordant: 2·(1 + 6)/2⁶.
+    assert mcnemar(*arrays(3, 5, 1, 2)).p == pytest.approx(14 / 64)
+
+
+def test_interval_covers():
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(600):
+        hard = rng.random(80)
+        a, b = (hard < 0.7) ^ (rng.random(80) < 0.2), (hard < 0.6) ^ (rng.random(80) < 0.2)
+        # P(right) = 0.6·p + 0.2, so the accuracies differ by 0.6·0.1.
+        found = mcnemar(a, b)
+        hits += found.low <= 0.06 <= found.high
+    assert 0.93 <= hits / 600 <= 0.98
+
+
+def test_matrix_is_pairwise_and_skips_gaps():
+    rng = np.random.default_rng(1)
+    correct = (rng.random((60, 3)) < [0.5, 0.6, 0.8]).astype(float)
+    correct[:10, 1] = np.nan
+    found = mcnemar_matrix(correct)
+    one = mcnemar(correct[:, 1], correct[:, 2])
+    assert (found.diff[1, 2], found.low[1, 2], found.high[1, 2], found.p[1, 2]) == (
+        one.diff,
+        one.low,
+        one.high,
+        one.p,
+    )
+    assert found.n[0, 1] == 50
+    assert found.diff == pytest.approx(-found.diff.T)
+    assert np.diag(found.p) == pytest.approx(np.ones(3))
+    apart = mcnemar_matrix([[1, np.nan], [np.nan, 0]])
+    assert np.isnan(apart.p[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("args", "match"),
+    [(([0.5], [1]), "correct_a"), (([1, 0], [1]), "shapes"), (([np.nan], [1]), "no question")],
+)
+def test_bad_input_raises(args, match):
+    with pytest.raises(ValueError, match=match):
+        mcnemar(*args)

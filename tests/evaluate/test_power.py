@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pytest
+
+from foretell.evaluate.power import (
+    Aim,
+    design_effect,
+    detectable_gain,
+    paired_power,
+    plan_from,
+    questions_needed,
+)
+
+
+@pytest.mark.parametrize("effect", [0.05, 0.2, 0.8])
+@pytest.mark.parametrize("aim", [Aim(), Aim(power=0.9, alpha=0.01), Aim(two_sided=False)])
+def test_agrees_with_statsmodels(effect, aim):
+    solve = pytest.importorskip("statsmodels.stats.power").tt_solve_power
+    n = solve(
+        effect_size=effect,
+        alpha=aim.alpha,
+        power=aim.power,
+        alternative="two-sided" if aim.two_sided else "larger",
+    )
+    assert questions_needed(effect, 1.0, aim) == math.ceil(n)
+    assert paired_power(effect, 1.0, float(n), aim) == pytest.approx(aim.power, abs=1e-6)
+
+
+def test_large_samples_follow_the_normal_formula():
+    assert questions_needed(0.01, 0.1) == pytest.approx(((1.959964 + 0.841621) * 10) ** 2, rel=0.01)
+
+
+def test_gain_and_questions_are_inverse():
+    n = questions_needed(0.02, 0.15, inflation=2.5)
+    assert detectable_gain(n, 0.15, inflation=2.5) == pytest.approx(0.02, rel=0.001)
+    assert questions_needed(-0.02, 0.15) == questions_needed(0.02, 0.15)
+    assert questions_needed(100.0, 0.1) == 2
+
+
+def test_clusters_cost_questions():
+    assert design_effect(0.0, 10) == 1.0
+    assert design_effect(1.0, 10) == 10.0
+    assert design_effect(0.1, 5, cv=1.0) == pytest.approx(1.9)
+    assert questions_needed(0.02, 0.15, inflation=2.0) == pytest.approx(2 * questions_needed(0.02, 0.15), abs=1)
+
+
+def test_power_by_simulation():
+    n = questions_needed(0.5, 1.0)
+    d = np.random.default_rng(0).normal(0.5, 1.0, (4000, n))
+    t = d.mean(axis=1) / (d.std(axis=1, ddof=1) / np.sqrt(n))
+    assert np.mean(np.abs(t) > 2.0345) == pytest.approx(0.81, abs=0.02)
+
+
+def test_pilot_measures_spread_and_clustering():
+    rng = np.random.default_rng(2)
+    cluster = np.repeat(np.arange(2000), 4)
+    shared = rng.normal(0, 0.1, 2000)[cluster]
+    a = rng.random(8000)
+    pilot = plan_from(a, a + 0.01 + shared + rng.normal(0, 0.1, 8000), cluster)
+    assert pilot.gain == pytest.approx(-0.01, abs=0.01)
+    assert pilot.sd == pytest.approx(np.sqrt(0.02), rel=0.03)
+    assert pilot.icc == pytest.approx(0.5, abs=0.03)
+    assert pilot.inflation == pytest.approx(design_effect(0.5, 4), rel=0.05)
+    assert pilot.questions_needed(0.02) == pytest.approx(2.5 * questions_needed(0.02, pilot.sd), rel=0.05)
+    assert pilot.questions_needed() == pilot.questions_needed(pilot.gain)
+    assert pilot.detectable_gain(pilot.questions_needed(0.02)) == pytest.approx(0.02, rel=0.01)
+
+
+def test_pilot_without_clusters_has_no_inflation():
+    rng = np.random.default_rng(0)
+    a, b = rng.random(50), rng.random(50)
+    pilot = plan_from(a, b)
+    assert pilot.inflation == pytest.approx(1.0)
+    assert pilot.icc == 0.0
+    missing = np.concatenate([a, [np.nan]])
+    assert plan_from(missing, np.append(b, 0.5)) == pilot
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: questions_needed(0.0, 1.0), "gain"),
+        (lambda: questions_needed(0.1, 0.0), "sd"),
+        (lambda: paired_power(0.1, 1.0, 1), "n must"),
+        (lambda: detectable_gain(2, 1.0, inflation=4), "inflation"),
+        (lambda: Aim(power=0.01), "alpha"),
+        (lambda: plan_from([1.0, 2.0], [0.0, 1.0]), "constant"),
+        (lambda: plan_from([1.0, 2.0], [0.0, 3.0], ["a", "a"]), "two clusters"),
+    ],
+)
+def test_bad_input_raises(call, match):
+    with pytest.raises(ValueError, match=match):
+        call()

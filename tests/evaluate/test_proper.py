@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.proper import (
+    brier,
+    brier_index,
+    event_weights,
+    log_score,
+    mean_brier,
+    metaculus_baseline,
+    metaculus_baseline_options,
+    metaculus_peer,
+    skill,
+    spherical,
+)
+
+probability = st.floats(0, 1)
+inner = st.floats(0.001, 0.999)
+rows = st.lists(st.tuples(probability, st.booleans()), min_size=1, max_size=30)
+
+
+def test_hand_computed_scores():
+    assert brier([0.7, 0.7], [1, 0]).tolist() == pytest.approx([0.09, 0.49])
+    assert log_score([0.7, 0.7], [1, 0]).tolist() == pytest.approx([np.log(0.7), np.log(0.3)])
+    assert spherical([0.6], [1]).tolist() == pytest.approx([0.6 / np.sqrt(0.52)])
+    assert metaculus_baseline([0.75, 0.99], [1, 0]).tolist() == pytest.approx([58.496, -564.386], abs=1e-3)
+    assert skill(0.2, 0.25) == pytest.approx(0.2)
+
+
+def test_brier_index_is_not_the_mean_of_parts():
+    easy, hard = 0.01, 0.49
+    parts = brier_index(np.array([easy, hard]))
+    assert parts.tolist() == pytest.approx([90, 30])
+    assert parts.mean() == pytest.approx(60)
+    assert brier_index((easy + hard) / 2) == pytest.approx(50)
+
+
+def test_brier_index_of_half_is_fifty_and_negative_means_count_as_zero():
+    assert brier_index(mean_brier([0.5, 0.5], [0, 1])) == 50
+    assert brier_index(-0.1) == 100
+
+
+def test_missing_outcome_raises():
+    for score in (brier, log_score, spherical, metaculus_baseline, mean_brier):
+        with pytest.raises(ValueError, match=r"outcome\[0\] = nan is missing"):
+            score([0.5], [np.nan])
+
+
+def test_scoring_nothing_raises():
+    for score in (brier, log_score, spherical, metaculus_baseline, mean_brier):
+        with pytest.raises(ValueError, match="nothing to score"):
+            score([], [])
+    with pytest.raises(ValueError, match="event"):
+        event_weights([])
+    with pytest.raises(ValueError, match="no forecast"):
+        metaculus_peer([[np.nan]], [1])
+
+
+def test_events_count_once_whatever_their_size():
+    event = ["big"] * 3 + ["small"]
+    weight = event_weights(event)
+    assert weight.sum() == pytest.approx(2)
+    assert mean_brier([0, 0, 0, 0], [1, 1, 1, 0], weight) == pytest.approx(0.5)
+    assert mean_brier([0, 0, 0, 0], [1, 1, 1, 0]) == pytest.approx(0.75)
+
+
+def test_impossible_outcomes_need_a_floor():
+    assert log_score([0.0], [1])[0] == -np.inf
+    assert metaculus_baseline([1.0], [0])[0] == -np.inf
+    assert log_score([0.0], [1], floor=0.001)[0] == pytest.approx(np.log(0.001))
+    with pytest.raises(ValueError, match="floor"):
+        metaculus_peer([[0.0], [0.5]], [1])
+    with pytest.raises(ValueError, match="floor"):
+        log_score([0.5], [1], floor=0.6)
+
+
+def test_skill_needs_a_positive_reference():
+    with pytest.raises(ValueError, match="reference"):
+        skill(0.1, 0.0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(truth=inner, said=inner)
+def test_honesty_pays(truth, said):
+    def expected(score, p):
+        return float(truth * score([p], [1])[0] + (1 - truth) * score([p], [0])[0])
+
+    assert expected(brier, truth) <= expected(brier, said) + 1e-12
+    for score in (log_score, spherical, metaculus_baseline):
+        assert expected(score, truth) >= expected(score, said) - 1e-9
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=rows, seed=st.integers(0, 2**32 - 1))
+def test_scores_are_bounded_symmetric_and_blind_to_order(rows, seed):
+    p, outcome = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+    order = np.random.default_rng(seed).permutation(len(p))
+    assert mean_brier(p[order], outcome[order]) == pytest.approx(mean_brier(p, outcome))
+    assert mean_brier(1 - p, ~outcome) == pytest.approx(mean_brier(p, outcome))
+    assert 0 <= brier_index(mean_brier(p, outcome)) <= 100
+    assert ((brier(p, outcome) >= 0) & (brier(p, outcome) <= 1)).all()
+    assert (log_score(p, outcome) <= 0).all()
+    assert ((spherical(p, outcome) >= 0) & (spherical(p, outcome) <= 1)).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(low=inner, high=inner)
+def test_more_probability_on_what_happened_is_never_worse(low, high):
+    low, high = sorted([low, high])
+    assert brier([high], [1])[0] <= brier([low], [1])[0]
+    for score in (log_score, spherical, metaculus_baseline):
+        assert score([high], [1])[0] >= score([low], [1])[0]
+
+
+def test_baseline_of_two_options_is_the_binary_baseline():
+    p = np.array([0.2, 0.5, 0.9])
+    two = metaculus_baseline_options(np.column_stack([p, 1 - p]), [0, 0, 0])
+    assert two.tolist() == pytest.approx(metaculus_baseline(p, [1, 1, 1]).tolist())
+
+
+def test_baseline_of_options_by_hand():
+    p = [[0.5, 0.25, 0.25, np.nan], [0.1, 0.2, 0.3, 0.4]]
+    score = metaculus_baseline_options(p, [0, 3])
+    assert score.tolist() == pytest.approx([100 * np.log(1.5) / np.log(3), 100 * np.log(1.6) / np.log(4)])
+
+
+@pytest.mark.parametrize(
+    ("p", "happened", "message"),
+    [
+        ([[0.5, 0.5, np.nan]], [2], "absent"),
+        ([[0.5, 0.5]], [2], "no column"),
+        ([[0.5, 0.5]], [0.5], "no column"),
+        ([[0.5, 0.5]], [0, 1], "expected"),
+        ([[1.0, np.nan]], [0], "below 2"),
+    ],
+)
+def test_options_that_cannot_be_scored(p, happened, message):
+    with pytest.raises(ValueError, match=message):
+        metaculus_baseline_options(p, happened)
+
+
+def test_peer_score_compares_with_the_others():
+    p = np.array([[0.8, 0.3], [0.5, np.nan], [0.2, 0.6]])
+    score = metaculus_peer(p, [1, 0])
+    others = (np.log(0.5) + np.log(0.2)) / 2
+    assert score[0, 0] == pytest.approx(100 * (np.log(0.8) - others))
+    assert score[0, 1] == pytest.approx(100 * (np.log(0.7) - np.log(0.4)))
+    assert np.isnan(score[1, 1])
+    assert np.nansum(score, axis=0) == pytest.approx([0, 0])
+
+
+def test_whoever_is_alone_has_peer_score_zero():
+    assert metaculus_peer([[0.9, 0.9], [np.nan, 0.9]], [1, 1]).tolist()[0] == [0, 0]
+
+
+def test_peer_matrix_must_fit_its_questions():
+    with pytest.raises(ValueError, match="2 questions"):
+        metaculus_peer([[0.5]], [1, 0])
+
+
+def test_agrees_with_scikit_learn_and_scoringrules():
+    metrics = pytest.importorskip("sklearn.metrics")
+    rules = pytest.importorskip("scoringrules")
+    rng = np.random.default_rng(3)
+    p, weight = rng.uniform(0.01, 0.99, 200), rng.uniform(0, 2, 200)
+    outcome = (rng.random(200) < p).astype(int)
+    assert mean_brier(p, outcome, weight) == pytest.approx(metrics.brier_score_loss(outcome, p, sample_weight=weight))
+    mean_log = np.average(log_score(p, outcome), weights=weight)
+    assert -mean_log == pytest.approx(metrics.log_loss(outcome, p, sample_weight=weight))
+    assert brier(p, outcome) == pytest.approx(rules.brier_score(outcome, p))

@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.proper import brier
+from foretell.evaluate.returns import average_return, by_side, payoff, sharpe
+from foretell.evaluate.stakes import Bettor, kalshi_fee, proportional_fee
+
+HALF = ([0.5, 0.5], [0.5, 0.5])
+
+
+def test_the_better_brier_score_may_earn_less():
+    """Prophet Arena C.5: truth 0.6, price 0.5, A says 0.45 and B says 0.9."""
+    chance, both = np.array([0.6, 0.4]), [1, 0]
+    a, b = np.array([0.45, 0.45]), np.array([0.9, 0.9])
+    assert chance @ brier(a, both) == pytest.approx(0.2625)
+    assert chance @ brier(b, both) == pytest.approx(0.33)
+    # The paper counts the profit of one contract at 0.5; a dollar buys two.
+    assert (chance @ payoff(a, both, *HALF) - 1) / 2 == pytest.approx(-0.1)
+    assert (chance @ payoff(b, both, *HALF) - 1) / 2 == pytest.approx(0.1)
+
+
+def test_log_utility_prefers_the_calibrated_forecaster():
+    """Prophet Arena C.4: B says 2/3 in three cases of four and 0 in the fourth; prices are 0.5."""
+    log_bettor = Bettor(gamma=1.0)
+    wealth = payoff([2 / 3, 2 / 3], [1, 0], *HALF, log_bettor)
+    assert wealth.tolist() == pytest.approx([4 / 3, 2 / 3])
+    assert np.array([2 / 3, 1 / 3]) @ np.log(wealth) == pytest.approx(np.log(32 / 27) / 3)
+    assert payoff([0.0, 1.0], [0, 0], *HALF, log_bettor).tolist() == [2, 0]
+
+
+def test_payoffs_by_hand():
+    p, outcome = [0.8, 0.8, 0.1, 0.1], [1, 0, 1, 0]
+    paid = payoff(p, outcome, [0.4] * 4, [0.65] * 4)
+    assert paid.tolist() == pytest.approx([2.5, 0, 0, 1 / 0.65])
+    kelly = payoff([0.8], [0], [0.4], [0.65], Bettor(gamma=1.0))
+    assert kelly[0] == pytest.approx(0.2 / 0.65)
+    cash = payoff([0.8, 0.8], [1, 0], [0.4] * 2, [0.65] * 2, Bettor(gamma=1.0, abstain=True))
+    assert cash.tolist() == pytest.approx([2.0, 1 / 3])
+
+
+def test_fees_come_out_of_the_dollar():
+    assert payoff([0.9], [1], [0.5], [0.5], Bettor(fee=kalshi_fee))[0] == pytest.approx(1 / 0.5175)
+    assert payoff([0.9], [1], [0.5], [0.5], Bettor(fee=proportional_fee(0.1)))[0] == pytest.approx(1 / 0.55)
+
+
+def test_a_fee_larger_than_the_edge_keeps_the_free_bettor_out():
+    free = Bettor(fee=kalshi_fee, abstain=True)
+    assert payoff([0.51, 0.51], [1, 0], *HALF, free).tolist() == [1, 1]
+
+
+def test_rows_without_a_price_have_no_payoff_and_no_say():
+    paid = payoff([0.9, 0.9], [1, 1], [0.5, np.nan], [0.5, np.nan])
+    assert paid[0] == 2
+    assert np.isnan(paid[1])
+    assert average_return(paid) == 2
+    assert average_return([2.0, np.nan, 0.0], [1, 5, 3]) == pytest.approx(0.5)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    p=st.floats(0, 1),
+    yes=st.floats(0.01, 1),
+    outcome=st.sampled_from([0, 1]),
+    gamma=st.floats(0, 2),
+    free=st.booleans(),
+)
+def test_payoffs_are_bounded_by_the_odds(p, yes, outcome, gamma, free):
+    no = 1.03 - yes
+    paid = payoff([p], [outcome], [yes], [min(no, 1.0)], Bettor(gamma=gamma, abstain=free))[0]
+    assert 0 <= paid <= max(1 / yes, 1 / no) + 1e-9
+
+
+def test_agreeing_with_the_asks_loses_the_margin_unless_cash_is_allowed():
+    yes, no = 0.52, 0.52
+    forced = payoff([0.5, 0.5], [1, 0], [yes] * 2, [no] * 2, Bettor(gamma=1.0))
+    assert forced.tolist() == pytest.approx([0.5 / 0.52] * 2)
+    free = payoff([0.5, 0.5], [1, 0], [yes] * 2, [no] * 2, Bettor(gamma=1.0, abstain=True))
+    assert free.tolist() == [1, 1]
+
+
+def test_sharpe_by_hand_and_against_numpy():
+    paid = np.array([2.0, 0.0, 1.5, 0.7, 3.0])
+    assert sharpe(paid) == pytest.approx((paid - 1).mean() / paid.std(ddof=1))
+    assert sharpe(paid, benchmark=0.5) == pytest.approx((paid - 0.5).mean() / paid.std(ddof=1))
+    assert sharpe(paid, [7] * 5) == pytest.approx(sharpe(paid))
+    assert sharpe([*paid, np.nan]) == pytest.approx(sharpe(paid))
+
+
+@pytest.mark.parametrize("flat", [[1.0, 1.0, 1.0], [0.7] * 50, [3.0]])
+def test_sharpe_without_variance_is_nan(flat):
+    assert np.isnan(sharpe(flat))
+
+
+def test_sides_apart():
+    sides = by_side([0.9, 0.9, 0.1, 0.5], [1, 0, 0, 1], ([0.5, 0.5, 0.4, np.nan], [0.5, 0.5, 0.6, 0.5]))
+    assert sides.yes == pytest.approx(1.0)
+    assert sides.no == pytest.approx(1 / 0.6)
+    assert (sides.yes_staked, sides.no_staked) == (2, 1)
+
+
+def test_a_side_never_bet_has_no_return():
+    sides = by_side([0.9], [1], ([0.5], [0.5]))
+    assert sides.yes == 2
+    assert np.isnan(sides.no)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    rows=st.lists(
+        st.tuples(st.floats(0, 1), st.booleans(), st.floats(0.05, 0.95), st.floats(0.1, 3)), min_size=1, max_size=12
+    ),
+    gamma=st.floats(0, 2),
+)
+def test_sides_add_up_to_the_whole(rows, gamma):
+    p, outcome, yes, weight = (np.array(column) for column in zip(*rows, strict=True))
+    bettor = Bettor(gamma=gamma)
+    sides = by_side(p, outcome, (yes, 1 - yes), bettor, weight=weight)
+    whole = average_return(payoff(p, outcome, yes, 1 - yes, bettor), weight)
+    won = np.nan_to_num(sides.yes) * sides.yes_staked + np.nan_to_num(sides.no) * sides.no_staked
+    assert won / weight.sum() == pytest.approx(whole)
+
+
+def test_missing_outcome_raises():
+    with pytest.raises(ValueError, match="missing"):
+        payoff([0.5], [np.nan], [0.5], [0.5])
+
+
+def test_scoring_nothing_raises():
+    with pytest.raises(ValueError, match="no priced row"):
+        average_return([np.nan])
+    with pytest.raises(ValueError, match="nothing"):
+        average_return([])
+    with pytest.raises(ValueError, match="nothing to score"):
+        payoff([], [], [], [])

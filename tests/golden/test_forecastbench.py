@@ -1,0 +1,138 @@
+"""The readers on every published round at hand, against the flattened tables made from the same files."""
+
+from functools import cache
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from foretell.questions import Question, from_json, to_json
+from foretell.questions.resolution import Resolution
+from foretell.sources.datasets.forecastbench import (
+    read_resolution_set,
+    read_rounds,
+    revisions,
+    subtype_of,
+)
+from foretell.sources.datasets.question_set import QuestionSet
+
+pytestmark = pytest.mark.shared_data
+
+ROUNDS = ["2025-10-26", "2025-11-09", "2025-11-23", "2025-12-07", "2025-12-21", "2026-01-04", "2026-01-18"]
+
+
+@cache
+def everything(root: Path) -> QuestionSet:
+    return read_rounds(root / "forecastbench")
+
+
+def query(root: Path, sql: str) -> list[tuple]:
+    return duckdb.connect().execute(sql.replace("TABLES", str(root / "tables"))).fetchall()
+
+
+def test_every_round_is_whole(shared_data: Path) -> None:
+    found = everything(shared_data)
+    assert len(found.questions) == 7 * 500
+    assert sorted({q.due.date().isoformat() for q in found.questions}) == ROUNDS
+    for due in ROUNDS:
+        kinds = [q.kind for q in found.questions if q.due.date().isoformat() == due]
+        assert (kinds.count("market"), kinds.count("dataset")) == (250, 250)
+
+
+def test_no_placeholder_is_left(shared_data: Path) -> None:
+    for question in everything(shared_data).questions:
+        told = [question.text, question.criteria, question.background, *(t.label for t in question.targets)]
+        assert not any("{resolution_date}" in t or "{forecast_due_date}" in t or t == "N/A" for t in told)
+
+
+def test_subtypes_on_all_rows_with_text(shared_data: Path) -> None:
+    rows = query(shared_data, "select source, source_type, question, subtype from 'TABLES/questions.parquet'")
+    assert len(rows) == 8273
+    assert [row for row in rows if subtype_of(row[0], row[1], row[2]) != row[3]] == []
+
+
+def test_questions_agree_with_the_table(shared_data: Path) -> None:
+    rows = query(
+        shared_data,
+        """select source || '/' || question_id, forecast_due_date, subtype, source_type, n_resolution_dates,
+               freeze_value
+        from 'TABLES/questions.parquet' where forecast_due_date >= '2025-10-26'""",
+    )
+    table = {(i, due): rest for i, due, *rest in rows}
+    assert len(table) == 3500
+    for q in everything(shared_data).questions:
+        subtype, kind, dates, freeze = table[q.id, q.due.date().isoformat()]
+        assert (q.subtype, q.kind) == (subtype, kind)
+        if kind == "dataset":
+            assert len(q.targets) == dates
+        else:
+            assert q.targets[0].snapshot is not None
+            assert q.targets[0].snapshot.last_price == pytest.approx(freeze)
+
+
+def test_outcomes_agree_with_the_table(shared_data: Path) -> None:
+    rows = query(
+        shared_data,
+        """select source || '/' || question_id, r.forecast_due_date, resolution_date, outcome, resolved
+        from 'TABLES/resolutions.parquet' r where r.forecast_due_date >= '2025-10-26'""",
+    )
+    found = everything(shared_data)
+    kinds = {q.id: q.kind for q in found.questions}
+    table = {
+        (i, due, "yes" if kinds[i] == "market" else day): int(outcome)
+        for i, due, day, outcome, resolved in rows
+        if resolved
+    }
+    ours = {(i, due.date().isoformat(), target): y for (i, due, target), y in found.outcomes().items()}
+    assert len(ours) == 7442
+    assert ours == table
+
+
+def test_unresolved_rows_are_never_outcomes(shared_data: Path) -> None:
+    unresolved = [r for r in everything(shared_data).resolutions if r.outcome is None]
+    assert len(unresolved) == 925
+    assert all(r.resolved_at is None for r in unresolved)
+
+
+def test_combinations_of_older_rounds_are_dropped_and_counted(shared_data: Path) -> None:
+    found = read_resolution_set(shared_data / "forecastbench/resolution_sets/2025-08-03_resolution_set.json")
+    assert len(found.resolutions) == 1613
+    assert len(found.outcomes()) == 1520
+    assert "6188 combination rows dropped" in found.notes
+
+
+def test_a_market_asked_twice_is_one_cluster(shared_data: Path) -> None:
+    markets = [q for q in everything(shared_data).questions if q.kind == "market"]
+    both = {q.id for q in markets if q.due.date().isoformat() == ROUNDS[0]} & {
+        q.id for q in markets if q.due.date().isoformat() == ROUNDS[1]
+    }
+    assert len(both) > 25
+    assert all(q.cluster == q.id for q in markets)
+
+
+def test_series_are_named_by_their_provider(shared_data: Path) -> None:
+    found = {q.source: q.series for q in everything(shared_data).questions}
+    assert {source for source, series in found.items() if series is not None} == {"fred", "yfinance", "dbnomics"}
+    stations = [q.series.id for q in everything(shared_data).questions if q.source == "dbnomics" and q.series]
+    assert all(station.startswith("meteofrance/TEMPERATURE/celsius.") for station in stations)
+
+
+def test_json_round_trip_of_a_whole_round(shared_data: Path) -> None:
+    for question in read_rounds(shared_data / "forecastbench", [ROUNDS[0]]).questions:
+        assert from_json(to_json(question), Question) == question
+
+
+def test_real_revisions_are_noticed(shared_data: Path) -> None:
+    rows = query(
+        shared_data,
+        """select source || '/' || id, fdd, resolution_date, resolved_to, rev
+        from 'TABLES/dataset_outcome_revisions.parquet' where rev in (0, 1)""",
+    )
+    versions: dict[int, list[Resolution]] = {0: [], 1: []}
+    for question, due, day, value, version in rows:
+        outcome = int(value) if value in (0, 1) else None
+        versions[version].append(Resolution(question_id=question, target_id=day, due=due, outcome=outcome))
+    known_first = sum(r.outcome is not None for r in versions[0])
+    assert len(versions[0]) == len(versions[1]) > 400
+    assert len(revisions(versions[0], versions[1])) == known_first
+    assert revisions(versions[1], versions[1]) == ()

@@ -1,0 +1,150 @@
+import json
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.questions import InputError, instant
+from foretell.sources.datasets.financial import HIGHER_LOWER, LONG_SHORT, TaskPlan, build_tasks
+from foretell.sources.datasets.options import complete_binary, read_options
+from foretell.sources.series import Series
+
+TASK = {
+    "id": "nvda",
+    "question": "Long or short NVDA for a year?",
+    "options": {"long": 2.71, "short": -0.71},
+    "cutoff": "2024-06-01",
+    "resolves": "2025-06-01",
+}
+
+
+def lines(*tasks: dict) -> str:
+    return "\n".join(json.dumps(task) for task in tasks)
+
+
+def test_a_task(write) -> None:
+    found = read_options(write("tasks.jsonl", lines(TASK)))
+    (question,) = found.questions
+    assert (question.id, question.exclusive, question.due) == ("nvda", True, instant("2024-06-01"))
+    assert [t.id for t in question.targets] == ["long", "short"]
+    assert [(r.target_id, r.outcome, r.payoff) for r in found.resolutions] == [("long", 1, 2.71), ("short", 0, -0.71)]
+
+
+def test_options_as_a_list_and_open_tasks(write) -> None:
+    listed = TASK | {
+        "id": "x",
+        "options": [{"label": "a", "value": 1}, {"label": "b", "value": 3}, {"label": "c", "value": 2}],
+    }
+    still_open = TASK | {"id": "y", "options": ["a", "b"], "resolves": None}
+    found = read_options(write("tasks.jsonl", lines(listed, still_open)))
+    assert [r.outcome for r in found.resolutions] == [0, 1, 0]
+    assert len(found.questions) == 2, "an open task is a question without a resolution"
+
+
+def test_a_task_whose_best_option_cannot_be_told_is_dropped(write) -> None:
+    flat = TASK | {"id": "flat", "options": {"long": 1.0, "short": 1.0}}
+    tie = TASK | {"id": "tie", "options": {"a": 2.0, "b": 2.0, "c": 1.0}}
+    found = read_options(write("tasks.jsonl", lines(TASK, flat, tie)))
+    assert [q.id for q in found.questions] == ["nvda"]
+    assert found.notes == ("2 tasks dropped: no single option pays best",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"options": {"long": 1}}, "column options: bad: needs two or more options"),
+        ({"options": {"long": 1, "short": None}}, "some options have dollars and some have none"),
+        ({"options": {"long": "a lot", "short": 1}}, "column value: bad: 'a lot' is not a number"),
+        ({"options": ["a", "a"]}, "option 'a' is there twice"),
+        ({"options": [{"name": "a"}, {"name": "b"}]}, "expected a label and a value"),
+        ({"cutoff": None}, "column cutoff: bad: is missing"),
+        ({"cutoff": "2024-06-31"}, "column cutoff: bad: '2024-06-31' is not an ISO date"),
+        ({"resolves": "2024-06-01"}, "is not after the cutoff"),
+        ({"id": "nvda"}, "task nvda is there twice"),
+        ({"quesiton": "?"}, "column quesiton: is not a known field (did you mean question?)"),
+    ],
+)
+def test_a_malformed_task(write, changes: dict, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_options(write("tasks.jsonl", lines(TASK, TASK | {"id": "bad"} | changes)))
+    assert "row 2" in str(caught.value)
+    assert told in str(caught.value)
+
+
+@given(st.floats(0, 1))
+@settings(deadline=None, max_examples=50)
+def test_the_binary_shortcut_sums_to_one(p: float) -> None:
+    first, second = complete_binary(p)
+    assert first == p
+    assert first + second == pytest.approx(1)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
+def test_the_binary_shortcut_refuses_what_is_no_probability(p: float) -> None:
+    with pytest.raises(ValueError, match="p_first"):
+        complete_binary(p)
+
+
+def prices(values: list[float], start: str = "2024-01-01") -> Series:
+    days = np.datetime64(start, "D") + np.arange(len(values))
+    return Series(id="X", days=days, values=np.array(values, dtype=float))
+
+
+PLAN = TaskPlan(horizon_days=10, min_history=5, max_stale_days=2)
+
+
+def test_payoffs_of_a_rise_and_of_a_fall() -> None:
+    series = prices([100.0] * 10 + [150.0] * 10)
+    found = build_tasks(series, [date(2024, 1, 5)], LONG_SHORT, PLAN)
+    assert [(r.target_id, r.outcome, r.payoff) for r in found.resolutions] == [("long", 1, 1.5), ("short", 0, 0.5)]
+    falling = build_tasks(prices([100.0] * 10 + [80.0] * 10), [date(2024, 1, 5)], HIGHER_LOWER, PLAN)
+    assert [(r.target_id, r.outcome, r.payoff) for r in falling.resolutions] == [("higher", 0, 0.0), ("lower", 1, 1.0)]
+    (question,) = found.questions
+    assert (question.due, question.targets[0].resolves_at) == (instant("2024-01-05"), instant("2024-01-15"))
+    assert question.cluster == "financial/X"
+
+
+@pytest.mark.parametrize(
+    ("series", "cutoff", "reason"),
+    [
+        (prices([1.0, 2.0] * 20), date(2024, 1, 4), "too little history"),
+        (prices([1.0, 2.0] * 20), date(2024, 2, 25), "no price at the start"),
+        (prices([1.0, 2.0] * 20), date(2024, 2, 5), "no price at the end"),
+        (prices([1.0] * 40), date(2024, 1, 20), "options pay the same"),
+        (prices([-1.0] * 40), date(2024, 1, 20), "a price is not positive"),
+    ],
+)
+@pytest.mark.parametrize("wager", [LONG_SHORT, HIGHER_LOWER])
+def test_why_a_task_is_dropped(series: Series, cutoff: date, reason: str, wager) -> None:
+    found = build_tasks(series, [cutoff], wager, PLAN)
+    assert (found.questions, found.notes) == ((), (f"1 tasks dropped: {reason}",))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.floats(0.5, 200), min_size=30, max_size=40))
+def test_long_and_short_together_return_what_was_put_in(values: list[float]) -> None:
+    found = build_tasks(prices(values), [date(2024, 1, day) for day in (6, 9, 12)], LONG_SHORT, PLAN)
+    for question in found.questions:
+        pair = [r for r in found.resolutions if r.due == question.due]
+        assert sum(r.payoff for r in pair) == pytest.approx(2)
+        assert sum(r.outcome for r in pair) == 1
+    assert len(found.questions) + sum(int(note.split()[0]) for note in found.notes) == 3
+
+
+def test_a_plan_without_a_horizon() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        TaskPlan(horizon_days=0)
+
+
+@pytest.mark.shared_data
+def test_tasks_from_real_prices(shared_data: Path) -> None:
+    query = f"select date, close from '{shared_data}/tables/ts_yfinance_close.parquet' where ticker = 'AAPL' order by 1"
+    found = duckdb.connect().execute(query).fetchnumpy()
+    series = Series(id="AAPL", days=found["date"].astype("M8[D]"), values=np.asarray(found["close"], dtype=float))
+    tasks = build_tasks(series, [date(2024, month, 1) for month in range(1, 13)] + [date(2025, 6, 1), date(2023, 2, 1)])
+    assert len(tasks.questions) == 12
+    assert set(tasks.notes) == {"1 tasks dropped: no price at the end", "1 tasks dropped: too little history"}

@@ -1,0 +1,189 @@
+"""A person's own questions: what works, and how each mistake is told."""
+
+import json
+
+import pytest
+
+from foretell.questions import InputError, Question, Snapshot, Target, instant, to_json
+from foretell.sources.datasets.files import read_questions
+
+PLAIN = {"text": "Will it rain?", "due": "2026-01-18", "by": "2026-02-01"}
+
+
+def test_the_least_that_is_needed(write) -> None:
+    path = write("q.jsonl", json.dumps({"text": "Will it rain in Oslo?"}))
+    (question,) = read_questions(path, asked_at=instant("2026-01-18T09:30:00Z")).questions
+    assert question.id.startswith("will-it-rain-in-oslo-")
+    assert (question.source, question.kind, question.exclusive) == ("own", "market", False)
+    assert [t.id for t in question.targets] == ["yes"]
+    assert question.as_of.at == instant("2026-01-18T09:30:00Z")
+
+
+def test_everything_that_may_be_said(write) -> None:
+    row = PLAIN | {
+        "id": "rain",
+        "source": "met",
+        "category": "weather",
+        "subtype": "daily",
+        "criteria": "At the station.",
+        "background": "It rained before.",
+        "cluster": "oslo",
+        "url": "https://example.org",
+        "opens": "2026-01-01",
+        "closes": "2026-02-01T12:00:00Z",
+        "price": 0.3,
+        "price_at": "2026-01-17",
+    }
+    (question,) = read_questions(write("q.jsonl", json.dumps(row))).questions
+    assert (question.id, question.source, question.category, question.cluster) == ("rain", "met", "weather", "oslo")
+    assert question.targets[0].snapshot == Snapshot(at=instant("2026-01-17"), last_price=0.3)
+    assert question.targets[0].resolves_at == instant("2026-02-01")
+    assert question.criteria == "At the station."
+
+
+def test_the_same_questions_in_four_kinds_of_file(write) -> None:
+    rows = [
+        PLAIN | {"id": "a"},
+        {"id": "b", "text": "Who, if anyone, wins?", "due": "2026-01-18", "options": ["Ann", "Bob"]},
+        {"id": "c", "text": "Up?", "due": "2026-01-18", "dates": ["2026-01-25", "2026-02-18"], "series": "fred/DGS10"},
+    ]
+    as_csv = (
+        "id,text,due,by,options,dates,series\n"
+        "a,Will it rain?,2026-01-18,2026-02-01,,,\n"
+        'b,"Who, if anyone, wins?",2026-01-18,,Ann; Bob,,\n'
+        "c,Up?,2026-01-18,,,2026-01-25; 2026-02-18,fred/DGS10\n"
+    )
+    as_yaml = """
+questions:
+  - {id: a, text: "Will it rain?", due: 2026-01-18, by: 2026-02-01}
+  - id: b
+    text: Who, if anyone, wins?
+    due: 2026-01-18
+    options: [Ann, Bob]
+  - {id: c, text: "Up?", due: 2026-01-18, dates: [2026-01-25, 2026-02-18], series: fred/DGS10}
+"""
+    files = [
+        write("q.jsonl", "\n".join(map(json.dumps, rows)) + "\n\n"),
+        write("q.json", rows),
+        write("q.csv", "\ufeff" + as_csv),
+        write("q.yaml", as_yaml),
+    ]
+    found = [read_questions(file).questions for file in files]
+    assert found[0] == found[1] == found[2] == found[3]
+    _, options, dated = found[0]
+    assert options.exclusive
+    assert [t.id for t in options.targets] == ["Ann", "Bob"]
+    assert [t.id for t in dated.targets] == ["2026-01-25", "2026-02-18"]
+    assert dated.kind == "dataset"
+    assert dated.series is not None
+    assert (dated.series.provider, dated.series.id) == ("fred", "DGS10")
+
+
+def test_options_with_prices_and_options_that_may_both_come_true(write) -> None:
+    row = PLAIN | {"options": ["Ann", "Bob"], "exclusive": False, "price": {"Ann": 0.7, "Bob": 0.6}}
+    (question,) = read_questions(write("q.jsonl", json.dumps(row))).questions
+    assert not question.exclusive
+    assert [t.snapshot.last_price for t in question.targets if t.snapshot] == [0.7, 0.6]
+
+
+def test_a_level_of_a_series(write) -> None:
+    row = PLAIN | {"series": "fred/DGS10", "below": 4.5}
+    (question,) = read_questions(write("q.jsonl", json.dumps(row))).questions
+    assert question.series is not None
+    assert (question.series.comparison, question.series.threshold) == ("below", 4.5)
+
+
+def test_whole_questions_are_taken_as_they_are(write) -> None:
+    question = Question(id="w", source="s", text="?", due="2026-01-18", targets=(Target(id="x"), Target(id="y")))
+    path = write("q.jsonl", to_json(question) + "\n" + json.dumps(PLAIN))
+    assert read_questions(path).questions[0] == question
+    path = write("bad.jsonl", to_json(question).replace('"source"', '"sauce"'))
+    with pytest.raises(InputError, match=r"bad\.jsonl, row 1, column source"):
+        read_questions(path)
+
+
+def test_unparsable_date_raises_at_load(write) -> None:
+    with pytest.raises(InputError) as caught:
+        read_questions(write("q.jsonl", json.dumps(PLAIN) + "\n" + json.dumps(PLAIN | {"id": "b", "by": "next year"})))
+    assert "q.jsonl, row 2, column by: 'next year' is not an ISO date" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"due": "2026-01-18T12:00:00"}, "column due: '2026-01-18T12:00:00' has no time zone"),
+        ({"due": None}, "column due: is missing"),
+        ({"due": 20260118}, "column due: 20260118 is not a date"),
+        ({"by": "2026-01-01"}, "column by: 2026-01-01 is before 2026-01-18, its due day"),
+        ({"resolves": "2026-03-01"}, "column resolves: by and resolves mean the same; give one"),
+        ({"dates": ["2026-03-01"]}, "column dates: already says when the question resolves"),
+        ({"by": None, "dates": ["2025-03-01"]}, "column dates: 2025-03-01 is not a date after the due day"),
+        ({"by": None, "dates": ["2026-03-01"], "options": ["a", "b"]}, "column dates: a question has options or dates"),
+        ({"by": None, "dates": "2026-03-01"}, "column dates: expected a list"),
+        ({"options": ["only"]}, "column options: needs two or more options"),
+        ({"options": ["a", "a"]}, "names target 'a' twice"),
+        ({"options": ["a", "b"], "price": 0.5}, "column price: one price does not say which option"),
+        ({"options": ["a", "b"], "price": {"c": 0.5}}, "column price: 'c' is not an option (known: a, b)"),
+        ({"price": 30}, "column price: last_price = 30.0 is outside [0, 1]"),
+        ({"price": "30 %"}, "column price: '30 %' is not a number"),
+        ({"price": 0.3, "price_at": "2026-01-19"}, "column price_at: the price is from after the due moment"),
+        ({"kind": "bet"}, "column kind: 'bet' is not a kind (known: market, dataset)"),
+        ({"exclusive": "perhaps"}, "column exclusive: 'perhaps' is neither true nor false"),
+        ({"series": "DGS10"}, "column series: 'DGS10' does not name a series"),
+        ({"above": 3}, "column series: is missing"),
+        ({"series": "fred/X", "above": 3, "below": 4}, "column below: give above or below, not both"),
+        ({"text": ["a"]}, "column text: expected a text"),
+        ({"text": ""}, "column text: is missing"),
+        ({"backgruond": "…"}, "column backgruond: is not a known field (did you mean background?)"),
+        ({"zzz": 1}, "column zzz: is not a known field (known: text, id,"),
+        ({"outcome": 1}, "column outcome: questions hold no answers"),
+        ({"resolved_to": None}, "column resolved_to: questions hold no answers"),
+    ],
+)
+def test_each_mistake_is_told_with_its_place(write, changes: dict, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_questions(write("q.jsonl", json.dumps(PLAIN) + "\n" + json.dumps(PLAIN | {"id": "b"} | changes)))
+    assert "q.jsonl, row 2" in str(caught.value)
+    assert told in str(caught.value)
+
+
+def test_an_id_may_be_used_once_per_due_day(write) -> None:
+    twice = "\n".join([json.dumps(PLAIN | {"id": "a"})] * 2)
+    with pytest.raises(InputError, match="row 2, column id: question a is already in row 1"):
+        read_questions(write("q.jsonl", twice))
+    later = PLAIN | {"id": "a", "due": "2026-01-25"}
+    again = "\n".join([json.dumps(PLAIN | {"id": "a"}), json.dumps(later)])
+    assert len(read_questions(write("q.jsonl", again)).questions) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("q.txt", "?", ".txt is not a kind of question file"),
+        ("q", "?", "no ending is not a kind"),
+        ("q.jsonl", "", "holds no question"),
+        ("q.csv", "text,due\n", "holds no question"),
+        ("q.yaml", "questions: []", "holds no question"),
+        ("q.jsonl", "{", "row 1: is not JSON"),
+        ("q.jsonl", "[1]", "row 1: expected an object"),
+        ("q.json", "{}", "expected a list of questions"),
+        ("q.yaml", "a: [", "is not YAML"),
+        ("q.yaml", "text: hello", "expected a list of questions"),
+        ("q.yaml", "- text: ?\n  due: 2026-13-45", "is not"),
+        ("q.yaml", "questions: []\nname: x", "column name: stands beside the list"),
+        ("q.csv", "text,due\n?,2026-01-18,more\n", "row 1: has more cells"),
+        ("q.csv", "text,due\n?\n", "row 1: has fewer cells"),
+        ("q.csv", 'text,due\n"?,2026-01-18\n', "is not CSV"),
+    ],
+)
+def test_a_file_that_cannot_be_read(write, name: str, content: str, told: str) -> None:
+    path = write(name, content)
+    with pytest.raises(InputError) as caught:
+        read_questions(path)
+    assert str(caught.value).startswith(str(path))
+    assert told in str(caught.value)
+
+
+def test_yaml_runs_nothing(write) -> None:
+    with pytest.raises(InputError, match="is not YAML"):
+        read_questions(write("q.yaml", "- text: !!python/object/apply:os.getcwd []"))

@@ -1,0 +1,57 @@
+import pytest
+
+from foretell.questions import Question, Resolution, Target, instant
+from foretell.sources.datasets.cache import cache_home
+from foretell.sources.datasets.question_set import ContextSource, QuestionSet, union
+
+DUE = instant("2026-01-18")
+
+
+def question(name: str = "a", due=DUE) -> Question:
+    return Question(id=name, source="own", text="?", due=due, targets=(Target(id="yes"),))
+
+
+def resolution(name: str = "a", due=DUE, outcome: int | None = 1) -> Resolution:
+    return Resolution(question_id=name, target_id="yes", due=due, outcome=outcome)
+
+
+def test_a_question_may_be_asked_again_but_not_twice_at_once() -> None:
+    later = instant("2026-02-01")
+    QuestionSet(name="s", questions=(question(), question(due=later)))
+    with pytest.raises(ValueError, match="set s asks question a / 2026-01-18"):
+        QuestionSet(name="s", questions=(question(), question()))
+    with pytest.raises(ValueError, match="resolves target"):
+        QuestionSet(name="s", resolutions=(resolution(), resolution(outcome=0)))
+
+
+def test_a_selection_keeps_its_order_outcomes_and_articles() -> None:
+    article = (ContextSource(title="t", url="u", summary="s"),)
+    whole = QuestionSet(
+        name="s",
+        questions=(question("a"), question("b"), question("c")),
+        resolutions=(resolution("a"), resolution("b"), resolution("c")),
+        contexts={("a", DUE): article, ("c", DUE): article},
+    )
+    part = whole.only([whole.questions[2], whole.questions[1]], name="part")
+    assert [q.id for q in part.questions] == ["c", "b"]
+    assert {key[0] for key in part.outcomes()} == {"b", "c"}
+    assert list(part.contexts) == [("c", DUE)]
+
+
+def test_a_union_says_where_each_note_came_from() -> None:
+    parts = [QuestionSet(name=n, questions=(question(n),), notes=("1 row dropped",)) for n in "ab"]
+    whole = union("both", parts)
+    assert len(whole.questions) == 2
+    assert whole.notes == ("a: 1 row dropped", "b: 1 row dropped")
+
+
+def test_an_outcome_of_another_round_is_another_outcome() -> None:
+    later = instant("2026-02-01")
+    found = QuestionSet(name="s", resolutions=(resolution(outcome=1), resolution(due=later, outcome=0)))
+    assert found.outcomes() == {("a", DUE, "yes"): 1, ("a", later, "yes"): 0}
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_every_platform_has_a_cache(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", platform)
+    assert cache_home({}).name.lower() == "foretell"

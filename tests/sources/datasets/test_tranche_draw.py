@@ -1,0 +1,98 @@
+"""Laws of the tranche builder; the paper's own tranches are in tests/golden."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.questions import Question, Resolution, Target, instant
+from foretell.sources.datasets.question_set import QuestionSet
+from foretell.sources.datasets.tranches import TranchePlan, build_tranche, shares, shuffled
+
+DUE = instant("2025-10-26")
+PLAN = TranchePlan(due=DUE, resolved_by=instant("2026-04-10"), per_dataset_source=2)
+
+
+def question(source: str, name: str, kind: str = "dataset") -> Question:
+    return Question(id=f"{source}/{name}", source=source, text="?", due=DUE, kind=kind, targets=(Target(id="t"),))
+
+
+def pool(sizes: dict[str, int], *, day: str = "2025-11-02", result: int | None = 1) -> QuestionSet:
+    questions = tuple(
+        question(source, f"{n:03}", "market" if source.startswith("m") else "dataset")
+        for source, size in sizes.items()
+        for n in range(size)
+    )
+    resolutions = tuple(
+        Resolution(question_id=q.id, target_id="t", due=DUE, outcome=result, resolved_at=instant(day))
+        for q in questions
+    )
+    return QuestionSet(name="pool", questions=questions, resolutions=resolutions)
+
+
+def test_all_markets_and_a_few_of_each_data_source() -> None:
+    found = build_tranche(pool({"fred": 5, "acled": 3, "m1": 4}), PLAN)
+    assert [q.source for q in found.questions] == ["acled"] * 2 + ["fred"] * 2 + ["m1"] * 4
+    assert len(found.outcomes()) == 8
+    assert found.notes == ("4 resolved questions not drawn",)
+
+
+def test_each_source_starts_the_generator_afresh() -> None:
+    one = build_tranche(pool({"fred": 9}), PLAN).questions
+    two = build_tranche(pool({"acled": 7, "fred": 9}), PLAN).questions
+    assert [q.id for q in one] == [q.id for q in two if q.source == "fred"]
+
+
+def test_the_order_in_the_file_does_not_matter() -> None:
+    base = pool({"fred": 9})
+    turned = QuestionSet(name="pool", questions=base.questions[::-1], resolutions=base.resolutions)
+    assert build_tranche(base, PLAN).questions == build_tranche(turned, PLAN).questions
+
+
+def test_ids_are_ordered_with_their_date_attached() -> None:
+    """'DTB1YR_…' comes before 'DTB1_…', as the study's file names did."""
+    pair = [question("fred", "DTB1"), question("fred", "DTB1YR")]
+    assert sorted(q.id for q in pair) == ["fred/DTB1", "fred/DTB1YR"]
+    unshuffled = next(seed for seed in range(99) if shuffled(pair, seed)[0].id == "fred/DTB1YR")
+    other = next(seed for seed in range(99) if shuffled(pair, seed)[0].id == "fred/DTB1")
+    a, b = question("fred", "A"), question("fred", "B")
+    assert [q.id for q in shuffled([a, b], unshuffled)] == ["fred/A", "fred/B"]
+    assert [q.id for q in shuffled([a, b], other)] == ["fred/B", "fred/A"]
+
+
+def test_only_what_is_resolved_in_time_counts() -> None:
+    late = pool({"fred": 3}, day="2026-04-11")
+    assert build_tranche(late, PLAN).questions == ()
+    assert build_tranche(late, PLAN).notes == ("3 questions not resolved in time",)
+    assert len(build_tranche(pool({"fred": 3}, day="2026-04-10"), PLAN).questions) == 2
+    assert build_tranche(pool({"fred": 3}, result=None), PLAN).questions == ()
+
+
+def test_other_rounds_and_named_questions_stay_out() -> None:
+    base = pool({"fred": 3})
+    plan = TranchePlan(due=DUE, resolved_by=PLAN.resolved_by, without=frozenset({"fred/001"}))
+    assert {q.id for q in build_tranche(base, plan).questions} == {"fred/000", "fred/002"}
+    other = TranchePlan(due=DUE + timedelta(days=14), resolved_by=PLAN.resolved_by)
+    assert build_tranche(base, other).questions == ()
+
+
+def test_a_cap_on_markets_is_shared_by_size() -> None:
+    plan = TranchePlan(due=DUE, resolved_by=PLAN.resolved_by, markets=10)
+    found = build_tranche(pool({"m1": 60, "m2": 20, "m3": 20}), plan).questions
+    assert [sum(q.source == s for q in found) for s in ("m1", "m2", "m3")] == [6, 2, 2]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.dictionaries(st.text(max_size=3), st.integers(0, 40), max_size=6), st.integers(0, 120))
+def test_shares_add_up(sizes: dict[str, int], total: int) -> None:
+    found = shares(sizes, total)
+    assert sum(found.values()) == min(total, sum(sizes.values()))
+    assert all(0 <= found[name] <= size for name, size in sizes.items())
+
+
+def test_dates_are_read() -> None:
+    plan = TranchePlan(due="2025-10-26", resolved_by="2026-04-10")  # type: ignore[arg-type]
+    assert plan.due == DUE
+    with pytest.raises(ValueError, match="ISO"):
+        TranchePlan(due="soon", resolved_by="2026-04-10")  # type: ignore[arg-type]
