@@ -1,0 +1,92 @@
+"""HTML and SVG built from elements: plain text is escaped, only `Markup` passes as it is.
+
+Pages and figures made here are well-formed XML as well as HTML, so tests can parse every one of them.
+"""
+
+import re
+from html import escape
+
+VOID = frozenset({"br", "circle", "col", "hr", "line", "link", "meta", "path", "polygon", "polyline", "rect"})
+"""Elements written `<x/>`: HTML's own void elements and the SVG shapes; the rest always get an end tag."""
+
+UNSAFE = re.compile(
+    # C0 and C1 controls (a terminal obeys some of them), invisible and text-direction marks, and what XML forbids.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+
+
+class Markup(str):
+    """Text that is markup already; every other `str` is escaped on its way into an element."""
+
+    __slots__ = ()
+
+
+def clean(text: str) -> str:
+    r"""The text on one line and without characters that steer a terminal, turn its direction or break XML.
+
+    >>> clean("a\x1b[31mb\nc")
+    'a�[31mb c'
+    """
+    return UNSAFE.sub("\ufffd", re.sub(r"[\s\x85]+", " ", text).strip())
+
+
+def shorten(text: str, width: int) -> str:
+    """At most `width` characters; the middle is left out, since names of one family differ at their ends.
+
+    >>> shorten("model-high-search-on", 12)
+    'model-…ch-on'
+    """
+    text = clean(text)
+    if len(text) <= width:
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
+
+
+def escaped(text: str | Markup) -> Markup:
+    """Markup that shows the text as it stands; blanks alone are one blank.
+
+    >>> escaped("<b>"), escaped(" ")
+    ('&lt;b&gt;', ' ')
+    """
+    if isinstance(text, Markup):
+        return text
+    return Markup(escape(clean(text)) or " " * bool(text))
+
+
+def element(tag: str, *children: str | Markup | None, **attributes: object) -> Markup:
+    """One element. Attributes that are None are left out; `class_` and `data_v` become class and data-v.
+
+    >>> element("td", "a < b", class_="n", title=None)
+    '<td class="n">a &lt; b</td>'
+    """
+    told = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if tag in VOID and not children:
+        return Markup(f"<{tag}{told}/>")
+    return Markup(f"<{tag}{told}>{join(*children)}</{tag}>")
+
+
+def join(*parts: str | Markup | None) -> Markup:
+    """The parts one after the other, plain text escaped, None left out."""
+    return Markup("".join(escaped(part) for part in parts if part is not None))
+
+
+def compact(value: float, decimals: int = 1) -> str:
+    """A coordinate in as few characters as it takes.
+
+    >>> compact(12.0), compact(-0.04), compact(3.26)
+    ('12', '0', '3.3')
+    """
+    text = f"{value:.{decimals}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def _attribute(value: object) -> str:
+    if isinstance(value, float):
+        return compact(value)
+    return escape(clean(str(value)))

@@ -1,0 +1,128 @@
+"""Inline SVG: a figure value and the few shapes all figures share.
+
+Colours are classes over CSS variables, so one figure serves light, dark and print. Nothing carries a style
+attribute: a page may forbid them in its security policy.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foretell.arena.report.markup import Markup, compact, element, join
+from foretell.arena.report.scales import Scale, tick_label
+from foretell.arena.report.theme import SERIES, figure_style
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as SVG for use inside a page that carries the figure style; shows itself in notebooks."""
+
+    svg: Markup
+    wide: bool = False
+    """Too wide to be shrunk to a phone: let it scroll sideways."""
+
+    def standalone(self) -> str:
+        """The same picture with its own colours, for a file of its own."""
+        end = self.svg.index(">") + 1
+        return self.svg[:end] + figure_style() + self.svg[end:]
+
+    def _repr_svg_(self) -> str:
+        return self.standalone()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the picture to an .svg file and return its path."""
+        target = Path(path)
+        target.write_text('<?xml version="1.0" encoding="UTF-8"?>\n' + self.standalone() + "\n", encoding="utf-8")
+        return target
+
+
+def figure(width: float, height: float, title: str, *children: Markup) -> Figure:
+    """A figure of that size; the title is what a screen reader says."""
+    svg = element(
+        "svg",
+        *children,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=f"{width:g}",
+        height=f"{height:g}",
+        class_="ft",
+        role="img",
+        aria_label=title,
+    )
+    return Figure(svg, wide=width > 480)
+
+
+def empty(message: str, width: float = 320) -> Figure:
+    """A figure that says why there is nothing to see."""
+    return figure(width, 60, message, text(width / 2, 34, message, "m k"))
+
+
+def text(x: float, y: float, content: str, style: str | None = None, *, tip: str | None = None) -> Markup:
+    """Text at a place, optionally with a tooltip."""
+    children = (content,) if tip is None else (content, element("title", tip))
+    return element("text", *children, x=float(x), y=float(y), class_=style)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
+    """A straight line."""
+    return element("path", d=f"M{_at(x1, y1)}L{_at(x2, y2)}", class_=style)
+
+
+def polyline(points: Sequence[tuple[float, float]], style: str) -> Markup:
+    """A line through the points."""
+    return element("path", d="M" + "L".join(_at(x, y) for x, y in points), class_=style + " no")
+
+
+def rect(x: float, y: float, width: float, height: float, style: str, *, tip: str | None = None) -> Markup:
+    """A rectangle, optionally with a tooltip."""
+    children = () if tip is None else (element("title", tip),)
+    return element(
+        "rect",
+        *children,
+        x=float(x),
+        y=float(y),
+        width=float(max(width, 0)),
+        height=float(max(height, 0)),
+        class_=style,
+    )
+
+
+def mark(x: float, y: float, series: int, *, colour: str | None = None, tip: str | None = None) -> Markup:
+    """The mark of a series at a place, in the series' colour unless another is named."""
+    r, colour = 4.0, colour or SERIES[series % 5]
+    # Circle, square, diamond, triangle, cross: colour alone never carries the meaning.
+    d = {
+        0: f"M{_at(x - r, y)}a{r:g} {r:g} 0 1 0 {2 * r:g} 0a{r:g} {r:g} 0 1 0 {-2 * r:g} 0z",
+        1: f"M{_at(x - r * 0.85, y - r * 0.85)}h{1.7 * r:g}v{1.7 * r:g}h{-1.7 * r:g}z",
+        2: f"M{_at(x, y - r * 1.2)}l{r * 1.2:g} {r * 1.2:g}l{-r * 1.2:g} {r * 1.2:g}l{-r * 1.2:g} {-r * 1.2:g}z",
+        3: f"M{_at(x, y - r * 1.15)}l{r * 1.1:g} {r * 2:g}h{-2.2 * r:g}z",
+        4: f"M{_at(x - r, y - r)}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}",
+    }[series % 5]
+    style = f"f-{colour}" if series % 5 != 4 else f"no l-{colour} bold"
+    return element("path", *(() if tip is None else (element("title", tip),)), d=d, class_=style)
+
+
+def x_axis(scale: Scale, y: float, top: float, label: str, *, count: int = 5) -> Markup:
+    """Grid lines from `top` to `y`, ticks and a label under them; takes 34 pixels below `y`."""
+    parts: list[Markup] = []
+    for tick in scale.ticks(count):
+        x = scale(tick)
+        parts.append(line(x, top, x, y, "l-grid thin"))
+        parts.append(text(x, y + 14, tick_label(tick), "s m k"))
+    parts.append(text((scale.start + scale.stop) / 2, y + 29, label, "s m"))
+    return join(*parts)
+
+
+def y_axis(scale: Scale, x: float, right: float, *, count: int = 5) -> Markup:
+    """Grid lines from `x` to `right` with ticks to the left of `x`."""
+    parts: list[Markup] = []
+    for tick in scale.ticks(count):
+        y = scale(tick)
+        parts.append(line(x, y, right, y, "l-grid thin"))
+        parts.append(text(x - 6, y + 4, tick_label(tick), "s r k"))
+    return join(*parts)
+
+
+def _at(x: float, y: float) -> str:
+    return f"{compact(x)} {compact(y)}"

@@ -1,0 +1,219 @@
+"""The change of a series over a horizon: how large, how often none, and what was known that might foretell it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from foretell.evaluate.arrays import Bools, Floats, Ints
+from foretell.forecasters.series.history import History
+from foretell.forecasters.series.regress import Fitted, Outcomes, Regression
+
+DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON = range(8)
+"""Columns: a constant; changes over 1, 4, 13 and 52 strides; distances from two past means; the same season before."""
+MOMENTUM = {STEP: 1, MONTH: 4, QUARTER: 13, YEAR: 52}
+DISTANCE = {OFF_YEAR: 52, OFF_LONG: 260}
+PRIOR_MOMENTUM = {MONTH: 0.03, QUARTER: 0.05, YEAR: 0.08}
+"""Pooled over series: changes continue a little. Chosen on early years of the raw series (docs/studies/series.md)."""
+COEFFICIENT_STRENGTH = 30.0
+SEASON_STRENGTH = 10.0
+DRIFT_YEARS = 25.0
+"""Drift per unit of spread differs between series by about 0.2 a year: worth 1/0.2² years of data."""
+CLIP = 3.0
+STILLNESS_PRIOR = 3.0
+"""Independent moves imagined before seeing any, so that a quiet past does not make a move impossible."""
+RECENT = 104
+SEASONS_BACK = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """Changes of a (perhaps logarithmic) series over `horizon` steps, scaled by its recent spread."""
+
+    level: Floats
+    origins: Ints
+    scale: Floats
+    """Spread of a change over one stride, as known at each origin."""
+    predictors: Floats
+    fresh: Bools
+    stride: int
+    per_year: float
+    horizon: int
+    drift: float
+    """Expected drift per unit of yearly spread before seeing the series."""
+
+    @cached_property
+    def lead(self) -> int:
+        """Origins until an outcome is known."""
+        return max(1, -(-self.horizon // self.stride))
+
+    @cached_property
+    def spread(self) -> Floats:
+        """Spread of a change over the horizon if steps were independent."""
+        return self.scale * np.sqrt(self.horizon / self.stride)
+
+    @cached_property
+    def moved(self) -> Floats:
+        """The raw change after each origin whose outcome is known."""
+        start = self._started
+        return self.level[start + self.horizon] - self.level[start]
+
+    @cached_property
+    def valid(self) -> Bools:
+        """Origins and outcomes that were read from fresh values."""
+        return self.fresh[self._started] & self.fresh[self._started + self.horizon]
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Changes in units of their expected spread."""
+        y = np.clip(self.moved / self.spread[: len(self.moved)], -CLIP, CLIP)
+        share = min(1.0, self.stride / self.horizon)
+        return Outcomes(y=y, valid=self.valid, n_origins=len(self.origins), lead=self.lead, share=share)
+
+    @cached_property
+    def stillness(self) -> Floats:
+        """P(no change at all) at each origin: half from the whole past, half from the last two years of weeks."""
+        still = np.concatenate([[0.0], np.cumsum((self.moved == 0) & self.valid)])
+        valid = np.concatenate([[0.0], np.cumsum(self.valid)])
+        known = np.minimum(self.outcomes.known, len(self.moved))
+        early = np.maximum(known - RECENT, 0)
+        share = self.outcomes.share
+        whole = still[known] * share / (valid[known] * share + STILLNESS_PRIOR)
+        recent = still[known] - still[early]
+        return 0.5 * whole + 0.5 * recent * share / ((valid[known] - valid[early]) * share + STILLNESS_PRIOR)
+
+    @cached_property
+    def regression(self) -> Regression:
+        """The scaled change on everything known at its origin; models use some of the columns."""
+        x = self.predictors.copy()
+        x[:, SEASON] = self._same_season
+        fading = min(1.0, 52 * self.stride / self.horizon)
+        prior, strength = np.zeros(8), np.full(8, COEFFICIENT_STRENGTH)
+        for column, slope in PRIOR_MOMENTUM.items():
+            prior[column] = slope * fading
+        prior[DRIFT] = self.drift * np.sqrt(self.horizon / self.per_year)
+        strength[DRIFT] = max(3.0, DRIFT_YEARS * self.per_year / max(self.horizon, self.stride))
+        strength[SEASON] = SEASON_STRENGTH
+        return Regression(x=x, outcomes=self.outcomes, prior=prior, strength=strength)
+
+    def beyond(self, fitted: Fitted, offset: float | Floats) -> tuple[Floats, Floats]:
+        """P(change > offset) and P(change < offset) at each origin: a normal change, or none at all."""
+        from scipy.special import ndtr
+
+        z = (fitted.mean - offset / self.spread) / fitted.spread
+        moving = 1.0 - self.stillness
+        above = moving * ndtr(z) + self.stillness * (offset < 0)
+        below = moving * ndtr(-z) + self.stillness * (offset > 0)
+        return above, below
+
+    @cached_property
+    def _started(self) -> Ints:
+        return self.origins[: max(0, len(self.origins) - self.lead)]
+
+    @cached_property
+    def _same_season(self) -> Floats:
+        """Mean change over the horizon around the same date of earlier years, as far as known by then."""
+        n, period = len(self.origins), self.per_year / self.stride
+        total, count = np.zeros(n), np.zeros(n)
+        if period < 2 or not len(self.moved):
+            return total
+        near = 2 if period > 26 else 0
+        y = np.where(self.outcomes.valid, self.outcomes.y, 0.0)
+        smooth = _around(y, near)
+        weight = _around(self.outcomes.valid.astype(np.float64), near)
+        for year in range(1, SEASONS_BACK + 1):
+            back = round(year * period)
+            if back < self.lead + near or back >= n:
+                continue
+            seen = min(n - back, len(smooth))
+            total[back : back + seen] += smooth[:seen]
+            count[back : back + seen] += weight[:seen]
+        return total / (count + 2.0)
+
+
+def changes(history: History, horizon: int, *, drift: float = 0.0) -> Changes:
+    """Changes over a horizon of one step or more."""
+    return from_motion(motion(history), history, horizon, drift=drift)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Motion:
+    """What the models of change share over all horizons: level, recent spread and predictors at each origin."""
+
+    level: Floats
+    logarithmic: bool
+    scale: Floats
+    predictors: Floats
+
+
+def motion(history: History) -> Motion:
+    """Measure how a series moves. Series whose moves grow with their level are taken by logarithm."""
+    logarithmic = _moves_in_proportion(history)
+    level = np.log(history.values) if logarithmic else history.values
+    origins, stride = history.origins, history.stride
+    scale = _recent_spread(level, origins, stride)
+    x = np.zeros((len(origins), 8))
+    x[:, DRIFT] = 1.0
+    for column, strides in MOMENTUM.items():
+        before = np.maximum(origins - strides * stride, 0)
+        width = np.maximum(origins - before, 1) / stride
+        x[:, column] = (level[origins] - level[before]) / (scale * np.sqrt(width))
+    total = np.concatenate([[0.0], np.cumsum(level)])
+    for column, strides in DISTANCE.items():
+        before = np.maximum(origins - strides * stride + 1, 0)
+        width = origins + 1 - before
+        mean = (total[origins + 1] - total[before]) / width
+        x[:, column] = (level[origins] - mean) / (scale * np.sqrt(np.maximum(width / stride, 1.0) / 3))
+    return Motion(level=level, logarithmic=logarithmic, scale=scale, predictors=np.clip(x, -CLIP, CLIP))
+
+
+def from_motion(motion: Motion, history: History, horizon: int, *, drift: float) -> Changes:
+    """Changes over one horizon of a series already measured."""
+    return Changes(
+        level=motion.level,
+        origins=history.origins,
+        scale=motion.scale,
+        predictors=motion.predictors,
+        fresh=history.fresh,
+        stride=history.stride,
+        per_year=history.per_year,
+        horizon=horizon,
+        drift=drift,
+    )
+
+
+def _around(y: Floats, near: int) -> Floats:
+    """Mean over the neighbours within `near` places, fewer at the ends."""
+    if not near:
+        return y
+    total = np.concatenate([[0.0], np.cumsum(y)])
+    place = np.arange(len(y))
+    low, high = np.maximum(place - near, 0), np.minimum(place + near + 1, len(y))
+    return (total[high] - total[low]) / (2 * near + 1)
+
+
+def _recent_spread(level: Floats, origins: Ints, stride: int) -> Floats:
+    """Root mean square change over one stride: the last 13 and 52 strides in equal parts, and a tenth of the whole past."""
+    square = np.zeros(len(level))
+    square[stride:] = (level[stride:] - level[:-stride]) ** 2
+    total = np.concatenate([[0.0], np.cumsum(square)])
+    variance = np.zeros(len(origins))
+    for strides, part in ((13, 0.45), (52, 0.45), (len(level), 0.1)):
+        before = np.maximum(origins - strides * stride, stride - 1)
+        variance += part * np.maximum(total[origins + 1] - total[before + 1], 0) / np.maximum(origins - before, 1)
+    tiny = 1e-9 * (np.abs(level[origins]) + 1e-9)
+    return np.sqrt(variance) + tiny
+
+
+def _moves_in_proportion(history: History) -> bool:
+    """Whether the spread of moves is steadier on the logarithmic scale, comparing eighths of the record."""
+    if history.values.min() <= 0 or len(history.origins) < 64:
+        return bool(history.values.min() > 0)
+
+    def unsteadiness(level: Floats) -> float:
+        moves = np.diff(level[history.origins])
+        eighths = moves[: len(moves) // 8 * 8].reshape(8, -1)
+        power = (eighths**2).mean(axis=1)
+        return float(np.std(np.log(power + 1e-12 * power.max() + 1e-300)))
+
+    return unsteadiness(np.log(history.values)) <= unsteadiness(history.values)

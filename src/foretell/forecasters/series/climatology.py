@@ -1,0 +1,226 @@
+"""A seasonal normal and the anomaly around it: mean and spread by time of year, anomalies that fade with the lag."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from foretell.evaluate.arrays import Bools, Floats
+from foretell.forecasters.series.history import DAYS_PER_YEAR, Chances, History, history
+from foretell.sources.series import Days, Values
+
+YEARS_NEEDED = 3.0
+HARMONICS = 3
+SPREAD_HARMONICS = 2
+WINDOWS = (4, 52)
+"""Strides over which past anomalies are averaged, besides the last value and the last stride."""
+ANOMALY_STRENGTH = 100.0
+"""Weight, in outcomes, of the belief that anomalies are gone by the end of the horizon."""
+CLIP = 4.0
+SHAPE_WINDOW = 30
+"""Days around the resolution's day of year whose past anomalies give the shape of the distribution."""
+KERNEL = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normals:
+    """Seasonal mean and spread as fitted on everything known now, and the anomalies of the past around them."""
+
+    past: History
+    mean: Floats
+    spread: Floats
+    anomalies: Floats
+    """Per origin: the last value, the last stride, and longer averages, each as a scaled anomaly."""
+
+    def at(self, day: Floats) -> tuple[Floats, Floats]:
+        """Seasonal mean and spread on given days since 1970."""
+        return _normal(day, self.mean, self.spread)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Season:
+    """The forecast of a seasonal series over one horizon."""
+
+    normals: Normals
+    horizon: int
+
+    @cached_property
+    def _end(self) -> float:
+        past = self.normals.past
+        return float(past.day[-1]) + self.horizon * DAYS_PER_YEAR / past.per_year
+
+    @cached_property
+    def remainder(self) -> tuple[float, float]:
+        """What is left of today's anomaly at the end of the horizon, and the spread around it, both scaled.
+
+        Ridge regression of past scaled anomalies on those one horizon earlier.
+        """
+        past, x = self.normals.past, self.normals.anomalies
+        lead = -(-self.horizon // past.stride)
+        started = past.origins[: max(0, len(past.origins) - lead)]
+        end = started + self.horizon
+        mean, spread = self.normals.at(past.day[end])
+        y = np.clip((past.values[end] - mean) / spread, -CLIP, CLIP)
+        used = past.fresh[end] & past.fresh[started]
+        x, now, y = x[: len(started)][used], x[-1], y[used]
+        b = np.linalg.solve(x.T @ x + ANOMALY_STRENGTH * np.eye(x.shape[1]), x.T @ y)
+        rest = y - x @ b
+        return float(now @ b), float(np.sqrt((rest @ rest + ANOMALY_STRENGTH) / (len(y) + ANOMALY_STRENGTH)))
+
+    def chances(self, threshold: float) -> tuple[float, float]:
+        """P(above) and P(below): half by the normal distribution, half by the shape of past anomalies."""
+        from scipy.special import ndtr
+
+        mean, spread = self.normals.at(np.array([self._end]))
+        left, width = self.remainder
+        z = ((float(mean[0]) - threshold) / float(spread[0]) + left) / width
+        shape, weight = self._shape
+        smooth = float((ndtr((shape + z) / KERNEL) @ weight + 0.5) / (weight.sum() + 1))
+        above = 0.5 * float(ndtr(z)) + 0.5 * smooth
+        return above, 1.0 - above
+
+    @cached_property
+    def _shape(self) -> tuple[Floats, Floats]:
+        """Past scaled anomalies of the season the horizon ends in, and their weights."""
+        past = self.normals.past
+        apart = (past.day[past.origins] - self._end + DAYS_PER_YEAR / 2) % DAYS_PER_YEAR - DAYS_PER_YEAR / 2
+        used = (np.abs(apart) <= SHAPE_WINDOW) & past.fresh[past.origins]
+        return self.normals.anomalies[used, 0], 1 - np.abs(apart[used]) / (SHAPE_WINDOW + 1)
+
+
+def normals(past: History) -> Normals | None:
+    """Seasonal normals; None where the record is too short or too coarse to have a season."""
+    columns = _columns(past)
+    if not columns:
+        return None
+    origins = past.origins
+    level, day = _levels(past)
+    used = past.fresh[origins]
+    mean = _least_squares(harmonics(day, columns)[used], level[used])
+    values = past.values[origins]
+    residual = np.abs(values - harmonics(past.day[origins], columns) @ mean)
+    k = min(columns, 2 * SPREAD_HARMONICS + 1)
+    spread = _least_squares(harmonics(past.day[origins], k)[used], residual[used] * np.sqrt(np.pi / 2))
+    center, scale = _normal(past.day[origins], mean, spread)
+    deviation = level - harmonics(day, columns) @ mean
+    anomalies = [values - center, deviation, *(_trailing(deviation, width) for width in WINDOWS)]
+    table = np.clip(np.stack(anomalies, axis=1) / scale[:, None], -CLIP, CLIP)
+    return Normals(past=past, mean=mean, spread=spread, anomalies=table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningNormals:
+    """Seasonal normals as they stood at each origin, refitted once a year and without anomalies.
+
+    Just enough to see on the past whether a series keeps to its seasons.
+    """
+
+    past: History
+    mean: Floats
+    spread: Floats
+    usable: Bools
+    """Origins that had two years behind them."""
+
+    def rises(self, horizon: int) -> Floats:
+        """P(y(t+h) > y(t)) at each origin."""
+        from scipy.special import ndtr
+
+        origins = self.past.origins
+        end = self.past.day[origins] + horizon * DAYS_PER_YEAR / self.past.per_year
+        expected = (harmonics(end, self.mean.shape[1]) * self.mean).sum(axis=1)
+        return ndtr((expected - self.past.values[origins]) / self.spread)
+
+
+def running_normals(past: History) -> RunningNormals | None:
+    """Seasonal normals along the past; None where the record is too short or too coarse to have a season."""
+    columns = _columns(past)
+    if not columns:
+        return None
+    origins, per_year = past.origins, past.per_year / past.stride
+    level, day = _levels(past)
+    waves = harmonics(day, columns)
+    mean = _along(waves, level, past.fresh[origins], per_year)
+    usable = (np.arange(len(origins)) >= 2 * per_year) & past.fresh[origins]
+    values = past.values[origins]
+    miss = np.where(usable, (values - (harmonics(past.day[origins], columns) * mean).sum(axis=1)) ** 2, 0.0)
+    spread = np.sqrt(np.cumsum(miss) / np.maximum(np.cumsum(usable), 1)) + 1e-12
+    return RunningNormals(past=past, mean=mean, spread=spread, usable=usable)
+
+
+def climatology(
+    days: Days, values: Values, due: np.datetime64, resolution: Days, *, threshold: float | None = None
+) -> Chances:
+    """P(y(r) > v) from the seasonal mean and spread and the anomaly that is left of today's after the lag.
+
+    y(r) = μ(r) + σ(r)·(b·a(f) + s·ε): harmonics for μ and σ, anomalies a of the last value, week, month and year,
+    b and s by ridge regression at that lag. Raises ValueError where the record is shorter than three years.
+    """
+    past = history(days, values, due)
+    fitted = normals(past)
+    if fitted is None:
+        raise ValueError("days: a seasonal normal needs three years of observations or more")
+    v = past.last if threshold is None else threshold
+    steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
+    pairs = [
+        Season(normals=fitted, horizon=int(h)).chances(v) if h > 0 else (float(past.last > v), float(past.last < v))
+        for h in steps
+    ]
+    table: Floats = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
+    return Chances(above=table[:, 0], below=table[:, 1])
+
+
+def harmonics(day: Floats, columns: int) -> Floats:
+    """1, cos, sin, cos 2, sin 2, … of the time of year."""
+    angle = 2 * np.pi * day / DAYS_PER_YEAR
+    waves = [np.ones_like(day)]
+    for k in range(1, columns // 2 + 1):
+        waves += [np.cos(k * angle), np.sin(k * angle)]
+    return np.stack(waves, axis=1)
+
+
+def _columns(past: History) -> int:
+    """How many harmonic columns the record can bear; none where it has no season to show."""
+    per_year = past.per_year / past.stride
+    if per_year < 3.5 or len(past.values) < YEARS_NEEDED * past.per_year:
+        return 0
+    return 2 * HARMONICS + 1 if per_year > 7 else 3
+
+
+def _levels(past: History) -> tuple[Floats, Floats]:
+    """Mean over the stride that ends at each origin, and the day in its middle."""
+    origins, stride = past.origins, past.stride
+    total = np.concatenate([[0.0], np.cumsum(past.values)])
+    start = np.maximum(origins - stride + 1, 0)
+    level = (total[origins + 1] - total[start]) / (origins + 1 - start)
+    return level, past.day[origins] - (origins - start) / 2 * (DAYS_PER_YEAR / past.per_year)
+
+
+def _normal(day: Floats, mean: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    waves = harmonics(day, len(mean))
+    scale = waves[:, : len(spread)] @ spread
+    return waves @ mean, np.maximum(scale, max(0.2 * float(spread[0]), 1e-12))
+
+
+def _least_squares(x: Floats, y: Floats) -> Floats:
+    return np.linalg.solve(x.T @ x + 1e-9 * np.eye(x.shape[1]), x.T @ y)
+
+
+def _trailing(y: Floats, width: int) -> Floats:
+    """Mean of the last `width` values at each place, fewer at the start."""
+    total = np.concatenate([[0.0], np.cumsum(y)])
+    place = np.arange(len(y))
+    start = np.maximum(place - width + 1, 0)
+    return (total[place + 1] - total[start]) / (place + 1 - start)
+
+
+def _along(x: Floats, y: Floats, used: Bools, per_year: float) -> Floats:
+    """Least squares refitted once a year along the past: coefficients as known at each origin."""
+    n, size = len(y), max(1, round(per_year))
+    edges = np.unique(np.concatenate([[0], np.arange(n % size, n + 1, size)]))
+    table = np.concatenate([x, y[:, None]], axis=1) * used[:, None]
+    sums = np.zeros((len(edges), table.shape[1], table.shape[1]))
+    for i, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True), start=1):
+        sums[i] = table[start:stop].T @ table[start:stop]
+    sums = np.cumsum(sums, axis=0)
+    fitted = np.linalg.solve(sums[:, :-1, :-1] + 1e-3 * np.eye(x.shape[1]), sums[:, :-1, -1:])[:, :, 0]
+    return fitted[np.searchsorted(edges, np.arange(n) + 1, side="right") - 1]

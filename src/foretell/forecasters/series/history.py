@@ -1,0 +1,143 @@
+"""The past of a series as equally spaced steps, and the origins from which its models are tried."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from foretell.evaluate.arrays import Bools, Floats, Ints
+from foretell.sources.series import Days, Values
+
+DAYS_PER_YEAR = 365.2425
+WEEK = 7
+SLOWEST_DAILY_GAP = 8.0
+"""Median days between observations up to which a series is laid out by calendar day, not by observation."""
+STALE_AFTER = 10.0
+LONGEST_DAYS = 25 * 365
+"""A daily record is read no further back: older days cost time and describe another climate or market."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chances:
+    """P(y > v) and P(y < v) per resolution day; what is missing to one is P(y = v)."""
+
+    above: Floats
+    below: Floats
+
+    @property
+    def atom(self) -> Floats:
+        """P(y = v): series that move in steps often stay where they are."""
+        return np.clip(1.0 - self.above - self.below, 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """A series until its due day on an index of equal steps.
+
+    A daily, business-daily or weekly series is laid out by calendar day, each day holding the last value on or
+    before it: exactly how a question reads it. Slower series are laid out by observation. Origins are the past
+    moments at which the same question could have been asked, `stride` steps apart, the last one being now.
+    """
+
+    values: Values
+    day: Floats
+    """Days since 1970 of each step; for a slow series of each observation."""
+    fresh: Bools
+    """Whether the value of the step is recent, not carried over a hole in the record."""
+    stride: int
+    due: int
+    """Due day, counted from 1970."""
+    slow: bool
+    months: int
+    """Months between observations of a slow series that keeps to the calendar, else 0."""
+    gap: float
+
+    @cached_property
+    def per_year(self) -> float:
+        """Steps in a year."""
+        return DAYS_PER_YEAR / self.gap if self.slow else DAYS_PER_YEAR
+
+    @cached_property
+    def origins(self) -> Ints:
+        """Step numbers of the origins, ascending, the last one now."""
+        last = len(self.values) - 1
+        return np.arange(last % self.stride, last + 1, self.stride, dtype=np.int64)
+
+    @property
+    def last(self) -> float:
+        """The reference value: the last one on or before the due day."""
+        return float(self.values[-1])
+
+    def steps(self, resolution: Ints, *, from_last: bool) -> Ints:
+        """Steps from now to each resolution day (days since 1970).
+
+        With a fixed threshold the value moves from the last observation on (`from_last`); otherwise what counts
+        is the change between the due day and the resolution day, however late the last observation is.
+        """
+        if not self.slow:
+            late = max(0, int(self.due - self.day[-1]) - int(STALE_AFTER)) if from_last else 0
+            return np.where(resolution > self.due, resolution - self.due + late, 0)
+        passed = 0 if from_last else self._observations_until(np.array([self.due]))[0]
+        return np.where(resolution > self.due, np.maximum(self._observations_until(resolution) - passed, 0), 0)
+
+    def _observations_until(self, day: Ints) -> Ints:
+        """How many observations after the last one are to be expected on or before a day."""
+        if not self.months:
+            return np.floor((day - self.day[-1]) / self.gap + 1e-9).astype(np.int64)
+        last = np.datetime64(int(self.day[-1]), "D")
+        first = last.astype("M8[M]")
+        within = int((last - first.astype("M8[D]")).astype(int))
+        days = day.astype("M8[D]")
+        month = days.astype("M8[M]")
+        # A series dated on the 31st is dated on the last day of a shorter month.
+        length = ((month + 1).astype("M8[D]") - month.astype("M8[D]")).astype(np.int64)
+        reached = (days - month.astype("M8[D]")).astype(np.int64) >= np.minimum(within, length - 1)
+        elapsed = (month - first).astype(np.int64) - np.where(reached, 0, 1)
+        return np.maximum(elapsed, 0) // self.months
+
+
+def history(days: Days, values: Values, due: np.datetime64) -> History:
+    """Lay out what is known of a series on its due day; later observations are dropped.
+
+    >>> h = history(np.array(["2024-01-05", "2024-01-08"], "M8[D]"), np.array([1.0, 3.0]), np.datetime64("2024-01-09"))
+    >>> h.values.tolist(), h.last
+    ([1.0, 1.0, 1.0, 3.0, 3.0], 3.0)
+    """
+    known = int(np.searchsorted(days, np.asarray(due, "M8[D]"), side="right"))
+    if known == 0:
+        raise ValueError("days: nothing of the series was known on the due day")
+    number, today = days[:known].astype("M8[D]").astype(np.int64), int(np.asarray(due, "M8[D]").astype(np.int64))
+    gap = float(np.median(np.diff(number))) if known > 1 else 1.0
+    if gap > SLOWEST_DAILY_GAP:
+        months = round(gap / (DAYS_PER_YEAR / 12)) if gap >= 28 else 0
+        gap = months * DAYS_PER_YEAR / 12 if months else gap
+        return History(
+            values=values[:known],
+            day=number.astype(np.float64),
+            fresh=np.ones(known, dtype=np.bool_),
+            stride=1,
+            due=today,
+            slow=True,
+            months=months,
+            gap=gap,
+        )
+    return _by_day(number, values[:known], today=today, gap=gap)
+
+
+def _by_day(number: Ints, values: Values, *, today: int, gap: float) -> History:
+    day = np.arange(number[0], today + 1, dtype=np.int64)
+    index = np.searchsorted(number, day, side="right") - 1
+    age = day - number[index]
+    # A due day far beyond the record adds nothing but carried values: stop where the last value is still fresh.
+    keep = int(np.searchsorted(day, number[-1] + int(STALE_AFTER), side="right"))
+    skip = max(0, keep - LONGEST_DAYS)
+    return History(
+        values=values[index[skip:keep]],
+        day=day[skip:keep].astype(np.float64),
+        fresh=age[skip:keep] <= STALE_AFTER,
+        stride=WEEK,
+        due=today,
+        slow=False,
+        months=0,
+        gap=gap,
+    )

@@ -1,0 +1,187 @@
+"""`auto`: every model is tried on the series' own past, at the very horizon asked, and weighed by how it did."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from foretell.evaluate.arrays import Bools, Floats
+from foretell.forecasters.series.changes import Changes, from_motion, motion
+from foretell.forecasters.series.climatology import Season, normals, running_normals
+from foretell.forecasters.series.history import Chances, History, history
+from foretell.forecasters.series.regress import independent_share
+from foretell.forecasters.series.walk import JOINT, MOMENTUM, REVERSION, WALK, offset
+from foretell.sources.series import Days, Values
+
+CANDIDATES = {"walk": 0.3, "momentum": 0.15, "reversion": 0.15, "joint": 0.2, "frequency": 0.1, "season": 0.1}
+"""Models and what each is trusted with before the series has spoken."""
+CHANGE_MODELS = {"walk": WALK, "momentum": MOMENTUM, "reversion": REVERSION, "joint": JOINT}
+LEARNING_RATE = 2.0
+"""A Brier difference d near p = ½ is a log-likelihood difference of about 2 d, so 2 is Bayes' rule."""
+FREQUENCY_PRIOR = 10.0
+QUARTER = 13
+"""Strides at which a season shows itself with many independent looks; longer horizons lean on it too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What `auto` says about one resolution day, and whom it listened to."""
+
+    above: float
+    below: float
+    weights: dict[str, float]
+    said: dict[str, float]
+    """P(above) by each candidate."""
+    evidence: dict[str, float]
+    """Log-odds the past gives each candidate over the walk."""
+
+
+def auto(
+    days: Days,
+    values: Values,
+    due: np.datetime64,
+    resolution: Days,
+    *,
+    threshold: float | None = None,
+    drift: float = 0.0,
+) -> Chances:
+    """P(y(r) > v) by the models that foretold this series best at this horizon.
+
+    Each candidate predicts, at every past origin, whether the series would be higher after the same time, from what
+    was known then. Weights are prior · exp(−η · n_eff · mean Brier), n_eff counting overlapping origins once, so a
+    short or unpredictable series keeps to the prior mixture around a random walk. They do not depend on the
+    threshold: P(y > v) never rises with v.
+    """
+    chosen = choices(days, values, due, resolution, threshold=threshold, drift=drift)
+    return Chances(
+        above=np.asarray([c.above for c in chosen], dtype=np.float64),
+        below=np.asarray([c.below for c in chosen], dtype=np.float64),
+    )
+
+
+def choices(
+    days: Days,
+    values: Values,
+    due: np.datetime64,
+    resolution: Days,
+    *,
+    threshold: float | None = None,
+    drift: float = 0.0,
+) -> list[Choice]:
+    """As `auto`, with the weights of the candidates at each resolution day."""
+    past = history(days, values, due)
+    trials = Trials(past=past, threshold=threshold, drift=drift)
+    steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
+    at = trials.offset
+    return [
+        trials.choose(int(h)) if h > 0 else Choice(above=float(at < 0), below=float(at > 0), weights={}, said={}, evidence={}) for h in steps
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trials:
+    """The candidates on one series: what they say now, and how they did at its past origins."""
+
+    past: History
+    threshold: float | None
+    drift: float
+
+    @cached_property
+    def offset(self) -> float:
+        """The change to exceed."""
+        return offset(self._motion, self.past, self.threshold)
+
+    def choose(self, horizon: int) -> Choice:
+        """The weighted forecast at one horizon."""
+        change = self._changes(horizon)
+        tried: dict[str, Floats] = {}
+        said: dict[str, tuple[float, float]] = {}
+        for name, columns in CHANGE_MODELS.items():
+            fitted = change.regression.using(columns)
+            tried[name] = change.beyond(fitted, 0.0)[0]
+            above, below = change.beyond(fitted, self.offset)
+            said[name] = float(above[-1]), float(below[-1])
+        tried["frequency"], said["frequency"] = _frequency(change, self.offset)
+        evidence = {name: _gain(p, tried["walk"], change) for name, p in tried.items()}
+        if self._normals is not None:
+            threshold = self.past.last if self.threshold is None else self.threshold
+            said["season"] = Season(normals=self._normals, horizon=horizon).chances(threshold)
+            evidence["season"] = self._seasonal(change, tried["walk"])
+        weights = _weights(evidence)
+        above = sum(w * said[name][0] for name, w in weights.items())
+        below = sum(w * said[name][1] for name, w in weights.items())
+        above = min(above, 1.0)
+        return Choice(
+            above=above,
+            below=min(below, 1 - above),
+            weights=weights,
+            said={name: chance[0] for name, chance in said.items()},
+            evidence=evidence,
+        )
+
+    def _seasonal(self, change: Changes, walk: Floats) -> float:
+        """Evidence for seasonal normals over the walk at this horizon, and at a quarter if that is shorter."""
+        running = self._running
+        if running is None:
+            return 0.0
+        own = _gain(running.rises(change.horizon), walk, change, usable=running.usable)
+        return own if change.horizon <= QUARTER * self.past.stride else min(own, 0.0) + self._quarterly
+
+    @cached_property
+    def _quarterly(self) -> float:
+        running, change = self._running, self._changes(QUARTER * self.past.stride)
+        if running is None or not len(change.moved):
+            return 0.0
+        walk = change.beyond(change.regression.using(WALK), 0.0)[0]
+        return _gain(running.rises(change.horizon), walk, change, usable=running.usable)
+
+    def _changes(self, horizon: int) -> Changes:
+        return from_motion(self._motion, self.past, horizon, drift=self.drift)
+
+    @cached_property
+    def _motion(self):
+        return motion(self.past)
+
+    @cached_property
+    def _normals(self):
+        return normals(self.past)
+
+    @cached_property
+    def _running(self):
+        return running_normals(self.past)
+
+
+def _frequency(change: Changes, at: float) -> tuple[Floats, tuple[float, float]]:
+    """How often the series rose over the horizon, shrunk to one half; and how often it passed the offset."""
+    known = np.minimum(change.outcomes.known, len(change.moved))
+    share = change.outcomes.share
+    rose = np.concatenate([[0.0], np.cumsum((change.moved > 0) & change.valid)])
+    valid = np.concatenate([[0.0], np.cumsum(change.valid)])
+    tried = (rose[known] * share + FREQUENCY_PRIOR / 2) / (valid[known] * share + FREQUENCY_PRIOR)
+    y = change.outcomes.y[change.valid]
+    bar = at / change.spread[-1]
+    n = len(y) * share + FREQUENCY_PRIOR
+    return tried, (
+        float((np.sum(y > bar) * share + FREQUENCY_PRIOR / 2) / n),
+        float((np.sum(y < bar) * share + FREQUENCY_PRIOR / 2) / n),
+    )
+
+
+def _gain(p: Floats, walk: Floats, change: Changes, *, usable: Bools | None = None) -> float:
+    """Log-odds that past outcomes give a candidate over the walk: η · n_eff · mean Brier gain."""
+    n = len(change.moved)
+    if p is walk or not n:
+        return 0.0
+    rose = (change.moved > 0).astype(np.float64)
+    gain = (walk[:n] - rose) ** 2 - (p[:n] - rose) ** 2
+    valid = change.valid if usable is None else change.valid & usable[:n]
+    share = independent_share(gain, valid, least=min(1.0, change.stride / change.horizon))
+    return LEARNING_RATE * share * float(gain[valid].sum())
+
+
+def _weights(evidence: dict[str, float]) -> dict[str, float]:
+    """Prior trust times what the past says, summing to one."""
+    top = max(evidence.values())
+    share = {name: CANDIDATES[name] * float(np.exp(e - top)) for name, e in evidence.items()}
+    total = sum(share.values())
+    return {name: s / total for name, s in share.items()}

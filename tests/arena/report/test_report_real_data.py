@@ -1,0 +1,62 @@
+"""The published numbers of the BLF paper, all the way to the page."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from foretell.arena.joining import Reading, read_table
+from foretell.arena.report.error_analysis import error_analysis, error_analysis_page
+from foretell.arena.report.leaderboard import leaderboard_page
+from foretell.arena.scoring import Scoring, score_table
+from foretell.arena.table import Table
+from foretell.evaluate.bootstrap import Resampling
+
+BLF = "blf:pro-high-brave-c1-p1-t1[hier-cal]"
+
+FORECASTS = """
+select method as forecaster, source || ':' || question_id as question,
+       if(resolution_date = '', 'resolved', resolution_date) as target, forecast_due_date as due, probability as p
+from '{tables}/ab_forecasts.parquet' where method = '{blf}' or method like 'ext:%'
+"""
+OUTCOMES = """
+select source || ':' || question_id as question, forecast_due_date as due, paper_outcome as outcome, source,
+       if(q.source_type = 'market', 'resolved', r.resolution_date) as target, q.source_type as kind,
+       if(q.source_type = 'market', null, horizon_days) as horizon, q.price_on_due_date as price
+from '{tables}/ab_resolutions.parquet' r
+join '{tables}/ab_questions.parquet' q using (question_id, source, forecast_due_date)
+"""
+
+
+@pytest.fixture(scope="module")
+def tranches(shared_data: Path) -> Table:
+    import duckdb
+
+    def rows(query: str) -> list[dict[str, object]]:
+        with duckdb.connect() as con:
+            cursor = con.execute(query.format(tables=shared_data / "tables", blf=BLF))
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    return read_table(rows(FORECASTS), rows(OUTCOMES), Reading(drop_unknown=True))
+
+
+@pytest.mark.shared_data
+def test_leaderboard_of_the_two_tranches(tranches: Table) -> None:
+    board = score_table(tranches, Scoring(by=("source",), resampling=Resampling(draws=500)))
+    document = leaderboard_page(board, tranches, "Tranches A and B")
+    told = " ".join(" ".join(ElementTree.fromstring(document.partition("\n")[2]).itertext()).split())
+    assert f"{BLF} leads by" in told
+    assert "791 targets of 400 questions" in told
+    for published in ("73.3 [", "70.4 [", "83.8 [", "62.7 [", "81.3 [", "59.6 ["):
+        assert published in told, published
+    assert len(document) < 300_000
+
+
+@pytest.mark.shared_data
+def test_errors_of_the_best(tranches: Table) -> None:
+    found = error_analysis(tranches, BLF)
+    assert found.overall is not None
+    assert round(found.overall.estimate, 2) == 73.26
+    assert {b.column for b in found.breakdowns} == {"kind", "source", "horizon", "due"}
+    ElementTree.fromstring(error_analysis_page(found).partition("\n")[2])
