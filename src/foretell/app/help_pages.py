@@ -15,7 +15,7 @@ code 2; nothing is written then.
 
 def pages() -> str:
     """The whole reference."""
-    root = click.Context(cli, info_name="foretell")
+    root = click.Context(cli, info_name="foretell", **cli.context_settings)
     return "\n".join(
         [INTRO, *(part for name in COMMANDS for part in _command(cli.get_command(root, name), name, root))]
     )

@@ -54,8 +54,8 @@ def read_table(forecasts: Source, outcomes: Source, reading: Reading | None = No
         _index_targets(o, rounds)
         matched = _match(f, rounds, reading)
         targets = read_targets(o, by_question=reading.weights == "question")
-        notes = _notes(f, matched, reading)
         pooled = pool_trials(f, matched, as_odds=reading.trials == "logit-mean")
+        notes = _notes(matched, len(pooled.p), reading)
     return Table(
         targets=targets,
         forecasters=pooled.forecasters,
@@ -143,12 +143,12 @@ def _unknown_target(f: Intake, row: int) -> InputError:
     )
 
 
-def _notes(f: Intake, matched: Columns, reading: Reading) -> tuple[str, ...]:
+def _notes(matched: Columns, kept: int, reading: Reading) -> tuple[str, ...]:
     idx = matched["idx"]
     unknown = int(np.ma.getmaskarray(idx).sum())
     open_ = int((np.ma.filled(idx, 0) < 0).sum())
     notes = [f"{open_} forecasts of targets that have not resolved are not scored"] if open_ else []
     notes += [f"{unknown} forecasts of targets that the outcomes do not mention are left out"] if unknown else []
-    if "trial" in f.types and reading.trials != "separate":
+    if kept < len(idx) - unknown - open_:
         notes.append(f"trials of one forecaster are combined by {reading.trials}")
     return tuple(notes)

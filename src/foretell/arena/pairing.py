@@ -19,6 +19,8 @@ class Pair:
     second: str
     scores: tuple[Score, ...]
     differences: tuple[Difference, ...]
+    level: float
+    """Of the intervals."""
     pilot: Pilot | None
     """Spread of their Brier differences, from which to plan the next comparison; None where they never differ."""
 
@@ -32,12 +34,14 @@ def compare_pair(table: Table, first: str, second: str, scoring: Scoring | None 
     for name in (first, second):
         table.require(name)
     both = table.only(first, second)
-    board = score_table(both, replace(scoring or Scoring(), reference=second))
+    scoring = replace(scoring or Scoring(), reference=second)
+    board = score_table(both, scoring)
     return Pair(
         first=first,
         second=second,
         scores=board.scores,
         differences=board.differences,
+        level=scoring.resampling.level,
         pilot=pilot_of(both, first, second),
     )
 

@@ -70,7 +70,7 @@ def score_table(table: Table, scoring: Scoring | None = None) -> Scoreboard:
     scoring = scoring or Scoring()
     if scoring.metric not in METRICS:
         raise InputError(f"unknown metric {scoring.metric!r}", hint=f"one of {', '.join(METRICS)}")
-    table = _filled(table, scoring.missing) if scoring.missing is not None else table
+    table = table.filled(scoring.missing) if scoring.missing is not None else table
     table = with_anchors(table) if scoring.anchors else table
     layers = [layer for layer in layers_of(table.targets, scoring.by, scoring.cluster) if layer]
     metrics = _metrics(table, scoring)
@@ -154,22 +154,6 @@ def _layer_differences(
                 yield Difference(
                     forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=found
                 )
-
-
-def _filled(table: Table, value: float) -> Table:
-    """Every forecaster answers everything: `value` where it had left a gap."""
-    n, m = len(table.targets), len(table.forecasters)
-    p = np.full((m, n), value)
-    p[table.forecaster, table.target] = table.p
-    gaps = m * n - len(table.p)
-    return Table(
-        targets=table.targets,
-        forecasters=table.forecasters,
-        forecaster=np.repeat(np.arange(m), n),
-        target=np.tile(np.arange(n), m),
-        p=p.ravel(),
-        notes=(*table.notes, f"{gaps} missing forecasts count as {value:g}"),
-    )
 
 
 def _settings(scoring: Scoring, layer: Layer) -> dict[str, object]:

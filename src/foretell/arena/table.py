@@ -81,6 +81,21 @@ class Table:
         p[self.target[rows]] = self.p[rows]
         return p
 
+    def filled(self, value: float) -> "Table":
+        """Every forecaster answers everything: `value` stands where it had left a gap."""
+        n, m = len(self.targets), len(self.forecasters)
+        p = np.full((m, n), value)
+        p[self.forecaster, self.target] = self.p
+        note = f"{m * n - len(self.p)} missing forecasts count as {value:g}"
+        return Table(
+            targets=self.targets,
+            forecasters=self.forecasters,
+            forecaster=np.repeat(np.arange(m), n),
+            target=np.tile(np.arange(n), m),
+            p=p.ravel(),
+            notes=(*self.notes, note),
+        )
+
     def require(self, forecaster: str) -> None:
         """Refuse a name that is not in the table."""
         if forecaster not in self.forecasters:

@@ -212,6 +212,8 @@ def _blocks(rows: _Rows, pairs: Pairs, limit: int) -> Iterator[_Block]:
 
 def _compare_pairs(rows: _Rows, pairs: Pairs, statistic: Statistic, resampling: Resampling) -> list[Comparison]:
     """One `Comparison` per pair of methods; every pair sees the same resamples."""
+    if not pairs:
+        return []
     if resampling.interval == "bca":
         raise ValueError('interval "bca" is offered by `paired`, on cluster sums')
     strata = rows.design.strata(len(rows.columns))

@@ -2,14 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from importlib.metadata import version
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
     import httpx2
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+GOOD_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
+HIDDEN = "•••"
 Progress = Callable[[int, int | None], None]
 """Called with the bytes received so far and the total, where the server told it."""
 
@@ -32,7 +35,7 @@ class SourceError(Exception):
         super().__init__(f"{url}: {problem}")
 
 
-class _Busy(SourceError):
+class Busy(SourceError):
     """A failure worth another try, perhaps after the wait the server asked for."""
 
     def __init__(self, problem: str, *, url: str, status: int | None = None, wait: float | None = None) -> None:
@@ -64,6 +67,8 @@ class Answer:
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names in lower case."""
+    hops: tuple[str, ...] = ()
+    """Every address of the chain of redirects, the last being the one that answered."""
 
 
 class HttpClient:
@@ -75,12 +80,20 @@ class HttpClient:
     b'ok'
     """
 
-    def __init__(self, *, limits: Limits | None = None, transport: "httpx2.BaseTransport | None" = None) -> None:
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        transport: "httpx2.BaseTransport | None" = None,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
         import httpx2
 
         self.limits = limits or Limits()
+        self.secrets = secrets
+        """Keys that no error may show."""
         timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
-        agent = {"User-Agent": f"foretell/{version('foretell')}"}
+        agent = {"User-Agent": user_agent()}
         self._client = httpx2.Client(transport=transport, timeout=timeout, headers=agent, follow_redirects=True)
 
     def __enter__(self) -> "HttpClient":
@@ -104,46 +117,33 @@ class HttpClient:
         progress: Progress | None = None,
     ) -> Answer:
         """The answer to a GET: 200, or 304 where a condition was sent. Anything else raises `SourceError`."""
-        import stamina
-
         request = self._client.build_request("GET", url, params=params, headers=headers)
-        tries = stamina.retry_context(
-            on=self._pause,
-            attempts=self.limits.attempts,
-            timeout=None,
-            wait_initial=self.limits.wait_seconds,
-            wait_max=self.limits.max_wait_seconds,
-            wait_jitter=self.limits.wait_seconds,
-        )
-        for attempt in tries:
+        for attempt in retrying(self.limits):
             with attempt:
                 return self._once(request, progress)
-        raise AssertionError("retry_context either returns or raises")
-
-    def _pause(self, error: Exception) -> bool | float:
-        """Whether to try again, and after which wait where the server named one that is bearable."""
-        if not isinstance(error, _Busy):
-            return False
-        if error.wait is None:
-            return True
-        return error.wait if error.wait <= self.limits.max_wait_seconds else False
+        raise AssertionError("retrying either returns or raises")
 
     def _once(self, request: "httpx2.Request", progress: Progress | None) -> Answer:
         import httpx2
 
-        url = str(request.url)
+        url = redacted(str(request.url), self.secrets)
         try:
             response = self._client.send(request, stream=True)
             try:
-                _check_status(response, url)
+                check_status(response, url)
                 body = self._body(response, url, progress)
             finally:
                 response.close()
         except httpx2.TransportError as error:
-            raise _Busy(_told(error), url=url) from error
+            raise Busy(redacted(told(error), self.secrets), url=url) from self._shown(error)
         except httpx2.HTTPError as error:
-            raise SourceError(_told(error), url=url) from error
-        return Answer(status=response.status_code, body=body, headers=dict(response.headers.items()))
+            raise SourceError(redacted(told(error), self.secrets), url=url) from self._shown(error)
+        hops = tuple(redacted(str(one.url), self.secrets) for one in (*response.history, response))
+        return Answer(status=response.status_code, body=body, headers=dict(response.headers.items()), hops=hops)
+
+    def _shown(self, error: Exception) -> Exception | None:
+        """The cause, unless showing it would show a key."""
+        return error if redacted(told(error), self.secrets) == told(error) else None
 
     def _body(self, response: "httpx2.Response", url: str, progress: Progress | None) -> bytes:
         deadline = time.monotonic() + self.limits.total_seconds
@@ -162,13 +162,53 @@ class HttpClient:
         return b"".join(parts)
 
 
-def _check_status(response: "httpx2.Response", url: str) -> None:
+def user_agent() -> str:
+    """How we introduce ourselves to servers."""
+    return f"foretell/{version('foretell')}"
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """The text with every secret hidden, also where it stands encoded in an address.
+
+    >>> redacted("https://example.org/?key=a%2Fb was refused", ["a/b"])
+    'https://example.org/?key=••• was refused'
+    """
+    for secret in filter(None, secrets):
+        for form in {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}:
+            text = text.replace(form, HIDDEN)
+    return text
+
+
+def retrying(limits: Limits) -> Any:
+    """Attempts that wait and repeat after a `Busy`, to be walked by `for` or `async for`."""
+    import stamina
+
+    def pause(error: Exception) -> bool | float:
+        """Whether to try again, and after which wait where the server named one that is bearable."""
+        if not isinstance(error, Busy):
+            return False
+        if error.wait is None:
+            return True
+        return error.wait if error.wait <= limits.max_wait_seconds else False
+
+    return stamina.retry_context(
+        on=pause,
+        attempts=limits.attempts,
+        timeout=None,
+        wait_initial=limits.wait_seconds,
+        wait_max=limits.max_wait_seconds,
+        wait_jitter=limits.wait_seconds,
+    )
+
+
+def check_status(response: "httpx2.Response", url: str, *, good: Container[int] = GOOD_STATUS, said: str = "") -> None:
+    """Raise where the server did not answer as hoped; `said` is its own explanation."""
     status = response.status_code
-    if status in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
+    if status in good:
         return
-    reason = f"the server answered {status} {response.reason_phrase}".rstrip()
+    reason = f"the server answered {status} {response.reason_phrase}".rstrip() + (f": {said}" if said else "")
     if status in RETRY_STATUS:
-        raise _Busy(reason, url=url, status=status, wait=_retry_after(response))
+        raise Busy(reason, url=url, status=status, wait=_retry_after(response))
     raise SourceError(reason, url=url, status=status)
 
 
@@ -198,5 +238,6 @@ def _length(response: "httpx2.Response") -> int | None:
     return int(told) if told.isdigit() and plain else None
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
+    """What an error says, or at least its kind."""
     return str(error) or type(error).__name__

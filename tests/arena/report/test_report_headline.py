@@ -88,4 +88,8 @@ def test_groups_in_words() -> None:
 
 
 def test_scope_counts_forecasters_without_yardsticks(board: Scoreboard) -> None:
-    assert scope(rankings(board)[0]) == "120 targets of 60 questions, 2 forecasters; mean over kinds"
+    assert scope(rankings(board)[0], board) == "120 targets of 60 questions, 2 forecasters"
+    market = tuple(replace(s, group={"kind": "market"}) for s in board.scores)
+    both = replace(board, scores=board.scores + market)
+    assert scope(rankings(both)[0], both) == "120 targets of 60 questions, 2 forecasters; mean over kinds"
+    assert scope(rankings(both)[1], both) == "120 targets of 60 questions, 2 forecasters"

@@ -114,7 +114,7 @@ def test_an_open_head_to_head_says_what_it_would_take(build_table: Callable[...,
 
 
 def test_a_head_to_head_without_shared_targets() -> None:
-    pair = Pair(first="a", second="b", scores=(), differences=(), pilot=None)
+    pair = Pair(first="a", second="b", scores=(), differences=(), level=0.95, pilot=None)
     assert pair_headline(pair) == "a and b share no target."
     out = io.StringIO()
     print_pair(pair, Console(file=out, width=80))

@@ -27,7 +27,7 @@ def board_table(board: Scoreboard, found: Ranking, metrics: Sequence[str]) -> Ma
         Head(label="Answered", numeric=True, tip="share of the group's resolved targets that were forecast"),
     ]
     lines = [_line(row, metrics) for row in found.rows]
-    return table(heads, lines, f"{found.title}: {scope(found)}")
+    return table(heads, lines, f"{found.title}: {scope(found, board)}")
 
 
 def _line(row: Standing, metrics: Sequence[str]) -> Line:

@@ -35,7 +35,7 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
     return _without_pair(first, second, board) + _beaten_by_anchor(first)
 
 
-def pair_headline(pair: Pair, level: str = "95 %") -> str:
+def pair_headline(pair: Pair) -> str:
     """The outcome of a head-to-head, and how many targets would settle it where it is open."""
     if not pair.differences:
         return f"{clean(pair.first)} and {clean(pair.second)} share no target."
@@ -46,7 +46,7 @@ def pair_headline(pair: Pair, level: str = "95 %") -> str:
     verb = "beats" if margin.low > 0 else "is ahead of"
     told = (
         f"{clean(ahead)} {verb} {clean(behind)} by {number(margin.diff, word.decimals)} {word.label} on the "
-        f"{plural(margin.n, 'target')} both answered{_verdict(margin, found.metric, level)}"
+        f"{plural(margin.n, 'target')} both answered{_verdict(margin, found.metric, f'{100 * pair.level:g} %')}"
     )
     if margin.low > 0 or pair.pilot is None or not pair.pilot.gain:
         return told
@@ -130,12 +130,13 @@ def _beaten_by_anchor(first: Standing) -> str:
     return " No forecaster beats this yardstick." if first.anchor else ""
 
 
-def scope(found: Ranking) -> str:
+def scope(found: Ranking, board: Scoreboard) -> str:
     """What a group rests on, e.g. "791 targets of 375 questions, 12 forecasters"."""
     if not found.rows:
         return "nothing"
     n, questions = max(r.score.n for r in found.rows), max(r.score.questions for r in found.rows)
     forecasters = sum(not r.anchor for r in found.rows)
-    mean = "; mean over kinds" if found.group.get("kind") == OVERALL else ""
+    kinds = any(group.get("kind", OVERALL) != OVERALL for group in board.groups())
+    mean = "; mean over kinds" if kinds and found.group.get("kind") == OVERALL else ""
     told = f"{plural(n, 'target')} of {plural(questions, 'question')}"
     return f"{told}, {plural(forecasters, 'forecaster')}{mean}"

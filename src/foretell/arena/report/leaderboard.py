@@ -1,9 +1,7 @@
 """The leaderboard as one web page: the sentence, the table, the pictures, and how to read them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from foretell.arena.anchors import ALWAYS_HALF, ANCHORS, with_anchors
 from foretell.arena.report.board_table import board_table
@@ -74,7 +72,7 @@ def leaderboard_page(
     anchors: Collection[str] = ANCHORS,
     costs: Mapping[str, float] | None = None,
 ) -> str:
-    """A whole HTML document; `costs` (dollars per question, by forecaster) adds the frontier."""
+    """A whole HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
     groups = rankings(board, anchors)
     lead = paragraph(headline(board, anchors), "lead")
     if not groups:
@@ -93,7 +91,7 @@ def leaderboard_page(
     return page(
         title,
         lead,
-        paragraph(scope(groups[0]), "quiet"),
+        paragraph(scope(groups[0], board), "quiet"),
         contents([(anchor, name) for anchor, name, _ in kept]),
         *(section(name, body, anchor=anchor) for anchor, name, body in kept),
     )
@@ -102,12 +100,7 @@ def leaderboard_page(
 def _as_scored(table: Table, board: Scoreboard) -> Table:
     """The table with the rows that scoring added to it: anchors, and what stands in for missing forecasts."""
     value = board.settings.get("missing")
-    if isinstance(value, float | int):
-        n, m = len(table.targets), len(table.forecasters)
-        p = np.full((m, n), float(value))
-        p[table.forecaster, table.target] = table.p
-        who, what = np.divmod(np.arange(m * n), max(n, 1))
-        table = replace(table, forecaster=who, target=what, p=p.ravel())
+    table = table.filled(float(value)) if isinstance(value, float | int) else table
     known = {score.forecaster for score in board.scores} & set(ANCHORS)
     return table if known.issubset(table.forecasters) else with_anchors(table)
 

@@ -19,7 +19,7 @@ def markdown_board(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str
     parts = [plain(headline(board, anchors))]
     for found in rankings(board, anchors):
         if found.rows:
-            parts += [f"### {plain(found.title)}", f"{scope(found)}.", _table(board, found)]
+            parts += [f"### {plain(found.title)}", f"{scope(found, board)}.", _table(board, found)]
     parts += [plain(note) for note in notes(board)]
     return "\n\n".join(parts) + "\n"
 

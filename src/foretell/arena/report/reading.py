@@ -14,6 +14,8 @@ ADVICE = (
     "To tell two forecasters apart, read the difference, not whether their intervals overlap: both answer the same "
     "questions, and what makes a question hard is hard for both. One star means p < 0.05, two p < 0.01, three "
     "p < 0.001, one-sided, without correction for the number of rows compared.",
+    "Whiskers in reliability diagrams and base rates are Wilson intervals that take rows as independent, so with "
+    "questions that hang together they are somewhat too short.",
     "The leader was picked after seeing the scores, so its lead is a little flattered; with many rows, the more so.",
     "A forecaster that left questions out is scored on what it answered. Compare it by its difference to the "
     "reference, which uses shared targets only.",

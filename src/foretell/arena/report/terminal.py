@@ -32,7 +32,7 @@ def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] 
     for found in rankings(board, anchors):
         if found.rows:
             console.print()
-            console.print(Text.assemble((found.title, "bold"), (f"  {scope(found)}", "dim")))
+            console.print(Text.assemble((found.title, "bold"), (f"  {scope(found, board)}", "dim")))
             console.print(board_grid(board, found, console.width))
     console.print()
     for note in notes(board):

@@ -37,6 +37,8 @@ class Changes:
     predictors: Floats
     fresh: Bools
     stride: int
+    apart: int
+    """Steps between origins: a few strides where the horizon is long, for they overlap anyway."""
     per_year: float
     horizon: int
     drift: float
@@ -45,7 +47,7 @@ class Changes:
     @cached_property
     def lead(self) -> int:
         """Origins until an outcome is known."""
-        return max(1, -(-self.horizon // self.stride))
+        return max(1, -(-self.horizon // self.apart))
 
     @cached_property
     def spread(self) -> Floats:
@@ -67,7 +69,7 @@ class Changes:
     def outcomes(self) -> Outcomes:
         """Changes in units of their expected spread."""
         y = np.clip(self.moved / self.spread[: len(self.moved)], -CLIP, CLIP)
-        share = min(1.0, self.stride / self.horizon)
+        share = min(1.0, self.apart / self.horizon)
         return Outcomes(y=y, valid=self.valid, n_origins=len(self.origins), lead=self.lead, share=share)
 
     @cached_property
@@ -76,7 +78,7 @@ class Changes:
         still = np.concatenate([[0.0], np.cumsum((self.moved == 0) & self.valid)])
         valid = np.concatenate([[0.0], np.cumsum(self.valid)])
         known = np.minimum(self.outcomes.known, len(self.moved))
-        early = np.maximum(known - RECENT, 0)
+        early = np.maximum(known - RECENT * self.stride // self.apart, 0)
         share = self.outcomes.share
         whole = still[known] * share / (valid[known] * share + STILLNESS_PRIOR)
         recent = still[known] - still[early]
@@ -96,14 +98,20 @@ class Changes:
         strength[SEASON] = SEASON_STRENGTH
         return Regression(x=x, outcomes=self.outcomes, prior=prior, strength=strength)
 
-    def beyond(self, fitted: Fitted, offset: float | Floats) -> tuple[Floats, Floats]:
-        """P(change > offset) and P(change < offset) at each origin: a normal change, or none at all."""
+    def rises(self, fitted: Fitted) -> Floats:
+        """P(change > 0) at each origin: a normal change, or none at all."""
         from scipy.special import ndtr
 
-        z = (fitted.mean - offset / self.spread) / fitted.spread
-        moving = 1.0 - self.stillness
-        above = moving * ndtr(z) + self.stillness * (offset < 0)
-        below = moving * ndtr(-z) + self.stillness * (offset > 0)
+        return (1.0 - self.stillness) * ndtr(fitted.mean / fitted.spread)
+
+    def beyond(self, fitted: Fitted, offset: float) -> tuple[float, float]:
+        """P(change > offset) and P(change < offset) from now on."""
+        from scipy.special import ndtr
+
+        z = (fitted.mean[-1] - offset / self.spread[-1]) / fitted.spread[-1]
+        still = float(self.stillness[-1])
+        above = (1.0 - still) * float(ndtr(z)) + still * (offset < 0)
+        below = (1.0 - still) * float(ndtr(-z)) + still * (offset > 0)
         return above, below
 
     @cached_property
@@ -113,11 +121,11 @@ class Changes:
     @cached_property
     def _same_season(self) -> Floats:
         """Mean change over the horizon around the same date of earlier years, as far as known by then."""
-        n, period = len(self.origins), self.per_year / self.stride
+        n, period = len(self.origins), self.per_year / self.apart
         total, count = np.zeros(n), np.zeros(n)
         if period < 2 or not len(self.moved):
             return total
-        near = 2 if period > 26 else 0
+        near = 2 if period > 26 else 1 if period > 12 else 0
         y = np.where(self.outcomes.valid, self.outcomes.y, 0.0)
         smooth = _around(y, near)
         weight = _around(self.outcomes.valid.astype(np.float64), near)
@@ -169,17 +177,25 @@ def motion(history: History) -> Motion:
 
 def from_motion(motion: Motion, history: History, horizon: int, *, drift: float) -> Changes:
     """Changes over one horizon of a series already measured."""
+    hop = hop_of(history, horizon)
+    rows = slice((len(history.origins) - 1) % hop, None, hop)
     return Changes(
         level=motion.level,
-        origins=history.origins,
-        scale=motion.scale,
-        predictors=motion.predictors,
+        origins=history.origins[rows],
+        scale=motion.scale[rows],
+        predictors=motion.predictors[rows],
         fresh=history.fresh,
         stride=history.stride,
+        apart=hop * history.stride,
         per_year=history.per_year,
         horizon=horizon,
         drift=drift,
     )
+
+
+def hop_of(history: History, horizon: int) -> int:
+    """Strides between the origins to try: at most a quarter of the horizon, and no more than eight."""
+    return int(np.clip(horizon // (4 * history.stride), 1, 8))
 
 
 def _around(y: Floats, near: int) -> Floats:
@@ -193,7 +209,7 @@ def _around(y: Floats, near: int) -> Floats:
 
 
 def _recent_spread(level: Floats, origins: Ints, stride: int) -> Floats:
-    """Root mean square change over one stride: the last 13 and 52 strides in equal parts, and a tenth of the whole past."""
+    """Root mean square change over one stride: the last 13, the last 52, and with a tenth the whole past."""
     square = np.zeros(len(level))
     square[stride:] = (level[stride:] - level[:-stride]) ** 2
     total = np.concatenate([[0.0], np.cumsum(square)])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,14 +28,17 @@ class Normals:
     """Seasonal mean and spread as fitted on everything known now, and the anomalies of the past around them."""
 
     past: History
+    waves: Floats
+    """Harmonics at each origin."""
     mean: Floats
     spread: Floats
     anomalies: Floats
     """Per origin: the last value, the last stride, and longer averages, each as a scaled anomaly."""
 
-    def at(self, day: Floats) -> tuple[Floats, Floats]:
-        """Seasonal mean and spread on given days since 1970."""
-        return _normal(day, self.mean, self.spread)
+    def ahead(self, horizon: int, rows: slice) -> tuple[Floats, Floats]:
+        """Seasonal mean and spread some steps after some of the origins."""
+        years = horizon / self.past.per_year
+        return _normal(self.waves[rows], ahead_by(self.mean, years), ahead_by(self.spread, years))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,7 @@ class Season:
         lead = -(-self.horizon // past.stride)
         started = past.origins[: max(0, len(past.origins) - lead)]
         end = started + self.horizon
-        mean, spread = self.normals.at(past.day[end])
+        mean, spread = self.normals.ahead(self.horizon, slice(len(started)))
         y = np.clip((past.values[end] - mean) / spread, -CLIP, CLIP)
         used = past.fresh[end] & past.fresh[started]
         x, now, y = x[: len(started)][used], x[-1], y[used]
@@ -71,7 +75,7 @@ class Season:
         """P(above) and P(below): half by the normal distribution, half by the shape of past anomalies."""
         from scipy.special import ndtr
 
-        mean, spread = self.normals.at(np.array([self._end]))
+        mean, spread = self.normals.ahead(self.horizon, slice(-1, None))
         left, width = self.remainder
         z = ((float(mean[0]) - threshold) / float(spread[0]) + left) / width
         shape, weight = self._shape
@@ -98,14 +102,15 @@ def normals(past: History) -> Normals | None:
     used = past.fresh[origins]
     mean = _least_squares(harmonics(day, columns)[used], level[used])
     values = past.values[origins]
-    residual = np.abs(values - harmonics(past.day[origins], columns) @ mean)
+    waves = harmonics(past.day[origins], columns)
+    residual = np.abs(values - waves @ mean)
     k = min(columns, 2 * SPREAD_HARMONICS + 1)
-    spread = _least_squares(harmonics(past.day[origins], k)[used], residual[used] * np.sqrt(np.pi / 2))
-    center, scale = _normal(past.day[origins], mean, spread)
+    spread = _least_squares(waves[used, :k], residual[used] * np.sqrt(np.pi / 2))
+    center, scale = _normal(waves, mean, spread)
     deviation = level - harmonics(day, columns) @ mean
     anomalies = [values - center, deviation, *(_trailing(deviation, width) for width in WINDOWS)]
     table = np.clip(np.stack(anomalies, axis=1) / scale[:, None], -CLIP, CLIP)
-    return Normals(past=past, mean=mean, spread=spread, anomalies=table)
+    return Normals(past=past, waves=waves, mean=mean, spread=spread, anomalies=table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,19 +121,20 @@ class RunningNormals:
     """
 
     past: History
+    waves: Floats
+    """Harmonics at each origin."""
     mean: Floats
     spread: Floats
     usable: Bools
     """Origins that had two years behind them."""
 
-    def rises(self, horizon: int) -> Floats:
-        """P(y(t+h) > y(t)) at each origin."""
+    def rises(self, horizon: int, rows: slice) -> Floats:
+        """P(y(t+h) > y(t)) at some of the origins."""
         from scipy.special import ndtr
 
-        origins = self.past.origins
-        end = self.past.day[origins] + horizon * DAYS_PER_YEAR / self.past.per_year
-        expected = (harmonics(end, self.mean.shape[1]) * self.mean).sum(axis=1)
-        return ndtr((expected - self.past.values[origins]) / self.spread)
+        ahead = ahead_by(self.mean[rows], horizon / self.past.per_year)
+        expected = (self.waves[rows] * ahead).sum(axis=1)
+        return ndtr((expected - self.past.values[self.past.origins[rows]]) / self.spread[rows])
 
 
 def running_normals(past: History) -> RunningNormals | None:
@@ -141,10 +147,10 @@ def running_normals(past: History) -> RunningNormals | None:
     waves = harmonics(day, columns)
     mean = _along(waves, level, past.fresh[origins], per_year)
     usable = (np.arange(len(origins)) >= 2 * per_year) & past.fresh[origins]
-    values = past.values[origins]
-    miss = np.where(usable, (values - (harmonics(past.day[origins], columns) * mean).sum(axis=1)) ** 2, 0.0)
+    values, here = past.values[origins], harmonics(past.day[origins], columns)
+    miss = np.where(usable, (values - (here * mean).sum(axis=1)) ** 2, 0.0)
     spread = np.sqrt(np.cumsum(miss) / np.maximum(np.cumsum(usable), 1)) + 1e-12
-    return RunningNormals(past=past, mean=mean, spread=spread, usable=usable)
+    return RunningNormals(past=past, waves=here, mean=mean, spread=spread, usable=usable)
 
 
 def climatology(
@@ -178,6 +184,17 @@ def harmonics(day: Floats, columns: int) -> Floats:
     return np.stack(waves, axis=1)
 
 
+def ahead_by(coefficients: Floats, years: float) -> Floats:
+    """Coefficients that give, from the harmonics of a day, the value some years (or a part of one) later."""
+    turned = coefficients.copy()
+    for k in range(1, coefficients.shape[-1] // 2 + 1):
+        cos, sin = np.cos(2 * np.pi * k * years), np.sin(2 * np.pi * k * years)
+        a, b = coefficients[..., 2 * k - 1], coefficients[..., 2 * k]
+        turned[..., 2 * k - 1] = a * cos + b * sin
+        turned[..., 2 * k] = b * cos - a * sin
+    return turned
+
+
 def _columns(past: History) -> int:
     """How many harmonic columns the record can bear; none where it has no season to show."""
     per_year = past.per_year / past.stride
@@ -195,14 +212,14 @@ def _levels(past: History) -> tuple[Floats, Floats]:
     return level, past.day[origins] - (origins - start) / 2 * (DAYS_PER_YEAR / past.per_year)
 
 
-def _normal(day: Floats, mean: Floats, spread: Floats) -> tuple[Floats, Floats]:
-    waves = harmonics(day, len(mean))
+def _normal(waves: Floats, mean: Floats, spread: Floats) -> tuple[Floats, Floats]:
     scale = waves[:, : len(spread)] @ spread
     return waves @ mean, np.maximum(scale, max(0.2 * float(spread[0]), 1e-12))
 
 
 def _least_squares(x: Floats, y: Floats) -> Floats:
-    return np.linalg.solve(x.T @ x + 1e-9 * np.eye(x.shape[1]), x.T @ y)
+    solved: Floats = np.linalg.solve(x.T @ x + 1e-9 * np.eye(x.shape[1]), x.T @ y).astype(np.float64)
+    return solved
 
 
 def _trailing(y: Floats, width: int) -> Floats:
@@ -219,8 +236,10 @@ def _along(x: Floats, y: Floats, used: Bools, per_year: float) -> Floats:
     edges = np.unique(np.concatenate([[0], np.arange(n % size, n + 1, size)]))
     table = np.concatenate([x, y[:, None]], axis=1) * used[:, None]
     sums = np.zeros((len(edges), table.shape[1], table.shape[1]))
-    for i, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True), start=1):
+    for i, (start, stop) in enumerate(pairwise(edges.tolist()), start=1):
         sums[i] = table[start:stop].T @ table[start:stop]
     sums = np.cumsum(sums, axis=0)
-    fitted = np.linalg.solve(sums[:, :-1, :-1] + 1e-3 * np.eye(x.shape[1]), sums[:, :-1, -1:])[:, :, 0]
+    fitted: Floats = np.linalg.solve(sums[:, :-1, :-1] + 1e-3 * np.eye(x.shape[1]), sums[:, :-1, -1:])[:, :, 0].astype(
+        np.float64
+    )
     return fitted[np.searchsorted(edges, np.arange(n) + 1, side="right") - 1]

@@ -3,12 +3,9 @@
 import numpy as np
 
 from foretell.forecasters.series.history import Chances
-from foretell.forecasters.series.seasonal import exceedance, neighbours, reference
+from foretell.forecasters.series.seasonal import PRIOR_YEARS, exceedance, neighbours, reference
 from foretell.forecasters.series.trend import linear, safe
 from foretell.sources.series import Days, Values
-
-PRIOR_YEAR_WINDOW = 7
-PRIOR_YEAR_AGE = 5 * 365
 
 
 def hybrid(
@@ -30,7 +27,7 @@ def hybrid(
     steady = safe(linear(days, values, due, resolution, threshold=v, window=window), alpha)
     above, below = steady.above.copy(), steady.below.copy()
     for i, day in enumerate(resolution):
-        near = neighbours(days, values, due, day, window=PRIOR_YEAR_WINDOW, age=PRIOR_YEAR_AGE)
+        near = neighbours(days, values, due, day, PRIOR_YEARS)
         if len(near):
             up, down = exceedance(near, v)
             above[i] = beta * above[i] + (1 - beta) * up

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from foretell.evaluate.arrays import Bools, Floats, Ints
 
-REFITS = 40
+REFITS = 24
 """How often the coefficients are fitted anew along the past; the last fit uses everything known now."""
 SCALE_PRIOR = 5.0
 """Weight, in independent outcomes, of the belief that outcomes are scaled to spread one."""
@@ -83,7 +84,7 @@ class Regression:
         table = np.concatenate([self.x[:known], self.outcomes.y[:, None], np.ones((known, 1))], axis=1)
         table *= self.outcomes.valid[:, None]
         sums = np.zeros((len(self._edges), table.shape[1], table.shape[1]))
-        for i, (start, stop) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True), start=1):
+        for i, (start, stop) in enumerate(pairwise(self._edges.tolist()), start=1):
             sums[i] = table[start:stop].T @ table[start:stop]
         return np.cumsum(sums, axis=0)
 

@@ -1,5 +1,7 @@
 """What the same time of year was like before: exceedance among neighbours by day of the year."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from foretell.evaluate.arrays import Floats, Ints
@@ -7,6 +9,20 @@ from foretell.forecasters.series.history import Chances
 from foretell.sources.series import Days, Values
 
 YEAR = 365
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbourhood:
+    """Which past values count as neighbours of a resolution day."""
+
+    window: int = 10
+    """Days of the year to either side."""
+    age: int | None = None
+    """Days before the due day to look back; None for the whole record."""
+
+
+WHOLE_RECORD = Neighbourhood()
+PRIOR_YEARS = Neighbourhood(window=7, age=5 * YEAR)
 
 
 def day_of_year(days: Days) -> Ints:
@@ -26,15 +42,14 @@ def cyclic_distance(a: Ints, b: Ints) -> Ints:
 
 
 def neighbours(
-    days: Days, values: Values, due: np.datetime64, resolution: np.datetime64, *, window: int, age: int | None
+    days: Days, values: Values, due: np.datetime64, resolution: np.datetime64, near: Neighbourhood
 ) -> Values:
-    """Values before the due day, no older than `age` days, within `window` days of the resolution's day of year."""
-    due = np.asarray(due, "M8[D]")[()]
-    first = 0 if age is None else int(np.searchsorted(days, due - np.timedelta64(age, "D"), side="right"))
+    """Values before the due day that lie in the neighbourhood of the resolution day."""
+    due = due.astype("M8[D]")
+    first = 0 if near.age is None else int(np.searchsorted(days, due - np.timedelta64(near.age, "D"), side="right"))
     last = int(np.searchsorted(days, due, side="left"))
     target = day_of_year(np.asarray([resolution], "M8[D]"))
-    near = cyclic_distance(day_of_year(days[first:last]), target) <= window
-    return values[first:last][near]
+    return values[first:last][cyclic_distance(day_of_year(days[first:last]), target) <= near.window]
 
 
 def exceedance(near: Values, threshold: float) -> tuple[float, float]:
@@ -55,15 +70,14 @@ def knn(
     resolution: Days,
     *,
     threshold: float | None = None,
-    window: int = 10,
-    age: int | None = None,
+    near: Neighbourhood = WHOLE_RECORD,
 ) -> Chances:
     """P(y(r) > v) = (k+1)/(n+2) over all neighbours by day of the year (BLF 2026, eq. 17-19; w = 10, any age).
 
     The threshold defaults to the last value on or before the due day.
     """
     v = reference(days, values, due) if threshold is None else threshold
-    pairs = [exceedance(neighbours(days, values, due, r, window=window, age=age), v) for r in resolution]
+    pairs = [exceedance(neighbours(days, values, due, r, near), v) for r in resolution]
     table: Floats = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
     return Chances(above=table[:, 0], below=table[:, 1])
 

@@ -1,26 +1,57 @@
 """`auto`: every model is tried on the series' own past, at the very horizon asked, and weighed by how it did."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from foretell.evaluate.arrays import Bools, Floats
-from foretell.forecasters.series.changes import Changes, from_motion, motion
-from foretell.forecasters.series.climatology import Season, normals, running_normals
+from foretell.forecasters.series.changes import Changes, Motion, from_motion, motion
+from foretell.forecasters.series.climatology import Normals, RunningNormals, Season, normals, running_normals
 from foretell.forecasters.series.history import Chances, History, history
 from foretell.forecasters.series.regress import independent_share
 from foretell.forecasters.series.walk import JOINT, MOMENTUM, REVERSION, WALK, offset
 from foretell.sources.series import Days, Values
 
-CANDIDATES = {"walk": 0.3, "momentum": 0.15, "reversion": 0.15, "joint": 0.2, "frequency": 0.1, "season": 0.1}
-"""Models and what each is trusted with before the series has spoken."""
+TRUST: Mapping[str, float] = {
+    "walk": 0.2,
+    "momentum": 0.15,
+    "reversion": 0.1,
+    "joint": 0.4,
+    "frequency": 0.1,
+    "season": 0.05,
+}
+"""What each model is trusted with before a series has spoken."""
+TRUST_OF_PRICES: Mapping[str, float] = {
+    "walk": 0.7,
+    "momentum": 0.05,
+    "reversion": 0.05,
+    "joint": 0.1,
+    "frequency": 0.09,
+    "season": 0.01,
+}
+"""Whoever could foretell a traded price has already moved it."""
 CHANGE_MODELS = {"walk": WALK, "momentum": MOMENTUM, "reversion": REVERSION, "joint": JOINT}
-LEARNING_RATE = 2.0
-"""A Brier difference d near p = ½ is a log-likelihood difference of about 2 d, so 2 is Bayes' rule."""
+LEARNING_RATE = 1.0
+"""A Brier difference d near p = ½ is a log-likelihood difference of about 2 d: half of Bayes' rule."""
+SEASON_RATE = 2.0
+"""Whether a series has seasons is a plain question of kind: Bayes' rule in full."""
 FREQUENCY_PRIOR = 10.0
 QUARTER = 13
 """Strides at which a season shows itself with many independent looks; longer horizons lean on it too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What is believed of a series before it is seen."""
+
+    drift: float | Floats = 0.0
+    """Yearly drift per unit of yearly spread; one number, or one per resolution day."""
+    trust: Mapping[str, float] = field(default_factory=lambda: TRUST)
+
+
+NOTHING_KNOWN = Expectation()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +74,7 @@ def auto(
     resolution: Days,
     *,
     threshold: float | None = None,
-    drift: float = 0.0,
+    expected: Expectation = NOTHING_KNOWN,
 ) -> Chances:
     """P(y(r) > v) by the models that foretold this series best at this horizon.
 
@@ -52,7 +83,7 @@ def auto(
     short or unpredictable series keeps to the prior mixture around a random walk. They do not depend on the
     threshold: P(y > v) never rises with v.
     """
-    chosen = choices(days, values, due, resolution, threshold=threshold, drift=drift)
+    chosen = choices(days, values, due, resolution, threshold=threshold, expected=expected)
     return Chances(
         above=np.asarray([c.above for c in chosen], dtype=np.float64),
         below=np.asarray([c.below for c in chosen], dtype=np.float64),
@@ -66,16 +97,16 @@ def choices(
     resolution: Days,
     *,
     threshold: float | None = None,
-    drift: float = 0.0,
+    expected: Expectation = NOTHING_KNOWN,
 ) -> list[Choice]:
     """As `auto`, with the weights of the candidates at each resolution day."""
     past = history(days, values, due)
-    trials = Trials(past=past, threshold=threshold, drift=drift)
+    trials = Trials(past=past, threshold=threshold, trust=expected.trust)
     steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
     at = trials.offset
-    return [
-        trials.choose(int(h)) if h > 0 else Choice(above=float(at < 0), below=float(at > 0), weights={}, said={}, evidence={}) for h in steps
-    ]
+    known = Choice(above=float(at < 0), below=float(at > 0), weights={}, said={}, evidence={})
+    drifts = np.broadcast_to(np.asarray(expected.drift, dtype=np.float64), steps.shape)
+    return [trials.choose(int(h), drift=float(d)) if h > 0 else known for h, d in zip(steps, drifts, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,30 +115,29 @@ class Trials:
 
     past: History
     threshold: float | None
-    drift: float
+    trust: Mapping[str, float]
 
     @cached_property
     def offset(self) -> float:
         """The change to exceed."""
         return offset(self._motion, self.past, self.threshold)
 
-    def choose(self, horizon: int) -> Choice:
+    def choose(self, horizon: int, *, drift: float = 0.0) -> Choice:
         """The weighted forecast at one horizon."""
-        change = self._changes(horizon)
+        change = from_motion(self._motion, self.past, horizon, drift=drift)
         tried: dict[str, Floats] = {}
         said: dict[str, tuple[float, float]] = {}
         for name, columns in CHANGE_MODELS.items():
             fitted = change.regression.using(columns)
-            tried[name] = change.beyond(fitted, 0.0)[0]
-            above, below = change.beyond(fitted, self.offset)
-            said[name] = float(above[-1]), float(below[-1])
+            tried[name] = change.rises(fitted)
+            said[name] = change.beyond(fitted, self.offset)
         tried["frequency"], said["frequency"] = _frequency(change, self.offset)
         evidence = {name: _gain(p, tried["walk"], change) for name, p in tried.items()}
         if self._normals is not None:
             threshold = self.past.last if self.threshold is None else self.threshold
             said["season"] = Season(normals=self._normals, horizon=horizon).chances(threshold)
             evidence["season"] = self._seasonal(change, tried["walk"])
-        weights = _weights(evidence)
+        weights = _weights(evidence, self.trust)
         above = sum(w * said[name][0] for name, w in weights.items())
         below = sum(w * said[name][1] for name, w in weights.items())
         above = min(above, 1.0)
@@ -124,30 +154,32 @@ class Trials:
         running = self._running
         if running is None:
             return 0.0
-        own = _gain(running.rises(change.horizon), walk, change, usable=running.usable)
-        return own if change.horizon <= QUARTER * self.past.stride else min(own, 0.0) + self._quarterly
+        rows = _rows(self.past, change)
+        own = _gain(running.rises(change.horizon, rows), walk, change, usable=running.usable[rows])
+        if change.horizon > QUARTER * self.past.stride:
+            own = min(own, 0.0) + self._quarterly
+        return SEASON_RATE / LEARNING_RATE * own
 
     @cached_property
     def _quarterly(self) -> float:
-        running, change = self._running, self._changes(QUARTER * self.past.stride)
+        running = self._running
+        change = from_motion(self._motion, self.past, QUARTER * self.past.stride, drift=0.0)
         if running is None or not len(change.moved):
             return 0.0
-        walk = change.beyond(change.regression.using(WALK), 0.0)[0]
-        return _gain(running.rises(change.horizon), walk, change, usable=running.usable)
-
-    def _changes(self, horizon: int) -> Changes:
-        return from_motion(self._motion, self.past, horizon, drift=self.drift)
+        rows = _rows(self.past, change)
+        walk = change.rises(change.regression.using(WALK))
+        return _gain(running.rises(change.horizon, rows), walk, change, usable=running.usable[rows])
 
     @cached_property
-    def _motion(self):
+    def _motion(self) -> Motion:
         return motion(self.past)
 
     @cached_property
-    def _normals(self):
+    def _normals(self) -> Normals | None:
         return normals(self.past)
 
     @cached_property
-    def _running(self):
+    def _running(self) -> RunningNormals | None:
         return running_normals(self.past)
 
 
@@ -175,13 +207,19 @@ def _gain(p: Floats, walk: Floats, change: Changes, *, usable: Bools | None = No
     rose = (change.moved > 0).astype(np.float64)
     gain = (walk[:n] - rose) ** 2 - (p[:n] - rose) ** 2
     valid = change.valid if usable is None else change.valid & usable[:n]
-    share = independent_share(gain, valid, least=min(1.0, change.stride / change.horizon))
+    share = independent_share(gain, valid, least=min(1.0, change.apart / change.horizon))
     return LEARNING_RATE * share * float(gain[valid].sum())
 
 
-def _weights(evidence: dict[str, float]) -> dict[str, float]:
+def _rows(past: History, change: Changes) -> slice:
+    """Which of all origins the change over a horizon is tried at."""
+    hop = change.apart // change.stride
+    return slice((len(past.origins) - 1) % hop, None, hop)
+
+
+def _weights(evidence: dict[str, float], trust: Mapping[str, float]) -> dict[str, float]:
     """Prior trust times what the past says, summing to one."""
     top = max(evidence.values())
-    share = {name: CANDIDATES[name] * float(np.exp(e - top)) for name, e in evidence.items()}
+    share = {name: trust[name] * float(np.exp(e - top)) for name, e in evidence.items()}
     total = sum(share.values())
     return {name: s / total for name, s in share.items()}

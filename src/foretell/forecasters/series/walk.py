@@ -71,13 +71,10 @@ def offset(measured: Motion, past: History, threshold: float | None) -> float:
 
 def now(changes: Changes, columns: list[int], at: float) -> tuple[float, float]:
     """P(change > at) and P(change < at) from now on, by a regression on some columns."""
-    above, below = changes.beyond(changes.regression.using(columns), at)
-    return float(above[-1]), float(below[-1])
+    return changes.beyond(changes.regression.using(columns), at)
 
 
-def _moving(
-    columns: list[int], past: History, resolution: Days, *, threshold: float | None, drift: float
-) -> Chances:
+def _moving(columns: list[int], past: History, resolution: Days, *, threshold: float | None, drift: float) -> Chances:
     measured = motion(past)
     at = offset(measured, past, threshold)
     steps: Ints = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foretell.arena.report.markup import Markup, shorten
-from foretell.arena.report.scales import covering
+from foretell.arena.report.scales import Scale, covering
 from foretell.arena.report.svg import Figure, empty, figure, line, mark, polyline, text, x_axis, y_axis
 from foretell.arena.report.wording import estimate
 from foretell.evaluate.intervals import Interval
@@ -40,7 +40,7 @@ def frontier(
     points: Sequence[FrontierPoint],
     *,
     label: str,
-    cost_label: str = "cost per question, $",
+    cost_label: str = "dollars per forecast",
     decimals: int = 1,
     low_is_better: bool = False,
 ) -> Figure:
@@ -57,14 +57,10 @@ def frontier(
     taken: list[Box] = [(x(q.cost) - 6, y(q.interval.estimate) - 6, 12, 12) for q in shown]
     parts: list[Markup] = []
     for point in (*best, *(q for q in shown if q not in best)):
-        px, py, on_line = x(point.cost), y(point.interval.estimate), point in best
-        if math.isfinite(point.interval.low):
-            parts.append(
-                line(px, y(point.interval.low), px, y(point.interval.high), f"l-{'a' if on_line else 'axis'} thin")
-            )
-        tip = f"{point.name}: {estimate(point.interval, decimals)}, {cost_label} {point.cost:.3g}"
-        parts.append(mark(px, py, 0 if on_line else 1, tip=tip))
-        parts += _placed(shorten(point.name, 26), px, py, taken, style="s w" if on_line else "s k")
+        tip = f"{point.name}: {estimate(point.interval, decimals)}, {point.cost:.3g} {cost_label}"
+        parts += _point(point, x, y, tip, on_line=point in best)
+        style = "s w" if point in best else "s k"
+        parts += _placed(shorten(point.name, 26), x(point.cost), y(point.interval.estimate), taken, style=style)
     steps = [(x(q.cost), y(q.interval.estimate)) for q in best]
     return figure(
         WIDTH,
@@ -73,9 +69,17 @@ def frontier(
         y_axis(y, LEFT, right),
         x_axis(x, bottom, TOP, cost_label + (" (logarithmic)" if log else "")),
         text(LEFT + 4, TOP + 8, label, "s k"),
-        polyline(steps, "l-a dash bold") if len(steps) > 1 else text(0, 0, ""),
+        *([polyline(steps, "l-a dash bold")] if len(steps) > 1 else []),
         *parts,
     )
+
+
+def _point(point: FrontierPoint, x: Scale, y: Scale, tip: str, *, on_line: bool) -> list[Markup]:
+    at, interval = x(point.cost), point.interval
+    dot = mark(at, y(interval.estimate), 0 if on_line else 1, tip=tip)
+    if not math.isfinite(interval.low):
+        return [dot]
+    return [line(at, y(interval.low), at, y(interval.high), f"l-{'a' if on_line else 'axis'} thin"), dot]
 
 
 def _placed(name: str, x: float, y: float, taken: list[Box], *, style: str) -> list[Markup]:

@@ -1,0 +1,210 @@
+"""Time-series models as forecasters: from a question about a series to one probability per date."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from foretell.evaluate.arrays import Floats
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.priors import Rates
+from foretell.forecasters.series.climatology import climatology
+from foretell.forecasters.series.history import DAYS_PER_YEAR, Chances
+from foretell.forecasters.series.hybrid import hybrid
+from foretell.forecasters.series.seasonal import Neighbourhood, knn
+from foretell.forecasters.series.select import NOTHING_KNOWN, TRUST_OF_PRICES, Choice, Expectation, choices
+from foretell.forecasters.series.trend import linear, safe
+from foretell.forecasters.series.walk import walk
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.sources.series import Days, Values
+
+PRICE_DRIFT = 0.3
+"""Yearly drift of a share price per unit of its yearly spread, from a century of stock markets."""
+PRICE_PROVIDERS = frozenset({"yfinance", "yahoo"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question about a series in the form the models take."""
+
+    ref: SeriesRef
+    days: Days
+    values: Values
+    due: np.datetime64
+    resolution: Days
+    horizons: tuple[int, ...]
+
+    @property
+    def arrays(self) -> tuple[Days, Values, np.datetime64, Days]:
+        """Days, values, due day and resolution days, in the order the models take them."""
+        return self.days, self.values, self.due, self.resolution
+
+    def chosen(self, chances: Chances) -> Floats:
+        """P(yes): the side of the threshold the question asks about."""
+        return chances.above if self.ref.comparison == "above" else chances.below
+
+
+def ask(question: Question, context: RunContext) -> Asked:
+    """Read the series of a question as of the cutoff, or say why it cannot be forecast."""
+    series = context.series_of(question)
+    assert question.series is not None
+    horizons: list[int] = []
+    for target in question.targets:
+        horizon = question.horizon_days(target)
+        if horizon is None:
+            raise CannotForecast(f"target {target.id} of question {question.id} has no resolution date")
+        if horizon <= 0:
+            raise CannotForecast(f"target {target.id} of question {question.id} resolves on or before the due date")
+        horizons.append(horizon)
+    due = np.datetime64(question.due.date(), "D")
+    return Asked(
+        ref=question.series,
+        days=series.days,
+        values=series.values,
+        due=due,
+        resolution=due + np.asarray(horizons, dtype="m8[D]"),
+        horizons=tuple(horizons),
+    )
+
+
+def _answer(question: Question, context: RunContext, name: str, p: Floats, rationale: str) -> Forecast:
+    return Forecast(
+        question_id=question.id,
+        forecaster=name,
+        as_of=context.as_of,
+        p={t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, p, strict=True)},
+        rationale=rationale,
+    )
+
+
+def _run(question: Question, context: RunContext, name: str, model: Callable[[Asked], Chances]) -> Forecast:
+    asked = ask(question, context)
+    try:
+        chances = model(asked)
+    except ValueError as error:
+        raise CannotForecast(f"question {question.id}: {error}") from error
+    return _answer(question, context, name, asked.chosen(chances), _seen(asked))
+
+
+def _seen(asked: Asked) -> str:
+    return f"{len(asked.values)} observations of {asked.ref.id}, the last {asked.values[-1]:g} on {asked.days[-1]}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeasonalKnn:
+    """Exceedance among past values of the same time of year."""
+
+    window: int = 10
+    years: float | None = None
+    """How far back to look; None for the whole record."""
+    name: str = "knn"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """One probability per date."""
+        near = Neighbourhood(window=self.window, age=None if self.years is None else round(self.years * 365))
+        return _run(question, context, self.name, lambda a: knn(*a.arrays, threshold=a.ref.threshold, near=near))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Climatology:
+    """Seasonal mean and spread, and what is left of today's anomaly."""
+
+    name: str = "climatology"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """One probability per date."""
+        return _run(question, context, self.name, lambda a: climatology(*a.arrays, threshold=a.ref.threshold))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearTrend:
+    """A line through the last observations, trusted by a share `alpha`."""
+
+    window: int = 30
+    alpha: float = 0.5
+    name: str = "linear"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """One probability per date."""
+
+        def model(asked: Asked) -> Chances:
+            return safe(linear(*asked.arrays, threshold=asked.ref.threshold, window=self.window), self.alpha)
+
+        return _run(question, context, self.name, model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hybrid:
+    """Half trend, half the same time of year in the last five years."""
+
+    window: int = 30
+    alpha: float = 0.5
+    beta: float = 0.5
+    name: str = "hybrid"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """One probability per date."""
+        line = (self.window, self.alpha, self.beta)
+        return _run(question, context, self.name, lambda a: hybrid(*a.arrays, threshold=a.ref.threshold, line=line))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """A random walk with a chance of standing still."""
+
+    drift: float = 0.0
+    name: str = "walk"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """One probability per date."""
+
+        def model(asked: Asked) -> Chances:
+            return walk(*asked.arrays, threshold=asked.ref.threshold, drift=self.drift)
+
+        return _run(question, context, self.name, model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto:
+    """The models that foretold this series best at each horizon asked.
+
+    With `rates`, the drift of a price is taken from the past outcomes of like questions instead of a constant.
+    """
+
+    rates: Rates | None = None
+    name: str = "auto"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """One probability per date, with the weights of the models in the rationale."""
+        asked = ask(question, context)
+        expected = self._expected(question, asked, context)
+        chosen = choices(*asked.arrays, threshold=asked.ref.threshold, expected=expected)
+        chances = Chances(above=np.asarray([c.above for c in chosen]), below=np.asarray([c.below for c in chosen]))
+        return _answer(question, context, self.name, asked.chosen(chances), f"{_seen(asked)} {_trusted(asked, chosen)}")
+
+    def _expected(self, question: Question, asked: Asked, context: RunContext) -> Expectation:
+        if asked.ref.provider not in PRICE_PROVIDERS:
+            return NOTHING_KNOWN
+        drifts = [self._drift(question, target, context) for target in question.targets]
+        return Expectation(drift=np.asarray(drifts, dtype=np.float64), trust=TRUST_OF_PRICES)
+
+    def _drift(self, question: Question, target: Target, context: RunContext) -> float:
+        """The drift that makes a price rise as often as past ones did; that of a century of markets if unknown."""
+        from scipy.special import ndtri
+
+        rate = self.rates.rate(question, target, context.as_of) if self.rates else None
+        ref, horizon = question.series, question.horizon_days(target)
+        if rate is None or not horizon or ref is None or ref.threshold is not None or ref.comparison != "above":
+            return PRICE_DRIFT
+        return float(ndtri(np.clip(rate, 0.05, 0.95)) / np.sqrt(horizon / DAYS_PER_YEAR))
+
+
+def _trusted(asked: Asked, chosen: list[Choice]) -> str:
+    """Which models were listened to at the first and the last date."""
+    lines: list[str] = []
+    for i in sorted({0, len(chosen) - 1}):
+        parts = sorted(chosen[i].weights.items(), key=lambda item: -item[1])
+        named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].said[name]:.2f})" for name, weight in parts[:3])
+        lines.append(f"{asked.horizons[i]} days: {named}.")
+    return " ".join(lines)

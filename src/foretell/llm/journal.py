@@ -1,0 +1,233 @@
+"""Whatever was paid for or fetched is kept before it is used: content-addressed, in one SQLite file.
+
+A run that is killed and started again finds every answer it had received. What was on the wire at that moment is sent
+again and counted as maybe paid. Several processes may share the file.
+"""
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from foretell.llm.canonical import canonical
+from foretell.llm.cost import Spend
+from foretell.llm.failures import NotInJournal, ReplyLost
+from foretell.llm.message import Tokens
+from foretell.questions.problems import InputError
+
+Mode = Literal["live", "replay"]
+Flight = tuple[asyncio.AbstractEventLoop, str]
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS entry (
+    key TEXT PRIMARY KEY, kind TEXT NOT NULL, model TEXT NOT NULL, slot TEXT NOT NULL,
+    state TEXT NOT NULL, sends INTEGER NOT NULL, unsure INTEGER NOT NULL,
+    input INTEGER, output INTEGER, cached INTEGER, dollars REAL, answer BLOB
+)"""
+_INTEND = """
+INSERT INTO entry (key, kind, model, slot, state, sends, unsure) VALUES (?, ?, ?, ?, 'sent', 1, 0)
+ON CONFLICT (key) DO UPDATE SET sends = sends + 1, unsure = unsure + (state = 'sent'), state = 'sent'
+WHERE state <> 'kept'"""
+_KEEP = """
+UPDATE entry SET state = 'kept', answer = ?, input = ?, output = ?, cached = ?, dollars = ?
+WHERE key = ? AND state <> 'kept'"""
+_SPENT = """
+SELECT model, count(*), sum(input), sum(output), sum(cached), total(dollars), sum(dollars IS NULL)
+FROM entry WHERE state = 'kept' AND kind = 'model' GROUP BY model ORDER BY model"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What an entry answers, in words for a person."""
+
+    key: str
+    kind: str
+    model: str = ""
+    slot: str = ""
+
+    def __str__(self) -> str:
+        """For error messages: never the text of the request, which may be long."""
+        return " ".join(filter(None, [self.kind, self.model, self.slot and f"slot {self.slot}", f"({self.key[:12]})"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What is kept: the bytes, and for a model what they cost."""
+
+    body: bytes
+    tokens: Tokens = field(default_factory=Tokens)
+    dollars: float | None = None
+
+
+class Journal:
+    """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks.
+
+    >>> async def two_readings(journal):
+    ...     async def fetch():
+    ...         return b"42"
+    ...     return [await journal.once("key", "tool", fetch) for _ in range(2)]
+    >>> journal = Journal(":memory:")
+    >>> asyncio.run(two_readings(journal)), journal.sends()
+    ([b'42', b'42'], 1)
+    >>> journal.close()
+    """
+
+    def __init__(self, path: str | Path, *, mode: Mode = "live", durable: bool = True) -> None:
+        """With `durable` a kept answer survives a power cut, without it only a killed process."""
+        if mode == "replay" and not Path(path).is_file():
+            raise InputError("there is no journal to replay", path=path)
+        self.path = path
+        self.mode: Mode = mode
+        self._sync = "FULL" if durable else "NORMAL"
+        self._lock = threading.Lock()
+        self._flying: dict[Flight, asyncio.Future[bytes]] = {}
+        self._sending: set[str] = set()
+        # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=60.0, check_same_thread=False)
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute(f"PRAGMA synchronous = {self._sync}")
+            if self.mode == "live":
+                self._db.execute(_TABLE)
+            self._db.execute("SELECT key, unsure FROM entry LIMIT 1").fetchall()
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise InputError(f"this is no journal: {error}", path=self.path) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def find(self, key: str) -> bytes | None:
+        """The kept answer, if there is one."""
+        with self._lock:
+            row = self._db.execute("SELECT answer FROM entry WHERE key = ? AND state = 'kept'", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def intend(self, asked: Asked) -> None:
+        """Write down that a request is about to be sent. A row left in this state means: maybe paid."""
+        with self._lock:
+            # An intent need not survive a power cut by itself: the commit that keeps the answer syncs it along.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            try:
+                self._db.execute(_INTEND, (asked.key, asked.kind, asked.model, asked.slot))
+            finally:
+                self._db.execute(f"PRAGMA synchronous = {self._sync}")
+        self._sending.add(asked.key)
+
+    def keep(self, key: str, answer: Answer) -> bytes:
+        """Keep an answer and return what is kept: the first one, should another process have been quicker."""
+        tokens = answer.tokens
+        with self._lock:
+            row = (answer.body, tokens.input, tokens.output, tokens.cached, answer.dollars, key)
+            changed = self._db.execute(_KEEP, row).rowcount
+        self._sending.discard(key)
+        return answer.body if changed else self.find(key) or answer.body
+
+    def give_up(self, key: str, *, billed: bool) -> None:
+        """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
+        self._sending.discard(key)
+        if not billed:
+            with self._lock:
+                self._db.execute("UPDATE entry SET state = 'failed' WHERE key = ? AND state = 'sent'", (key,))
+
+    async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
+        asked = Asked(key=key, kind=kind)
+        return await self.share(asked, lambda: self.record(asked, lambda: _answered(produce)))
+
+    async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
+        """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
+
+        async def written() -> bytes:
+            return canonical(await produce())
+
+        return json.loads(await self.once(key, kind, written))
+
+    async def share(self, asked: Asked, produce: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The kept answer; or that of an equal request on its way; or what `produce` returns."""
+        flight = (asyncio.get_running_loop(), asked.key)
+        while (kept := self.find(asked.key)) is None:
+            ahead = self._flying.get(flight)
+            if ahead is None:
+                return await self._lead(flight, asked, produce)
+            await asyncio.wait([ahead])
+            if not ahead.cancelled():
+                return ahead.result()
+        return kept
+
+    async def _lead(self, flight: Flight, asked: Asked, produce: Callable[[], Awaitable[bytes]]) -> bytes:
+        if self.mode == "replay":
+            hint = "a replay only repeats what was asked before; run it live to ask and pay"
+            raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
+        landed = self._flying[flight] = flight[0].create_future()
+        try:
+            answer = await produce()
+        except Exception as error:
+            landed.set_exception(error)
+            landed.exception()  # Nobody may be waiting; asyncio must not complain about that.
+            raise
+        else:
+            landed.set_result(answer)
+            return answer
+        finally:
+            landed.cancel()  # Only has an effect when we were cancelled: whoever waits then asks by itself.
+            del self._flying[flight]
+
+    async def record(self, asked: Asked, send: Callable[[], Awaitable[Answer]]) -> bytes:
+        """Intent, send, keep, return: in this order."""
+        self.intend(asked)
+        try:
+            answer = await send()
+        except ReplyLost:
+            self.give_up(asked.key, billed=True)
+            raise
+        except Exception:
+            self.give_up(asked.key, billed=False)
+            raise
+        except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
+            self.give_up(asked.key, billed=True)
+            raise
+        return self.keep(asked.key, answer)
+
+    def maybe_paid(self) -> int:
+        """Sends without a known outcome: on the wire at a crash, out of time, or cut off. Not those on their way now."""
+        with self._lock:
+            rows = self._db.execute("SELECT key, unsure, state FROM entry WHERE unsure > 0 OR state = 'sent'")
+            return sum(unsure + (state == "sent" and key not in self._sending) for key, unsure, state in rows)
+
+    def sends(self) -> int:
+        """Requests sent, answered or not."""
+        with self._lock:
+            return self._db.execute("SELECT coalesce(sum(sends), 0) FROM entry").fetchone()[0]
+
+    def spent(self) -> dict[str, Spend]:
+        """By model: replies, tokens and dollars."""
+        with self._lock:
+            rows = self._db.execute(_SPENT).fetchall()
+        return {
+            model: Spend(
+                calls=calls,
+                tokens=Tokens(input=read, output=written, cached=cached),
+                dollars=dollars,
+                unpriced=unpriced,
+            )
+            for model, calls, read, written, cached, dollars, unpriced in rows
+        }
+
+    def kept_keys(self) -> frozenset[str]:
+        """Everything that is answered."""
+        with self._lock, closing(self._db.execute("SELECT key FROM entry WHERE state = 'kept'")) as rows:
+            return frozenset(key for (key,) in rows)
+
+
+async def _answered(produce: Callable[[], Awaitable[bytes]]) -> Answer:
+    return Answer(body=await produce())

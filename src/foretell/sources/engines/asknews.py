@@ -1,0 +1,80 @@
+"""AskNews: a news archive that goes back to 2023, with a summary of each article."""
+
+from datetime import timedelta
+
+from foretell.questions.clock import AsOf
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.engines.dates import stated
+from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.query import sendable
+from foretell.sources.search import SearchHit
+
+ASKNEWS_URL = "https://api.asknews.app/v1"
+MAX_ARTICLES = 100
+
+
+class AskNews:
+    """News articles. A backtest asks for what its crawler had seen by the cutoff; the date shown is the article's."""
+
+    name = "asknews"
+    filters_dates = True
+
+    def __init__(
+        self,
+        client: AsyncHttpClient,
+        key: str,
+        base_url: str = ASKNEWS_URL,
+        *,
+        days_back: int = 60,
+        per_second: float = 1.0,
+    ) -> None:
+        client.keep_secret(key)
+        client.pace(base_url, per_second=per_second)
+        self._client = client
+        self._key = key
+        self._url = f"{base_url}/news/search"
+        self._back = timedelta(days=days_back)
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """At most `limit` results in AskNews's order."""
+        params = {
+            "query": sendable(query, max_chars=2_000),
+            "n_articles": str(min(limit, MAX_ARTICLES)),
+            "return_type": "dicts",
+            "method": "both",
+            **self._period(as_of),
+        }
+        headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
+        answer = read_fields(await self._client.get(self._url, params=params, headers=headers))
+        found = answer.objects("as_dicts") if "as_dicts" in answer else _none(answer)
+        return [_hit(one) for one in found][:limit]
+
+    def _period(self, as_of: AsOf) -> dict[str, str]:
+        if as_of.mode == "live":
+            return {"strategy": "news knowledge"}
+        # The crawl date is the stricter of the two it can filter by: what was crawled by then existed by then.
+        return {
+            "strategy": "default",
+            "historical": "true",
+            "time_filter": "crawl_date",
+            "start_timestamp": str(int((as_of.at - self._back).timestamp())),
+            "end_timestamp": str(int(as_of.at.timestamp())),
+        }
+
+
+def _none(answer: Fields) -> list[Fields]:
+    """No articles are told by a null, which is not the same as a field that is gone."""
+    answer.text("as_dicts")
+    return []
+
+
+def _hit(one: Fields) -> SearchHit:
+    published, dating = stated(one.text("pub_date"))
+    points = "\n".join(one.texts("key_points"))
+    return SearchHit(
+        url=one.address("article_url"),
+        title=one.maybe("eng_title") or one.text("title"),
+        snippet=points or one.text("summary"),
+        published=published,
+        dating=dating,
+    )

@@ -1,0 +1,76 @@
+"""Brave Search: an index of its own, filtered by the day a page was discovered."""
+
+import html
+import re
+from datetime import datetime
+
+from foretell.questions.clock import AsOf
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.engines.dates import EARLIEST, stated
+from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.query import gathered, sendable
+from foretell.sources.search import Dating, SearchHit
+
+BRAVE_URL = "https://api.search.brave.com/res/v1"
+PAGE = 20
+MAX_PAGES = 10
+
+
+class Brave:
+    """Web results with extra snippets. Undated pages pass its filter, so they come back without a date."""
+
+    name = "brave"
+    filters_dates = True
+
+    def __init__(self, client: AsyncHttpClient, key: str, base_url: str = BRAVE_URL) -> None:
+        client.keep_secret(key)
+        self._client = client
+        self._key = key
+        self._url = f"{base_url}/web/search"
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """At most `limit` results in Brave's order."""
+        query = sendable(query, max_chars=400, max_words=50)
+        size = min(limit, PAGE)
+
+        async def page(number: int) -> list[SearchHit]:
+            params = _params(query, as_of) | {"count": str(size), "offset": str(number)}
+            headers = {"X-Subscription-Token": self._key, "Accept": "application/json"}
+            return _hits(read_fields(await self._client.get(self._url, params=params, headers=headers)))
+
+        return await gathered(page, limit=limit, size=size, most=MAX_PAGES)
+
+
+def _params(query: str, as_of: AsOf) -> dict[str, str]:
+    params = {"q": query, "result_filter": "web", "extra_snippets": "true", "text_decorations": "false"}
+    if as_of.mode == "backtest":
+        params["freshness"] = f"{EARLIEST}to{as_of.at:%Y-%m-%d}"
+    return params
+
+
+def _hits(answer: Fields) -> list[SearchHit]:
+    # An answer without any web result has no field "web"; "type" tells it from something else.
+    if "web" not in answer and answer.maybe("type") == "search":
+        return []
+    return [_hit(one) for one in answer.inner("web").objects("results")]
+
+
+def _hit(one: Fields) -> SearchHit:
+    published, dating = _dated(one)
+    snippets = [one.maybe("description") or "", *one.texts("extra_snippets")]
+    return SearchHit(
+        url=one.address("url"),
+        title=_plain(one.text("title")),
+        snippet="\n".join(_plain(text) for text in snippets if text),
+        published=published,
+        dating=dating,
+    )
+
+
+def _dated(one: Fields) -> tuple[datetime | None, Dating]:
+    found = stated(one.maybe("page_age"))
+    return found if found[0] is not None else stated(one.maybe("age"))
+
+
+def _plain(text: str) -> str:
+    return html.unescape(re.sub(r"</?strong>", "", text))

@@ -1,0 +1,91 @@
+"""Exa: results by meaning with their text, on request as the page stood at a past moment."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from foretell.questions.clock import AsOf
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.engines.dates import stated
+from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.query import sendable
+from foretell.sources.search import SearchHit
+
+EXA_URL = "https://api.exa.ai"
+MAX_RESULTS = 100
+SNIPPET = 600
+SNAPSHOT_WINDOW = timedelta(days=150)
+"""How far back stored versions of pages reach."""
+
+
+class Exa:
+    """Search with page text. Its date filter leaves out pages that state no date."""
+
+    name = "exa"
+    filters_dates = True
+
+    def __init__(
+        self,
+        client: AsyncHttpClient,
+        key: str,
+        base_url: str = EXA_URL,
+        *,
+        snapshots: bool = False,
+        now: Callable[[], datetime] | None = None,
+        max_characters: int = 10_000,
+    ) -> None:
+        """With `snapshots`, backtests read stored versions; `now` tells which cutoffs are recent enough for that."""
+        client.keep_secret(key)
+        self._client = client
+        self._key = key
+        self._url = f"{base_url}/search"
+        self._snapshots = snapshots
+        self._now = now
+        self._max_characters = max_characters
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """At most `limit` results in Exa's order."""
+        body = self._body(sendable(query, max_chars=2_000), as_of, min(limit, MAX_RESULTS))
+        answer = read_fields(await self._client.post(self._url, json=body, headers={"x-api-key": self._key}))
+        missing = _not_stored(answer)
+        return [_hit(one, missing) for one in answer.objects("results")][:limit]
+
+    def _body(self, query: str, as_of: AsOf, limit: int) -> dict[str, Any]:
+        contents: dict[str, Any] = {"text": {"maxCharacters": self._max_characters}}
+        body: dict[str, Any] = {"query": query, "numResults": limit, "type": "auto", "contents": contents}
+        if as_of.mode == "live":
+            return body
+        moment = f"{as_of.at:%Y-%m-%dT%H:%M:%S}.{as_of.at.microsecond // 1000:03d}Z"
+        body["endPublishedDate"] = moment
+        if self._stored_versions_reach(as_of):
+            contents["snapshotAsOf"] = moment
+        else:
+            # Never fetch the page anew: today's text is further from the cutoff than a cached one.
+            contents["maxAgeHours"] = -1
+        return body
+
+    def _stored_versions_reach(self, as_of: AsOf) -> bool:
+        return self._snapshots and (self._now is None or as_of.at >= self._now() - SNAPSHOT_WINDOW)
+
+
+def _not_stored(answer: Fields) -> set[str]:
+    if "statuses" not in answer:
+        return set()
+    return {one.text("id") for one in answer.objects("statuses") if one.maybe("status") == "error"}
+
+
+def _hit(one: Fields, missing: set[str]) -> SearchHit:
+    published, dating = stated(one.maybe("publishedDate"))
+    url = one.address("url")
+    text = None if missing & {url, one.maybe("id")} else one.maybe("text") or None
+    captured = stated(one.maybe("snapshotAt"))[0] or stated(one.maybe("crawlDate"))[0]
+    highlights = "\n".join(one.texts("highlights"))
+    return SearchHit(
+        url=url,
+        title=one.text("title"),
+        snippet=highlights or (text or "")[:SNIPPET],
+        published=published,
+        dating=dating,
+        text=text,
+        text_as_of=captured if text is not None else None,
+    )

@@ -1,0 +1,58 @@
+"""Tavily: news search whose dates are those of its crawler."""
+
+from typing import Any, Literal
+
+from foretell.questions.clock import AsOf
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.engines.dates import EARLIEST, stated
+from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.query import sendable
+from foretell.sources.search import SearchHit
+
+TAVILY_URL = "https://api.tavily.com"
+MAX_RESULTS = 20
+
+
+class Tavily:
+    """Results with page text. It filters by when it saw a page, and the text may be of a later day."""
+
+    name = "tavily"
+    filters_dates = True
+
+    def __init__(
+        self,
+        client: AsyncHttpClient,
+        key: str,
+        base_url: str = TAVILY_URL,
+        *,
+        topic: Literal["news", "general"] = "news",
+        depth: Literal["basic", "advanced"] = "basic",
+    ) -> None:
+        """Only `topic="news"` brings dates; a general search returns undated hits."""
+        client.keep_secret(key)
+        self._client = client
+        self._key = key
+        self._url = f"{base_url}/search"
+        self._fixed = {"topic": topic, "search_depth": depth, "include_raw_content": "text"}
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """At most `limit` results in Tavily's order."""
+        body: dict[str, Any] = {"query": sendable(query, max_chars=400), **self._fixed}
+        body["max_results"] = min(limit, MAX_RESULTS)
+        if as_of.mode == "backtest":
+            body |= {"start_date": str(EARLIEST), "end_date": f"{as_of.at:%Y-%m-%d}"}
+        headers = {"Authorization": f"Bearer {self._key}"}
+        answer = read_fields(await self._client.post(self._url, json=body, headers=headers))
+        return [_hit(one) for one in answer.objects("results")][:limit]
+
+
+def _hit(one: Fields) -> SearchHit:
+    published, dating = stated(one.maybe("published_date"))
+    return SearchHit(
+        url=one.address("url"),
+        title=one.text("title"),
+        snippet=one.text("content"),
+        published=published,
+        dating="crawled" if dating == "published" else dating,
+        text=one.maybe("raw_content") or None,
+    )
