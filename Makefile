@@ -37,7 +37,7 @@ $(VENV)/.docs: EXTRAS := dev,docs
 $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "foretell needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
 	@if command -v uv >/dev/null; then \
-	  { test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && uv pip install --quiet --python $(BIN)/python -e '.[$(EXTRAS)]'; \
+	  { test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[$(EXTRAS)]'; \
 	else \
 	  { test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'; \
 	fi

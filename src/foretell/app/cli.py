@@ -5,8 +5,6 @@ from importlib import import_module
 
 import click
 
-from foretell.questions.problems import InputError
-
 COMMANDS = {
     "demo": ("foretell.app.commands.demo:demo", "A first real job: 400+ questions, scored, no key and no network."),
     "score": ("foretell.app.commands.score:score", "Score a table of forecasts against a table of outcomes."),
@@ -64,7 +62,12 @@ def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     try:
         cli()
-    except InputError as error:
+    except Exception as error:
+        # Imported only now: the values behind it would cost --help a fifth of its time.
+        from foretell.questions.problems import InputError
+
+        if not isinstance(error, InputError):
+            raise
         click.echo(f"foretell: {error}", err=True)
         sys.exit(2)
 

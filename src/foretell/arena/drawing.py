@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foretell.arena.groups import Layer, Support
+from foretell.arena.groups import Block, Layer, Support
 from foretell.arena.table import Table
 from foretell.evaluate.arrays import Bools, Floats, Ints
 from foretell.evaluate.bootstrap import Resampling, summarise
@@ -18,6 +18,9 @@ from foretell.evaluate.metric import Metric, Rows
 
 CHUNK = 1 << 23
 """Elements of the largest table of sums held at once (64 MB)."""
+
+Answers = tuple[str, Ints, Floats]
+"""A forecaster, the targets it answered, and its probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +93,9 @@ class _Measure:
 
 
 def draw_metrics(
-    table: Table, layer: Layer, metrics: Mapping[str, Metric], resampling: Resampling
-) -> list[dict[str, Draws]]:
-    """Every metric of every forecaster, block by block."""
+    table: Table, layers: Sequence[Layer], metrics: Mapping[str, Metric], resampling: Resampling
+) -> list[list[dict[str, Draws]]]:
+    """Every metric of every forecaster, layer by layer and block by block."""
 
     def columns(targets: Ints, p: Floats) -> list[Floats]:
         rows = _rows(table, targets, p)
@@ -100,10 +103,13 @@ def draw_metrics(
 
     measure = _Measure(columns=columns, from_sums=[metric.from_sums for metric in metrics.values()])
     answers = [(name, *_answers(table, name)) for name in table.forecasters]
-    return [dict(zip(metrics, parts, strict=True)) for parts in _draw(layer, answers, measure, resampling)]
+    drawn = _draw(layers, answers, measure, resampling)
+    return [[dict(zip(metrics, parts, strict=True)) for parts in blocks] for blocks in drawn]
 
 
-def draw_differences(table: Table, layer: Layer, reference: str, metric: Metric, resampling: Resampling) -> list[Draws]:
+def draw_differences(
+    table: Table, layers: Sequence[Layer], reference: str, metric: Metric, resampling: Resampling
+) -> list[list[Draws]]:
     """Metric of each forecaster minus that of the reference, on common targets and common resamples."""
     base = table.p_of(reference)
 
@@ -116,7 +122,7 @@ def draw_differences(table: Table, layer: Layer, reference: str, metric: Metric,
 
     others = [(name, *_answers(table, name, np.isfinite(base))) for name in table.forecasters if name != reference]
     measure = _Measure(columns=columns, from_sums=[difference])
-    return [parts[0] for parts in _draw(layer, others, measure, resampling)]
+    return [[parts[0] for parts in blocks] for blocks in _draw(layers, others, measure, resampling)]
 
 
 def _answers(table: Table, forecaster: str, where: Bools | None = None) -> tuple[Ints, Floats]:
@@ -128,60 +134,89 @@ def _answers(table: Table, forecaster: str, where: Bools | None = None) -> tuple
 
 
 def _draw(
-    layer: Layer, answers: Sequence[tuple[str, Ints, Floats]], measure: _Measure, resampling: Resampling
-) -> list[list[Draws]]:
-    """Block by block, the draws of every statistic of the measure."""
+    layers: Sequence[Layer], answers: Sequence[Answers], measure: _Measure, resampling: Resampling
+) -> list[list[list[Draws]]]:
+    """Layer by layer and block by block, the draws of every statistic of the measure."""
     answers = [answer for answer in answers if len(answer[1])]
     if not answers:
-        return []
-    supports = [layer.supports(targets) for _, targets, _ in answers]
+        return [[] for _ in layers]
+    chunks = [_draw_chunk(layers, chunk, measure, resampling) for chunk in _chunks(answers, layers, measure)]
     names = tuple(name for name, _, _ in answers)
-    pieces = [list(_draw_chunk(layer, chunk, measure, resampling)) for chunk in _chunks(answers, layer, measure)]
-    found: list[list[Draws]] = []
-    for b in range(len(layer.blocks)):
-        present = [i for i, one in enumerate(supports) if one[b] is not None]
-        support = tuple(one for i in present if (one := supports[i][b]) is not None)
-        parts: list[Draws] = []
-        for k in range(len(measure.from_sums)):
-            estimate = np.concatenate([piece[b][k][0] for piece in pieces])[present]
-            replicates = np.concatenate([piece[b][k][1] for piece in pieces], axis=1)[:, present]
-            chosen = tuple(names[i] for i in present)
-            parts.append(Draws(names=chosen, estimate=estimate, replicates=replicates, support=support))
-        found.append(parts)
+    found: list[list[list[Draws]]] = []
+    for at, layer in enumerate(layers):
+        supports = [layer.supports(targets) for _, targets, _ in answers]
+        pieces = [chunk[at] for chunk in chunks]
+        found.append(
+            [_joined(names, [s[b] for s in supports], [p[b] for p in pieces]) for b in range(len(layer.blocks))]
+        )
     return found
 
 
+def _joined(
+    names: tuple[str, ...], supports: Sequence[Support | None], pieces: Sequence[list[tuple[Floats, Floats]]]
+) -> list[Draws]:
+    """One block's statistics of all chunks of forecasters, without those who answered nothing in it."""
+    present = [i for i, one in enumerate(supports) if one is not None]
+    chosen, support = tuple(names[i] for i in present), tuple(one for one in supports if one is not None)
+    everyone = len(present) == len(names)
+    draws: list[Draws] = []
+    for parts in zip(*pieces, strict=True):
+        estimate = np.concatenate([part[0] for part in parts])
+        replicates = np.concatenate([part[1] for part in parts], axis=1)
+        if not everyone:
+            estimate, replicates = estimate[present], replicates[:, present]
+        draws.append(Draws(names=chosen, estimate=estimate, replicates=replicates, support=support))
+    return draws
+
+
 def _draw_chunk(
-    layer: Layer, chunk: Sequence[tuple[str, Ints, Floats]], measure: _Measure, resampling: Resampling
-) -> Iterator[list[tuple[Floats, Floats]]]:
-    """For each block, the estimates (forecasters) and replicates (draws × forecasters) of each statistic."""
-    tables = [measure.columns(targets, p) for _, targets, p in chunk]
-    edges = np.cumsum([0, *(columns.shape[1] for columns in tables[0])])
-    sums = np.stack(
-        [layer.sums(np.hstack(columns), targets) for (_, targets, _), columns in zip(chunk, tables, strict=True)],
-        axis=1,
-    )
-    for block, a, b in zip(layer.blocks, layer.starts, layer.starts[1:], strict=False):
-        part = sums[a:b]
-        resampled = block.draw(part.reshape(len(part), -1), resampling).reshape(-1, len(chunk), edges[-1])
-        total = part.sum(axis=0)
-        yield [
-            (from_sums(total[:, low:high]), from_sums(resampled[:, :, low:high]))
-            for from_sums, low, high in zip(measure.from_sums, edges, edges[1:], strict=False)
+    layers: Sequence[Layer], chunk: Sequence[Answers], measure: _Measure, resampling: Resampling
+) -> list[list[list[tuple[Floats, Floats]]]]:
+    """Per layer, block and statistic: estimates (forecasters) and replicates (draws × forecasters)."""
+    sums: list[list[Floats]] = [[] for _ in layers]
+    edges = np.zeros(1, np.int64)
+    for _, targets, p in chunk:
+        tables = measure.columns(targets, p)
+        edges = np.cumsum([0, *(columns.shape[1] for columns in tables)])
+        columns = np.hstack(tables)
+        for at, layer in enumerate(layers):
+            sums[at].append(layer.sums(columns, targets))
+    return [
+        [
+            _draw_block(block, part, edges, measure, resampling)
+            for block, part in _by_block(layer, np.stack(mine, axis=1))
         ]
+        for layer, mine in zip(layers, sums, strict=True)
+    ]
 
 
-def _chunks(
-    answers: Sequence[tuple[str, Ints, Floats]], layer: Layer, measure: _Measure
-) -> Iterator[Sequence[tuple[str, Ints, Floats]]]:
+def _by_block(layer: Layer, sums: Floats) -> Iterator[tuple[Block, Floats]]:
+    for block, a, b in zip(layer.blocks, layer.starts, layer.starts[1:], strict=False):
+        yield block, sums[a:b]
+
+
+def _draw_block(
+    block: Block, sums: Floats, edges: Ints, measure: _Measure, resampling: Resampling
+) -> list[tuple[Floats, Floats]]:
+    resampled = block.draw(sums.reshape(len(sums), -1), resampling).reshape(-1, sums.shape[1], int(edges[-1]))
+    total = sums.sum(axis=0)
+    return [
+        (from_sums(total[:, low:high]), from_sums(resampled[:, :, low:high]))
+        for from_sums, low, high in zip(measure.from_sums, edges, edges[1:], strict=False)
+    ]
+
+
+def _chunks(answers: Sequence[Answers], layers: Sequence[Layer], measure: _Measure) -> Iterator[Sequence[Answers]]:
     width = sum(columns.shape[1] for columns in measure.columns(answers[0][1][:1], answers[0][2][:1]))
-    step = max(1, CHUNK // (width * int(layer.starts[-1])))
+    step = max(1, CHUNK // (width * sum(int(layer.starts[-1]) for layer in layers)))
     for start in range(0, len(answers), step):
         yield answers[start : start + step]
 
 
 def _rows(table: Table, targets: Ints, p: Floats) -> Rows:
     known = table.targets
+    if not known.priced:
+        return Rows(p=p, outcome=known.outcome[targets], weight=known.weight[targets])
     quoted = np.isfinite(known.yes_ask[targets]) & np.isfinite(known.no_ask[targets])
     yes = np.where(quoted, known.yes_ask[targets], known.price[targets])
     no = np.where(quoted, known.no_ask[targets], 1 - known.price[targets])

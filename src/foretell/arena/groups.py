@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -99,14 +100,22 @@ class Layer:
             unit[block.rows] = block.stratum.units.codes + self.starts[i]
         return block_of, place, unit
 
+    @cached_property
+    def _membership(self) -> Any:
+        """Units × targets, one where a target belongs to a unit."""
+        from scipy.sparse import csr_matrix
+
+        unit = self.places[2]
+        shape = (int(self.starts[-1]), len(unit))
+        return csr_matrix((np.ones(len(unit)), (unit, np.arange(len(unit)))), shape=shape)
+
     def sums(self, columns: Floats, targets: Ints) -> Floats:
         """Column sums within each unit, for one row per given target."""
-        unit = self.places[2][targets]
-        total = int(self.starts[-1])
-        out = np.empty((total, columns.shape[1]))
-        for k in range(columns.shape[1]):
-            out[:, k] = np.bincount(unit, columns[:, k], minlength=total)
-        return out
+        if len(targets) < len(self.places[2]):
+            everything = np.zeros((len(self.places[2]), columns.shape[1]))
+            everything[targets] = columns
+            columns = everything
+        return self._membership @ columns
 
     def supports(self, targets: Ints) -> list[Support | None]:
         """What the numbers of somebody who answered these targets rest on, block by block; None for nothing."""
@@ -122,10 +131,11 @@ class Layer:
         ]
 
 
-def layers_of(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...]) -> tuple[Layer, Layer | None]:
-    """The layer of the kinds (one block named overall where there is one kind), and that of `by`."""
+def layers_of(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...]) -> list[Layer]:
+    """The layer of the kinds (one block named overall where there is one kind), and that of `by`, if any."""
     ways = _ways(targets, cluster)
-    return Layer(blocks=tuple(_kinds(targets, ways))), Layer(blocks=tuple(_parts(targets, by, ways))) if by else None
+    kinds = Layer(blocks=tuple(_kinds(targets, ways)))
+    return [kinds, Layer(blocks=tuple(_parts(targets, by, ways)))] if by else [kinds]
 
 
 def _kinds(targets: Targets, ways: dict[str, Labels]) -> Iterator[Block]:

@@ -29,7 +29,7 @@ READERS = {
     # Depth 1 keeps every value as its own text: a type guessed here would hide a missing time zone.
     ".jsonl": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
     ".ndjson": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
-    ".parquet": "read_parquet({path})",
+    ".parquet": "read_parquet({path}, file_row_number=true)",
 }
 
 
@@ -117,7 +117,12 @@ def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -
     import duckdb
 
     try:
-        con.execute(f"create or replace table {table} as select row_number() over () as _row, * from {query}")
+        if query.startswith("read_parquet"):
+            # Parquet knows its row numbers and is cheaper to read again than to copy.
+            columns = "file_row_number + 1 as _row, * exclude (file_row_number)"
+            con.execute(f"create or replace view {table} as select {columns} from {query}")
+        else:
+            con.execute(f"create or replace table {table} as select row_number() over () as _row, * from {query}")
     except duckdb.Error as error:
         raise InputError(str(error).splitlines()[0], path=shown, hint="is it a well-formed table?") from None
     types = {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}

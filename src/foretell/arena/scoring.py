@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from foretell.arena.anchors import with_anchors
 from foretell.arena.drawing import Draws, draw_differences, draw_metrics, mean_of
 from foretell.arena.groups import Layer, layers_of
@@ -72,11 +70,17 @@ def score_table(table: Table, scoring: Scoring | None = None) -> Scoreboard:
         raise InputError(f"unknown metric {scoring.metric!r}", hint=f"one of {', '.join(METRICS)}")
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     table = with_anchors(table) if scoring.anchors else table
-    layers = [layer for layer in layers_of(table.targets, scoring.by, scoring.cluster) if layer]
+    layers = layers_of(table.targets, scoring.by, scoring.cluster)
     metrics = _metrics(table, scoring)
-    scores = [score for layer in layers for score in _layer_scores(table, layer, metrics, scoring)]
+    drawn = draw_metrics(table, layers, metrics, scoring.resampling)
+    scores = [s for layer, blocks in zip(layers, drawn, strict=True) for s in _layer_scores(layer, blocks, scoring)]
     reference = _reference(table, scores, scoring)
-    differences = [d for layer in layers for d in _layer_differences(table, layer, reference, metrics, scoring)]
+    gaps = draw_differences(table, layers, reference, metrics[scoring.metric], scoring.resampling)
+    differences = [
+        d
+        for layer, blocks in zip(layers, gaps, strict=True)
+        for d in _layer_differences(layer, blocks, reference, scoring)
+    ]
     return Scoreboard(
         scores=tuple(scores),
         differences=tuple(differences),
@@ -90,18 +94,17 @@ def score_table(table: Table, scoring: Scoring | None = None) -> Scoreboard:
 def _metrics(table: Table, scoring: Scoring) -> dict[str, Metric]:
     """The metrics of the board, with the bettor's own returns where there are prices to bet against."""
     metrics = METRICS | {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
-    priced = np.isfinite(table.targets.price).any() or np.isfinite(table.targets.yes_ask).any()
+    priced = table.targets.priced
     if not priced and scoring.metric in RETURNS:
         raise InputError(f"{scoring.metric} needs prices", column="price", hint="add price or yes_ask and no_ask")
     return metrics if priced else {name: metric for name, metric in metrics.items() if name not in RETURNS}
 
 
-def _layer_scores(table: Table, layer: Layer, metrics: Mapping[str, Metric], scoring: Scoring) -> Iterator[Score]:
-    drawn = draw_metrics(table, layer, metrics, scoring.resampling)
+def _layer_scores(layer: Layer, drawn: Sequence[Mapping[str, Draws]], scoring: Scoring) -> Iterator[Score]:
     if _has_kinds(layer):
         # Overall is the unweighted mean over kinds, for those who answered all of them.
-        overall = {name: mean_of([block[name] for block in drawn]) for name in metrics}
-        yield from _scores({"kind": OVERALL}, len(table.targets), overall, scoring)
+        overall = {name: mean_of([block[name] for block in drawn]) for name in drawn[0]}
+        yield from _scores({"kind": OVERALL}, sum(len(block.rows) for block in layer.blocks), overall, scoring)
     for block, found in zip(layer.blocks, drawn, strict=True):
         yield from _scores(block.group, len(block.rows), found, scoring)
 
@@ -138,10 +141,7 @@ def _reference(table: Table, scores: Sequence[Score], scoring: Scoring) -> str:
     return scoring.reference
 
 
-def _layer_differences(
-    table: Table, layer: Layer, reference: str, metrics: Mapping[str, Metric], scoring: Scoring
-) -> Iterator[Difference]:
-    drawn = draw_differences(table, layer, reference, metrics[scoring.metric], scoring.resampling)
+def _layer_differences(layer: Layer, drawn: Sequence[Draws], reference: str, scoring: Scoring) -> Iterator[Difference]:
     groups: list[tuple[Mapping[str, str], Draws]] = []
     if drawn and _has_kinds(layer):
         groups.append(({"kind": OVERALL}, mean_of(drawn)))

@@ -48,6 +48,11 @@ class Targets:
     def __len__(self) -> int:
         return len(self.outcome)
 
+    @cached_property
+    def priced(self) -> bool:
+        """Whether any target had a market to bet against."""
+        return bool(np.isfinite(self.price).any() or (np.isfinite(self.yes_ask) & np.isfinite(self.no_ask)).any())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:

@@ -170,8 +170,13 @@ def payoffs(rows: Rows, bettor: Bettor = RISK_NEUTRAL) -> Floats:
 
 
 def _scored(score: Floats, weight: Floats) -> Floats:
-    w = np.where(np.isnan(score), 0.0, weight)
-    return np.column_stack([w * np.nan_to_num(score), w])
+    out = np.empty((len(score), 2))
+    missing = np.isnan(score)
+    if missing.any():
+        weight, score = np.where(missing, 0.0, weight), np.where(missing, 0.0, score)
+    np.multiply(weight, score, out=out[:, 0])
+    out[:, 1] = weight
+    return out
 
 
 _BRIER = mean_metric("brier", lambda rows: brier(rows.p, rows.outcome), "low")

@@ -97,7 +97,7 @@ class BaseRates:
 
     past: PastOutcomes
     strength: float = 10.0
-    correlation: float = 0.0
+    correlation: float = 0.1
     by_horizon: bool = True
     _by_day: dict[date, "_Counts"] = field(default_factory=dict[date, "_Counts"], repr=False, compare=False)
 

@@ -1,4 +1,4 @@
-"""JSON answers of other people's servers, read field by field: what we need must be there, the rest is not looked at."""
+"""JSON answers of other people's servers, read field by field: what we need must be there, the rest is ignored."""
 
 import json
 import math
@@ -52,6 +52,10 @@ class Payload:
     def has(self, name: str) -> bool:
         """Whether the object has the field, even if it holds null."""
         return name in self._fields()
+
+    def present(self, name: str) -> "Payload | None":
+        """A field that must be there, though it may hold null."""
+        return self.get(name) if self.has(name) else self.need(name)
 
     def get(self, name: str) -> "Payload | None":
         """A field that may be missing or null."""

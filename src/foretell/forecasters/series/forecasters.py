@@ -7,20 +7,19 @@ import numpy as np
 
 from foretell.evaluate.arrays import Floats
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.priors import Rates
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.history import DAYS_PER_YEAR, Chances
+from foretell.forecasters.series.history import Chances
 from foretell.forecasters.series.hybrid import hybrid
 from foretell.forecasters.series.seasonal import Neighbourhood, knn
 from foretell.forecasters.series.select import NOTHING_KNOWN, TRUST_OF_PRICES, Choice, Expectation, choices
 from foretell.forecasters.series.trend import linear, safe
 from foretell.forecasters.series.walk import walk
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, SeriesRef, Target
+from foretell.questions.question import Question, SeriesRef
 from foretell.sources.series import Days, Values
 
-PRICE_DRIFT = 0.3
-"""Yearly drift of a share price per unit of its yearly spread, from a century of stock markets."""
+PRICES = Expectation(drift=0.3, trust=TRUST_OF_PRICES)
+"""Share prices gain about a third of their yearly spread a year: long-run excess return and interest together."""
 PRICE_PROVIDERS = frozenset({"yfinance", "yahoo"})
 
 
@@ -167,37 +166,21 @@ class Walk:
 
 @dataclass(frozen=True, kw_only=True)
 class Auto:
-    """The models that foretold this series best at each horizon asked.
+    """The models that foretold this series best at each horizon asked; for prices, a walk that drifts upward.
 
-    With `rates`, the drift of a price is taken from the past outcomes of like questions instead of a constant.
+    It takes no base rates of past questions: for prices they lag behind the market and did harm when tried
+    (docs/studies/series.md).
     """
 
-    rates: Rates | None = None
     name: str = "auto"
 
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date, with the weights of the models in the rationale."""
         asked = ask(question, context)
-        expected = self._expected(question, asked, context)
+        expected = PRICES if asked.ref.provider in PRICE_PROVIDERS else NOTHING_KNOWN
         chosen = choices(*asked.arrays, threshold=asked.ref.threshold, expected=expected)
         chances = Chances(above=np.asarray([c.above for c in chosen]), below=np.asarray([c.below for c in chosen]))
         return _answer(question, context, self.name, asked.chosen(chances), f"{_seen(asked)} {_trusted(asked, chosen)}")
-
-    def _expected(self, question: Question, asked: Asked, context: RunContext) -> Expectation:
-        if asked.ref.provider not in PRICE_PROVIDERS:
-            return NOTHING_KNOWN
-        drifts = [self._drift(question, target, context) for target in question.targets]
-        return Expectation(drift=np.asarray(drifts, dtype=np.float64), trust=TRUST_OF_PRICES)
-
-    def _drift(self, question: Question, target: Target, context: RunContext) -> float:
-        """The drift that makes a price rise as often as past ones did; that of a century of markets if unknown."""
-        from scipy.special import ndtri
-
-        rate = self.rates.rate(question, target, context.as_of) if self.rates else None
-        ref, horizon = question.series, question.horizon_days(target)
-        if rate is None or not horizon or ref is None or ref.threshold is not None or ref.comparison != "above":
-            return PRICE_DRIFT
-        return float(ndtri(np.clip(rate, 0.05, 0.95)) / np.sqrt(horizon / DAYS_PER_YEAR))
 
 
 def _trusted(asked: Asked, chosen: list[Choice]) -> str:

@@ -38,16 +38,14 @@ LEARNING_RATE = 1.0
 SEASON_RATE = 2.0
 """Whether a series has seasons is a plain question of kind: Bayes' rule in full."""
 FREQUENCY_PRIOR = 10.0
-QUARTER = 13
-"""Strides at which a season shows itself with many independent looks; longer horizons lean on it too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
     """What is believed of a series before it is seen."""
 
-    drift: float | Floats = 0.0
-    """Yearly drift per unit of yearly spread; one number, or one per resolution day."""
+    drift: float = 0.0
+    """Yearly drift per unit of yearly spread."""
     trust: Mapping[str, float] = field(default_factory=lambda: TRUST)
 
 
@@ -101,12 +99,11 @@ def choices(
 ) -> list[Choice]:
     """As `auto`, with the weights of the candidates at each resolution day."""
     past = history(days, values, due)
-    trials = Trials(past=past, threshold=threshold, trust=expected.trust)
+    trials = Trials(past=past, threshold=threshold, expected=expected)
     steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
     at = trials.offset
     known = Choice(above=float(at < 0), below=float(at > 0), weights={}, said={}, evidence={})
-    drifts = np.broadcast_to(np.asarray(expected.drift, dtype=np.float64), steps.shape)
-    return [trials.choose(int(h), drift=float(d)) if h > 0 else known for h, d in zip(steps, drifts, strict=True)]
+    return [trials.choose(int(h)) if h > 0 else known for h in steps]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +112,16 @@ class Trials:
 
     past: History
     threshold: float | None
-    trust: Mapping[str, float]
+    expected: Expectation
 
     @cached_property
     def offset(self) -> float:
         """The change to exceed."""
         return offset(self._motion, self.past, self.threshold)
 
-    def choose(self, horizon: int, *, drift: float = 0.0) -> Choice:
+    def choose(self, horizon: int) -> Choice:
         """The weighted forecast at one horizon."""
-        change = from_motion(self._motion, self.past, horizon, drift=drift)
+        change = from_motion(self._motion, self.past, horizon, drift=self.expected.drift)
         tried: dict[str, Floats] = {}
         said: dict[str, tuple[float, float]] = {}
         for name, columns in CHANGE_MODELS.items():
@@ -137,7 +134,7 @@ class Trials:
             threshold = self.past.last if self.threshold is None else self.threshold
             said["season"] = Season(normals=self._normals, horizon=horizon).chances(threshold)
             evidence["season"] = self._seasonal(change, tried["walk"])
-        weights = _weights(evidence, self.trust)
+        weights = _weights(evidence, self.expected.trust)
         above = sum(w * said[name][0] for name, w in weights.items())
         below = sum(w * said[name][1] for name, w in weights.items())
         above = min(above, 1.0)
@@ -156,14 +153,19 @@ class Trials:
             return 0.0
         rows = _rows(self.past, change)
         own = _gain(running.rises(change.horizon, rows), walk, change, usable=running.usable[rows])
-        if change.horizon > QUARTER * self.past.stride:
+        if change.horizon > self._quarter:
             own = min(own, 0.0) + self._quarterly
         return SEASON_RATE / LEARNING_RATE * own
 
     @cached_property
+    def _quarter(self) -> int:
+        """The horizon at which seasons show themselves with many independent looks; longer ones lean on it too."""
+        return max(1, round(self.past.per_year / 4))
+
+    @cached_property
     def _quarterly(self) -> float:
         running = self._running
-        change = from_motion(self._motion, self.past, QUARTER * self.past.stride, drift=0.0)
+        change = from_motion(self._motion, self.past, self._quarter, drift=0.0)
         if running is None or not len(change.moved):
             return 0.0
         rows = _rows(self.past, change)
@@ -184,7 +186,9 @@ class Trials:
 
 
 def _frequency(change: Changes, at: float) -> tuple[Floats, tuple[float, float]]:
-    """How often the series rose over the horizon, shrunk to one half; and how often it passed the offset."""
+    """How often the series rose over the horizon, and passed the offset; both shrunk to a walk without drift."""
+    from scipy.special import ndtr
+
     known = np.minimum(change.outcomes.known, len(change.moved))
     share = change.outcomes.share
     rose = np.concatenate([[0.0], np.cumsum((change.moved > 0) & change.valid)])
@@ -194,8 +198,8 @@ def _frequency(change: Changes, at: float) -> tuple[Floats, tuple[float, float]]
     bar = at / change.spread[-1]
     n = len(y) * share + FREQUENCY_PRIOR
     return tried, (
-        float((np.sum(y > bar) * share + FREQUENCY_PRIOR / 2) / n),
-        float((np.sum(y < bar) * share + FREQUENCY_PRIOR / 2) / n),
+        float((np.sum(y > bar) * share + FREQUENCY_PRIOR * ndtr(-bar)) / n),
+        float((np.sum(y < bar) * share + FREQUENCY_PRIOR * ndtr(bar)) / n),
     )
 
 

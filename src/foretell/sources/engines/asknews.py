@@ -5,7 +5,7 @@ from datetime import timedelta
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import stated
-from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.fields import address, maybe, text, texts
 from foretell.sources.engines.query import sendable
 from foretell.sources.search import SearchHit
 
@@ -46,7 +46,7 @@ class AskNews:
         }
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
         answer = read_fields(await self._client.get(self._url, params=params, headers=headers))
-        found = answer.objects("as_dicts") if "as_dicts" in answer else _none(answer)
+        found = answer.need("as_dicts").items() if answer.get("as_dicts") else _none(answer)
         return [_hit(one) for one in found][:limit]
 
     def _period(self, as_of: AsOf) -> dict[str, str]:
@@ -62,19 +62,19 @@ class AskNews:
         }
 
 
-def _none(answer: Fields) -> list[Fields]:
+def _none(answer: Payload) -> list[Payload]:
     """No articles are told by a null, which is not the same as a field that is gone."""
-    answer.text("as_dicts")
+    text(answer, "as_dicts")
     return []
 
 
-def _hit(one: Fields) -> SearchHit:
-    published, dating = stated(one.text("pub_date"))
-    points = "\n".join(one.texts("key_points"))
+def _hit(one: Payload) -> SearchHit:
+    published, dating = stated(text(one, "pub_date"))
+    points = "\n".join(texts(one, "key_points"))
     return SearchHit(
-        url=one.address("article_url"),
-        title=one.maybe("eng_title") or one.text("title"),
-        snippet=points or one.text("summary"),
+        url=address(one, "article_url"),
+        title=maybe(one, "eng_title") or text(one, "title"),
+        snippet=points or text(one, "summary"),
         published=published,
         dating=dating,
     )

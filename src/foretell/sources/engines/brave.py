@@ -7,7 +7,7 @@ from datetime import datetime
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import EARLIEST, stated
-from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.fields import address, maybe, text, texts
 from foretell.sources.engines.query import gathered, sendable
 from foretell.sources.search import Dating, SearchHit
 
@@ -48,28 +48,28 @@ def _params(query: str, as_of: AsOf) -> dict[str, str]:
     return params
 
 
-def _hits(answer: Fields) -> list[SearchHit]:
+def _hits(answer: Payload) -> list[SearchHit]:
     # An answer without any web result has no field "web"; "type" tells it from something else.
-    if "web" not in answer and answer.maybe("type") == "search":
+    if answer.get("web") is None and maybe(answer, "type") == "search":
         return []
-    return [_hit(one) for one in answer.inner("web").objects("results")]
+    return [_hit(one) for one in answer.need("web").need("results").items()]
 
 
-def _hit(one: Fields) -> SearchHit:
+def _hit(one: Payload) -> SearchHit:
     published, dating = _dated(one)
-    snippets = [one.maybe("description") or "", *one.texts("extra_snippets")]
+    snippets = [maybe(one, "description") or "", *texts(one, "extra_snippets")]
     return SearchHit(
-        url=one.address("url"),
-        title=_plain(one.text("title")),
+        url=address(one, "url"),
+        title=_plain(text(one, "title")),
         snippet="\n".join(_plain(text) for text in snippets if text),
         published=published,
         dating=dating,
     )
 
 
-def _dated(one: Fields) -> tuple[datetime | None, Dating]:
-    found = stated(one.maybe("page_age"))
-    return found if found[0] is not None else stated(one.maybe("age"))
+def _dated(one: Payload) -> tuple[datetime | None, Dating]:
+    found = stated(maybe(one, "page_age"))
+    return found if found[0] is not None else stated(maybe(one, "age"))
 
 
 def _plain(text: str) -> str:

@@ -12,14 +12,13 @@ EARLIEST = date(2000, 1, 1)
 _OLDEST_YEAR = 1900
 """Zero dates such as 0001-01-01 stand for "unknown" in many databases."""
 
-_MONTHS = {
-    name: number for number, name in enumerate(("jan feb mar apr may jun jul aug sep oct nov dec").split(), start=1)
-}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _RELATIVE = re.compile(r"(just now|today|yesterday|(an?|\d+)\s*[a-z]+\.?\s+ago)", re.IGNORECASE)
-_WRITTEN = re.compile(
+WRITTEN = re.compile(
     r"(?:(?P<m1>[a-z]{3})[a-z]*\.?\s+(?P<d1>\d{1,2})|(?P<d2>\d{1,2})\s+(?P<m2>[a-z]{3})[a-z]*\.?),?\s+(?P<y>\d{4})",
     re.IGNORECASE,
 )
+"""A day in words, such as Mar 3, 2026 or 3 March 2026."""
 
 
 def stated(text: str | None) -> tuple[datetime | None, Dating]:
@@ -51,13 +50,11 @@ def _iso(text: str) -> datetime | None:
 
 
 def _written(text: str) -> datetime | None:
-    found = _WRITTEN.fullmatch(text)
+    found = WRITTEN.fullmatch(text)
     if found is None:
         return None
-    month = _MONTHS.get((found["m1"] or found["m2"]).lower())
-    if month is None:
-        return None
     try:
+        month = _MONTHS.index((found["m1"] or found["m2"]).lower()) + 1
         return datetime.combine(date(int(found["y"]), month, int(found["d1"] or found["d2"])), time.min, UTC)
     except ValueError:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import stated
-from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.fields import address, maybe, text, texts
 from foretell.sources.engines.query import sendable
 from foretell.sources.search import SearchHit
 
@@ -36,6 +36,8 @@ class Exa:
     ) -> None:
         """With `snapshots`, backtests read stored versions; `now` tells which cutoffs are recent enough for that."""
         client.keep_secret(key)
+        if snapshots:
+            client.pace(base_url, per_second=10.0, burst=5)
         self._client = client
         self._key = key
         self._url = f"{base_url}/search"
@@ -48,7 +50,7 @@ class Exa:
         body = self._body(sendable(query, max_chars=2_000), as_of, min(limit, MAX_RESULTS))
         answer = read_fields(await self._client.post(self._url, json=body, headers={"x-api-key": self._key}))
         missing = _not_stored(answer)
-        return [_hit(one, missing) for one in answer.objects("results")][:limit]
+        return [_hit(one, missing) for one in answer.need("results").items()][:limit]
 
     def _body(self, query: str, as_of: AsOf, limit: int) -> dict[str, Any]:
         contents: dict[str, Any] = {"text": {"maxCharacters": self._max_characters}}
@@ -68,21 +70,21 @@ class Exa:
         return self._snapshots and (self._now is None or as_of.at >= self._now() - SNAPSHOT_WINDOW)
 
 
-def _not_stored(answer: Fields) -> set[str]:
-    if "statuses" not in answer:
+def _not_stored(answer: Payload) -> set[str]:
+    if answer.get("statuses") is None:
         return set()
-    return {one.text("id") for one in answer.objects("statuses") if one.maybe("status") == "error"}
+    return {text(one, "id") for one in answer.need("statuses").items() if maybe(one, "status") == "error"}
 
 
-def _hit(one: Fields, missing: set[str]) -> SearchHit:
-    published, dating = stated(one.maybe("publishedDate"))
-    url = one.address("url")
-    text = None if missing & {url, one.maybe("id")} else one.maybe("text") or None
-    captured = stated(one.maybe("snapshotAt"))[0] or stated(one.maybe("crawlDate"))[0]
-    highlights = "\n".join(one.texts("highlights"))
+def _hit(one: Payload, missing: set[str]) -> SearchHit:
+    published, dating = stated(maybe(one, "publishedDate"))
+    url = address(one, "url")
+    text = None if missing & {url, maybe(one, "id")} else maybe(one, "text") or None
+    captured = stated(maybe(one, "snapshotAt"))[0] or stated(maybe(one, "crawlDate"))[0]
+    highlights = "\n".join(texts(one, "highlights"))
     return SearchHit(
         url=url,
-        title=one.text("title"),
+        title=text(one, "title"),
         snippet=highlights or (text or "")[:SNIPPET],
         published=published,
         dating=dating,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.engines.fields import Fields
+from foretell.sources.engines.fields import address, maybe, text
 from foretell.sources.engines.query import sendable
 from foretell.sources.http import Answer, SourceError
 from foretell.sources.search import CannotSearch, SearchHit
@@ -43,16 +43,16 @@ class Gdelt:
             params["enddatetime"] = as_of.at.strftime(_STAMP)
         answer = self._read(await self._client.get(self._url, params=params))
         # No article at all is an empty object.
-        return [_hit(one) for one in (answer.objects("articles") if "articles" in answer else [])][:limit]
+        return [_hit(one) for one in (answer.need("articles").items() if answer.get("articles") else [])][:limit]
 
-    def _read(self, answer: Answer) -> Fields:
+    def _read(self, answer: Answer) -> Payload:
         url = answer.hops[-1]
         text = answer.body.decode("utf-8", "replace").strip()
-        if "json" not in answer.headers.get("content-type", "") and not text.startswith("{"):
+        if answer.get("json") is None.headers.get("content-type", "") and not text.startswith("{"):
             said = " ".join(re.sub(r"<[^>]*>", " ", text).split())[:200]
             raise SourceError(f"the query was refused: {self._client.redact(said)}", url=url)
         try:
-            return Fields(json.loads(_mended(text) or "{}", strict=False), url)
+            return Payload(json.loads(_mended(text) or "{}", strict=False), url)
         except ValueError:
             raise SourceError("the answer is not JSON, even with its escapes mended", url=url) from None
 
@@ -72,12 +72,12 @@ def _mended(text: str) -> str:
     return re.sub(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)', lambda m: m[0] if m[1] else r"\\", text)
 
 
-def _hit(one: Fields) -> SearchHit:
-    seen = _seen(one.text("seendate"))
+def _hit(one: Payload) -> SearchHit:
+    seen = _seen(text(one, "seendate"))
     return SearchHit(
-        url=one.address("url"),
-        title=one.text("title"),
-        snippet=" · ".join(filter(None, [one.maybe("domain"), one.maybe("sourcecountry")])),
+        url=address(one, "url"),
+        title=text(one, "title"),
+        snippet=" · ".join(filter(None, [maybe(one, "domain"), maybe(one, "sourcecountry")])),
         published=seen,
         dating="crawled" if seen else "none",
     )

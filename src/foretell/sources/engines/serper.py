@@ -6,7 +6,7 @@ from typing import Any
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import EARLIEST, stated
-from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.fields import address, maybe, text
 from foretell.sources.engines.query import gathered, sendable
 from foretell.sources.search import SearchHit
 
@@ -34,7 +34,7 @@ class Serper:
         async def page(number: int) -> list[SearchHit]:
             sent = {**body, "num": PAGE, "page": number + 1}
             answer = await self._client.post(self._url, json=sent, headers={"X-API-KEY": self._key})
-            return [_hit(one) for one in read_fields(answer).objects("organic")]
+            return [_hit(one) for one in read_fields(answer).need("organic").items()]
 
         return await gathered(page, limit=limit, size=PAGE, most=MAX_PAGES)
 
@@ -50,12 +50,12 @@ def _body(query: str, as_of: AsOf) -> dict[str, Any]:
     }
 
 
-def _hit(one: Fields) -> SearchHit:
-    published, dating = stated(one.maybe("date"))
+def _hit(one: Payload) -> SearchHit:
+    published, dating = stated(maybe(one, "date"))
     return SearchHit(
-        url=one.address("link"),
-        title=one.text("title"),
-        snippet=one.maybe("snippet") or "",
+        url=address(one, "link"),
+        title=text(one, "title"),
+        snippet=maybe(one, "snippet") or "",
         published=published,
         dating=dating,
     )

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import EARLIEST, stated
-from foretell.sources.engines.fields import Fields, read_fields
+from foretell.sources.engines.fields import address, maybe, text
 from foretell.sources.engines.query import sendable
 from foretell.sources.search import SearchHit
 
@@ -43,16 +43,16 @@ class Tavily:
             body |= {"start_date": str(EARLIEST), "end_date": f"{as_of.at:%Y-%m-%d}"}
         headers = {"Authorization": f"Bearer {self._key}"}
         answer = read_fields(await self._client.post(self._url, json=body, headers=headers))
-        return [_hit(one) for one in answer.objects("results")][:limit]
+        return [_hit(one) for one in answer.need("results").items()][:limit]
 
 
-def _hit(one: Fields) -> SearchHit:
-    published, dating = stated(one.maybe("published_date"))
+def _hit(one: Payload) -> SearchHit:
+    published, dating = stated(maybe(one, "published_date"))
     return SearchHit(
-        url=one.address("url"),
-        title=one.text("title"),
-        snippet=one.text("content"),
+        url=address(one, "url"),
+        title=text(one, "title"),
+        snippet=text(one, "content"),
         published=published,
         dating="crawled" if dating == "published" else dating,
-        text=one.maybe("raw_content") or None,
+        text=maybe(one, "raw_content") or None,
     )

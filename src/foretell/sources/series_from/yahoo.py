@@ -48,10 +48,9 @@ RENAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Session:
-    """One trading day: when it opened, when its close was known, and the close, if there is one."""
+    """One trading day: when it was over, and its close, if there is one."""
 
     day: date
-    opened: datetime
     closed: datetime
     close: float | None
 
@@ -121,18 +120,25 @@ def _later_splits(chart: Payload, as_of: AsOf) -> float:
 
 def _sessions(chart: Payload) -> Iterator[_Session]:
     meta = chart.need("meta")
-    zone, length = _zone(meta), _length(meta)
+    zone, hours = _zone(meta), _hours(meta)
     times = chart.get("timestamp")
-    opens = times.items() if times is not None else []
+    stamps = times.items() if times is not None else []
     quotes = chart.need("indicators").need("quote").items()
-    closes = quotes[0].need("close").items() if opens and quotes else []
-    if len(closes) != len(opens):
+    closes = quotes[0].need("close").items() if stamps and quotes else []
+    if len(closes) != len(stamps):
         chart.need("indicators").wrong("as long as timestamp")
-    for opened_at, close in zip(opens, closes, strict=True):
-        opened = opened_at.moment()
-        day = opened.astimezone(zone).date()
+    for stamp, close in zip(stamps, closes, strict=True):
+        day = stamp.moment().astimezone(zone).date()
         price = close.number() if close.value is not None else _quoted(meta, day, zone)
-        yield _Session(day=day, opened=opened, closed=opened + length, close=price)
+        yield _Session(day=day, closed=_closed(stamp.moment(), zone, hours), close=price)
+
+
+def _closed(stamp: datetime, zone: tzinfo, hours: tuple[datetime, datetime] | None) -> datetime:
+    """When a session was over. It is stamped with its opening; the newest, though, with its last trade."""
+    if hours is None:
+        return stamp + WHOLE_DAY
+    start, end = hours
+    return end if start.astimezone(zone).date() == stamp.astimezone(zone).date() else stamp + (end - start)
 
 
 def _quoted(meta: Payload, day: date, zone: tzinfo) -> float | None:
@@ -151,14 +157,17 @@ def _zone(meta: Payload) -> tzinfo:
             return ZoneInfo(name.text())
         except (ZoneInfoNotFoundError, ValueError):
             pass
-    return timezone(timedelta(seconds=meta.need("gmtoffset").number()))
+    offset = meta.need("gmtoffset")
+    if abs(offset.number()) >= WHOLE_DAY.total_seconds():
+        offset.wrong("less than a day")
+    return timezone(timedelta(seconds=offset.number()))
 
 
-def _length(meta: Payload) -> timedelta:
-    """How long a session lasts; a whole day where that is not told."""
+def _hours(meta: Payload) -> tuple[datetime, datetime] | None:
+    """Start and end of the present session, where they are told."""
     period = meta.get("currentTradingPeriod")
     regular = period.get("regular") if period is not None else None
     if regular is None:
-        return WHOLE_DAY
-    length = regular.need("end").moment() - regular.need("start").moment()
-    return length if timedelta(0) < length <= WHOLE_DAY else WHOLE_DAY
+        return None
+    start, end = regular.need("start").moment(), regular.need("end").moment()
+    return (start, end) if timedelta(0) < end - start <= WHOLE_DAY else None

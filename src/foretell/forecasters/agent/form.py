@@ -1,0 +1,160 @@
+"""How the probabilities of a question are written in JSON, and how they are read back."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from foretell.forecasters.agent.numeric import LEVELS, Threshold, read_quantiles, thresholds_of, write_quantiles
+from foretell.questions.distribution import Categorical, Numeric
+from foretell.questions.question import Question
+
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """Probabilities as a model gave them: only those that could be read, and what was wrong with the others."""
+
+    p: Mapping[str, float]
+    """By target id."""
+    distribution: Numeric | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """One probability per target; a bare number where there is one target, quantiles where a number is asked for."""
+
+    targets: Mapping[str, str]
+    """Target id by the key the model uses. Providers refuse odd characters in keys, so odd ids get short ones."""
+    labels: Mapping[str, str]
+    exclusive: bool = False
+    thresholds: Mapping[str, Threshold] | None = None
+
+    @classmethod
+    def of(cls, question: Question) -> "Form":
+        """The form for a question."""
+        ids = [target.id for target in question.targets]
+        plain = all(_KEY.fullmatch(id) for id in ids)
+        keys = ids if plain else [f"t{i}" for i in range(1, len(ids) + 1)]
+        labels = {k: t.label or (t.id if t.id != k else "") for k, t in zip(keys, question.targets, strict=True)}
+        return cls(
+            targets=dict(zip(keys, ids, strict=True)),
+            labels=labels,
+            exclusive=question.exclusive and len(ids) > 1,
+            thresholds=thresholds_of(question),
+        )
+
+    @property
+    def field(self) -> str:
+        """The name of the field that holds the answer."""
+        return "p" if self.thresholds is None else "quantiles"
+
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of that field."""
+        if self.thresholds is not None:
+            number = {key: {"type": "number", "description": f"value at {q:.0%}"} for key, q in LEVELS.items()}
+            return _closed(number, "Quantiles of the quantity asked about, increasing.")
+        if len(self.targets) == 1:
+            return _probability("Probability that it resolves YES, from 0 to 1.")
+        told = "Exactly one comes true: they sum to 1." if self.exclusive else "Each on its own, from 0 to 1."
+        return _closed({key: _probability(self.labels[key][:200]) for key in self.targets}, told)
+
+    def read(self, given: Mapping[str, Any]) -> Stated:
+        """What an object says about the targets; never raises."""
+        if self.thresholds is not None:
+            return self._read_quantiles(given.get("quantiles", given.get("p")))
+        raw = next((given[name] for name in ("p", "probability", "probabilities") if name in given), None)
+        if raw is None:
+            return Stated(p={}, problems=("p is missing",))
+        return self._read_p(raw)
+
+    def write(self, p: Mapping[str, float], distribution: Numeric | None = None) -> Any:
+        """The field's value for given probabilities: what `read` understands."""
+        if distribution is not None:
+            return write_quantiles(distribution)
+        if len(self.targets) == 1:
+            return next(iter(p.values()))
+        return {key: p[id] for key, id in self.targets.items()}
+
+    def missing(self, p: Mapping[str, float]) -> tuple[str, ...]:
+        """Keys of the targets that have no probability yet."""
+        return tuple(key for key, id in self.targets.items() if id not in p)
+
+    def coherent(self, p: Mapping[str, float]) -> dict[str, float]:
+        """Options of which exactly one comes true, divided by their sum; anything else stays as stated."""
+        total = sum(p.values())
+        if not self.exclusive or self.missing(p) or total <= 0:
+            return dict(p)
+        return {target: value / total for target, value in p.items()}
+
+    def distribution(self, p: Mapping[str, float], numeric: Numeric | None) -> Categorical | Numeric | None:
+        """The whole distribution behind the probabilities, where the question has one."""
+        return Categorical(p=p, normalise=True) if self.exclusive else numeric
+
+    def _read_quantiles(self, raw: Any) -> Stated:
+        assert self.thresholds is not None
+        try:
+            distribution = read_quantiles(raw)
+        except (ValueError, OverflowError) as problem:
+            return Stated(p={}, problems=(str(problem),))
+        p = {id: min(1.0, max(0.0, t.chance(distribution))) for id, t in self.thresholds.items()}
+        return Stated(p=p, distribution=distribution)
+
+    def _read_p(self, raw: Any) -> Stated:
+        if not isinstance(raw, Mapping):
+            if len(self.targets) > 1:
+                return Stated(p={}, problems=(f"p must be an object with the keys {', '.join(self.targets)}",))
+            raw = {next(iter(self.targets)): raw}
+        p: dict[str, float] = {}
+        problems: list[str] = []
+        for key, id in self.targets.items():
+            try:
+                p[id] = as_probability(raw[key] if key in raw else raw[id])
+            except KeyError:
+                problems.append(f"p of {key} is missing")
+            except ValueError as problem:
+                problems.append(f"p of {key} {problem}")
+        if self.exclusive and not self.missing(p) and sum(p.values()) <= 0:
+            return Stated(p={}, problems=("exactly one option comes true, so they cannot all have p = 0",))
+        return Stated(p=p, problems=tuple(problems))
+
+
+def as_probability(value: Any) -> float:
+    """A number in [0, 1], also written as text or as a percentage; anything else is refused, not guessed.
+
+    >>> as_probability("35 %"), as_probability("0.2")
+    (0.35, 0.2)
+    >>> as_probability(35)
+    Traceback (most recent call last):
+    ...
+    ValueError: is 35, not a number from 0 to 1
+    """
+    told = repr(value)[:40]
+    try:
+        percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError
+        number = float(percent[1]) / 100 if percent else float(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"is {told}, not a number from 0 to 1") from None
+    if not isfinite(number) or not 0 <= number <= 1:
+        raise ValueError(f"is {told}, not a number from 0 to 1")
+    return number
+
+
+def _probability(told: str) -> dict[str, Any]:
+    return {"type": "number", "minimum": 0, "maximum": 1, "description": told}
+
+
+def _closed(properties: dict[str, Any], told: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": told,
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

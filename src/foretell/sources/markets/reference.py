@@ -1,0 +1,93 @@
+"""From a question to the market that prices it.
+
+A market's id is the platform's own: a Polymarket condition id, a Manifold contract id, a Metaculus **post** id, a
+Kalshi market ticker. `slug:<slug>` stands for the last part of a Polymarket or Manifold address, and `<id>#<part>` for
+one answer of a Manifold market, one outcome of a Polymarket market, or one question or option of a Metaculus post.
+"""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+from foretell.questions.question import Question, Target
+from foretell.sources.market import MarketRef
+
+SLUG = "slug:"
+PART = "#"
+HOSTS = {
+    "polymarket.com": "polymarket",
+    "manifold.markets": "manifold",
+    "metaculus.com": "metaculus",
+    "kalshi.com": "kalshi",
+}
+OWN_IDS = {
+    "polymarket": re.compile(r"0x[0-9a-fA-F]{64}"),
+    "manifold": re.compile(r"[A-Za-z0-9]{8,32}"),
+    "metaculus": re.compile(r"[0-9]+"),
+    "kalshi": re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+"),
+}
+
+
+def market_ref(question: Question, target: Target | None = None) -> MarketRef | None:
+    """The market of a question, by its source and id or else by its address; None where there is none.
+
+    A question with several targets has no single price: name the target.
+
+    >>> q = Question(id="metaculus/20925", source="metaculus", text="?", due="2026-01-18", targets=(Target(id="yes"),))
+    >>> market_ref(q)
+    MarketRef(platform='metaculus', id='20925')
+    """
+    if question.kind != "market":
+        return None
+    found = _by_id(question) or _by_url(question.url)
+    if found is None or len(question.targets) == 1:
+        return found
+    return None if target is None else _one_of(found, target)
+
+
+def split_part(ref: MarketRef) -> tuple[str, str | None]:
+    """The id proper and the part asked for.
+
+    >>> split_part(MarketRef(platform="manifold", id="abc#xyz")), split_part(MarketRef(platform="manifold", id="abc"))
+    (('abc', 'xyz'), ('abc', None))
+    """
+    market, found, part = ref.id.partition(PART)
+    return market, part if found else None
+
+
+def _by_id(question: Question) -> MarketRef | None:
+    pattern = OWN_IDS.get(question.source)
+    own = question.id.removeprefix(f"{question.source}/")
+    if pattern is None or not pattern.fullmatch(own):
+        return None
+    return MarketRef(platform=question.source, id=own)
+
+
+def _by_url(url: str) -> MarketRef | None:
+    parts = urlsplit(url)
+    platform = HOSTS.get((parts.hostname or "").removeprefix("www."))
+    steps = [step for step in parts.path.split("/") if step]
+    if platform is None or not steps:
+        return None
+    if platform == "metaculus":
+        found = _metaculus(steps, parse_qs(parts.query))
+    elif platform == "kalshi":
+        ticker = steps[-1].upper()
+        found = ticker if OWN_IDS["kalshi"].fullmatch(ticker) else None
+    else:
+        found = SLUG + steps[-1] if len(steps) > 1 else None
+    return None if found is None else MarketRef(platform=platform, id=found)
+
+
+def _metaculus(steps: list[str], query: dict[str, list[str]]) -> str | None:
+    """`/questions/<post id>/…`, with `?sub-question=<question id>` for one of a group."""
+    if len(steps) < 2 or steps[0] not in ("questions", "c") or not steps[1].isdigit():
+        return None
+    sub = query.get("sub-question", [""])[0]
+    return f"{steps[1]}{PART}{sub}" if sub.isdigit() else steps[1]
+
+
+def _one_of(found: MarketRef, target: Target) -> MarketRef:
+    """One target's market: of its own on Kalshi, a part of the common one elsewhere."""
+    if found.platform == "kalshi":
+        return MarketRef(platform="kalshi", id=target.id)
+    return MarketRef(platform=found.platform, id=f"{found.id.split(PART)[0]}{PART}{target.id}")

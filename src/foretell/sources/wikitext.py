@@ -1,0 +1,113 @@
+"""Wikitext to readable text, from the source alone: what a template would show today is never looked up."""
+
+import html
+import re
+from collections.abc import Callable
+
+_TOKENS = re.compile(r"\{\{|\}\}|\[\[|\]\]")
+_PAIR = {"}}": "{{", "]]": "[["}
+_DROPPED_LINKS = ("file:", "image:", "category:", "media:")
+_SHOWN_FIRST = {"nowrap", "small", "big", "nobr", "em", "strong", "nobold", "flag", "flagcountry", "flagu", "abbr", "tooltip",
+                "val", "nts", "number", "formatnum", "url", "center", "plainlist", "ubl", "age in years and days"}  # fmt: skip
+_SHOWN_SECOND = {"lang", "transl", "color", "font color", "party color cell", "sort", "sortname", "circa date"}
+_JOINED = {"convert", "cvt", "start date", "end date", "start date and age", "end date and age", "birth date",
+           "birth date and age", "death date", "death date and age", "dts", "date", "as of", "us$", "usd", "eur", "gbp",
+           "hlist", "flatlist", "unbulleted list", "ubl", "plainlist"}  # fmt: skip
+
+
+def readable(source: str) -> str:
+    """The text of a page: links by their label, infoboxes as lines, tables as rows of cells between bars.
+
+    >>> print(readable("'''Oslo''' is the [[capital city|capital]] of Norway.<ref>x</ref> {{Clear}}"))
+    Oslo is the capital of Norway.
+    """
+    text = re.sub(r"<!--.*?-->", "", source, flags=re.DOTALL)
+    text = re.sub(r"<ref\b[^>]*?/>|<ref\b.*?</ref\s*>", "", text, flags=re.DOTALL | re.IGNORECASE)
+    text = re.sub(r"<(gallery|timeline|imagemap|score)\b.*?</\1\s*>", "", text, flags=re.DOTALL | re.IGNORECASE)
+    text = _tables(_folded(text))
+    text = re.sub(r"\[(?:https?:)?//\S+\s+([^\]\n]*)\]", r"\1", text)
+    text = re.sub(r"\[(?:https?:)?//[^\]\s]*\]|__[A-Z]+__|'{2,}", "", text)
+    text = re.sub(r"<br\s*/?>", "\n", text, flags=re.IGNORECASE)
+    text = re.sub(r"</?[a-zA-Z][^<>]*>", "", text)
+    text = re.sub(r"^(={2,6})\s*(.*?)\s*\1\s*$", lambda m: f"{'#' * len(m[1])} {m[2]}", text, flags=re.MULTILINE)
+    text = re.sub(r"^[*#:;]+\s*", "- ", text, flags=re.MULTILINE) if "\n*" in text or text.startswith("*") else text
+    return _tidy(html.unescape(text))
+
+
+def _folded(text: str) -> str:
+    """Templates and links from the inside out, each replaced by what can be read of it."""
+    open_: list[tuple[str, list[str]]] = [("", [])]
+    at = 0
+    for token in _TOKENS.finditer(text):
+        open_[-1][1].append(text[at : token.start()])
+        at = token.end()
+        kind = token[0]
+        if kind in _PAIR.values():
+            open_.append((kind, []))
+        elif open_[-1][0] == _PAIR[kind]:
+            inside = "".join(open_.pop()[1])
+            open_[-1][1].append(_template(inside) if kind == "}}" else _link(inside))
+        else:
+            open_[-1][1].append(kind)
+    open_[-1][1].append(text[at:])
+    return "".join(opener + "".join(parts) for opener, parts in open_)
+
+
+def _link(inside: str) -> str:
+    target, *labels = inside.split("|")
+    if target.strip().lower().startswith(_DROPPED_LINKS):
+        return ""
+    return (labels[-1] if labels else target).strip().lstrip(":")
+
+
+def _template(inside: str) -> str:
+    name, *given = inside.split("|")
+    name = " ".join(name.split()).lower()
+    if name.startswith("infobox"):
+        return _infobox(given)
+    values = [one.strip() for one in given if "=" not in one and one.strip()]
+    shown: dict[str, Callable[[], str]] = {
+        **{one: (lambda: values[0] if values else "") for one in _SHOWN_FIRST},
+        **{one: (lambda: values[1] if len(values) > 1 else "") for one in _SHOWN_SECOND},
+        **{one: (lambda: " ".join(values)) for one in _JOINED},
+    }
+    return shown[name]() if name in shown else ""
+
+
+def _infobox(given: list[str]) -> str:
+    pairs = (one.split("=", 1) for one in given if "=" in one)
+    rows = [(key.strip().replace("_", " "), " ".join(value.split())) for key, value in pairs]
+    return "\n" + "".join(f"{key}: {value}\n" for key, value in rows if value and len(value) < 500)
+
+
+def _tables(text: str) -> str:
+    """Every table, innermost first, as one line per row."""
+    while (end := text.find("\n|}")) >= 0 and (start := text.rfind("{|", 0, end)) >= 0:
+        text = text[:start] + _rows(text[start + 2 : end]) + text[end + 3 :]
+    return text
+
+
+def _rows(table: str) -> str:
+    rows: list[list[str]] = [[]]
+    for line in table.split("\n")[1:]:
+        mark, rest = line.lstrip()[:1], line.lstrip()[1:]
+        if line.lstrip().startswith("|-"):
+            rows.append([])
+        elif line.lstrip().startswith("|+"):
+            rows[-1:] = [[_cell(rest[1:])], []]
+        elif mark in ("|", "!") and mark:
+            rows[-1] += [_cell(one) for one in re.split(r"\|\||!!" if mark == "!" else r"\|\|", rest)]
+        elif rows[-1] and line.strip():
+            rows[-1][-1] += " " + line.strip()
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows if any(cells))
+
+
+def _cell(text: str) -> str:
+    """Without the attributes that may stand before a single bar."""
+    attributes, bar, rest = text.partition("|")
+    return (rest if bar and "=" in attributes else text).strip()
+
+
+def _tidy(text: str) -> str:
+    lines = (re.sub(r"[ \t\u00a0]+", " ", line).strip() for line in text.split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

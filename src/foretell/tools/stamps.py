@@ -1,0 +1,182 @@
+"""Dates that a text states about itself: publication and update lines, entries of a live report, dates in addresses."""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from foretell.questions.clock import AsOf
+from foretell.tools.addresses import UnreadableAddress, address_of
+
+MONTHS = {
+    "jan": 1, "ene": 1, "fév": 2, "feb": 2, "mar": 3, "mär": 3, "apr": 4, "avr": 4, "abr": 4, "may": 5, "mai": 5,
+    "jun": 6, "juin": 6, "jul": 7, "juil": 7, "aug": 8, "aoû": 8, "ago": 8, "sep": 9, "set": 9, "oct": 10, "okt": 10,
+    "nov": 11, "dec": 12, "dez": 12, "déc": 12, "dic": 12,
+}  # fmt: skip
+"""First letters of month names: English, German, French, Spanish; the longest match wins."""
+MONTH = (
+    r"(?:jan(?:uary|uar|vier|\.)?|ene(?:ro|\.)?|feb(?:ruary|ruar|rero|\.)?|févr?(?:ier|\.)?|mar(?:ch|s|zo|\.)?|märz"
+    r"|apr(?:il|\.)?|avr(?:il|\.)|abr(?:il|\.)?|may|mai|mayo|june?|juni|juin|junio|july?|juli|juil(?:let|\.)|julio"
+    r"|aug(?:ust|\.)?|août|ago(?:sto|\.)|sept?(?:ember|embre|iembre|\.)?|o[ck]t(?:ober|obre|ubre|\.)?"
+    r"|nov(?:ember|embre|iembre|\.)?|dec(?:ember|\.)?|dez(?:ember|\.)?|déc(?:embre|\.)?|dic(?:iembre|\.)?)"
+)
+ORDINAL = r"(?:st|nd|rd|th|er|\.)?"
+DATE = re.compile(
+    rf"(?P<iso>\b\d{{4}}-\d{{2}}-\d{{2}})"
+    rf"|(?P<cjk>\d{{4}}\s*年\s*\d{{1,2}}\s*月\s*\d{{1,2}}\s*日)"
+    rf"|\b(?P<mdy>{MONTH}\s+\d{{1,2}}{ORDINAL},?\s+\d{{4}})\b"
+    rf"|\b(?P<dmy>\d{{1,2}}{ORDINAL}\s+(?:de\s+)?{MONTH},?\s+(?:de\s+)?\d{{4}})\b"
+    rf"|\b(?P<my>{MONTH}\s+\d{{4}})\b"
+    rf"|\b(?P<slashed>\d{{1,4}}[/.]\d{{1,2}}[/.]\d{{1,4}})\b",
+    re.IGNORECASE,
+)
+STAMP_WORD = (
+    r"(?:last\s+|first\s+|originally\s+|zuletzt\s+)?"
+    r"(?:updated?|modified|edited|revised|corrected|published|posted|aktualisiert|veröffentlicht|mise?\s+à\s+jour"
+    r"|publiée?|actualizado|publicado|datemodified|datepublished)"
+)
+STAMP = re.compile(
+    rf"(?P<word>\b{STAMP_WORD})(?P<gap>(?:\s+(?:on|at|am|le|el|date|time))?[\s:=\"'|·•–—-]{{0,6}}"
+    r"(?:\d{1,2}[:.]\d{2}\s*(?:[ap]\.?m\.?)?\s*(?:[a-z]{2,4})?,?\s*(?:on\s+)?)?(?:[a-z]{3,9}day,?\s+|(?:mon|tue|wed|thu|fri|sat|sun)\.?,?\s+)?)"
+    r"(?P<rest>[^\n]{0,40})",
+    re.IGNORECASE,
+)
+AGE = re.compile(
+    r"^(?:just now|moments ago|today\b|yesterday\b"
+    r"|(?:an?|a few|\d+)\s*(?:s|m|h|d|secs?|mins?|minutes?|hrs?|hours?|days?|weeks?|months?|years?)\s+ago)",
+    re.IGNORECASE,
+)
+LEADING_AGE = re.compile(
+    r"^\s*(?:an?|\d+)\s+(?:minute|hour|day|week|month|year)s?\s+ago\s*[·•|–—:-]*\s*", re.IGNORECASE
+)
+FUTURE_BEFORE = re.compile(r"\b(?:be|being|is|are|gets?|not|until)\s+(?:\w+ly\s+)?$", re.IGNORECASE)
+PAST_BEFORE = re.compile(r"\b(?:was|were|been|last|page|article|story)\s+(?:\w+ly\s+)?$", re.IGNORECASE)
+LINE_START = re.compile(r"(?:^|[\n|·•(\[—–>{,*_\"'])[\s\"']*$")
+LIVE_REPORT = re.compile(
+    r"\blive ?blog|\blive\b[^\n]{0,40}\b(?:updates?|coverage|results|reaction|ticker|tracker)|\bas it happened\b"
+    r"|\bminute[- ]by[- ]minute\b|\brolling coverage\b|^live:|\| live\b",
+    re.IGNORECASE,
+)
+IN_PATH = re.compile(r"/((?:19|20)\d{2})/(\d{1,2}|[a-z]{3,9})(?:/(\d{1,2}))?(?=/|$)")
+AGENDA = re.compile(r"event|calendar|schedule|fixture|agenda|conference|program|ticket|match|release")
+
+
+def dates_in(text: str) -> Iterator[tuple[int, tuple[date, ...]]]:
+    """Every date in a text with its position; more than one reading where day and month may be swapped.
+
+    >>> [[d.isoformat() for d in days] for _, days in dates_in("5 March 2026, Mar. 6, 2026, 07/08/2026 and May 2026")]
+    [['2026-03-05'], ['2026-03-06'], ['2026-08-07', '2026-07-08'], ['2026-05-01']]
+    """
+    for found in DATE.finditer(text):
+        kind = found.lastgroup or ""
+        if readings := tuple(_readings(kind, found[kind])):
+            yield found.start(), readings
+
+
+def _readings(kind: str, text: str) -> Iterator[date]:
+    numbers = [int(n) for n in re.findall(r"\d+", text)]
+    if kind in {"iso", "cjk"}:
+        yield from _day(*numbers)
+    elif kind == "slashed":
+        a, b, c = numbers
+        for year, month, day in ((a, b, c),) if a > 31 else ((c, b, a), (c, a, b)):
+            yield from _day(year + 2000 if year < 100 else year, month, day)
+    else:
+        word = re.findall(r"[^\W\d_]{3,}", text)[0].lower() if kind != "dmy" else _month_word(text)
+        yield from _day(numbers[-1], _month(word), numbers[0] if kind != "my" else 1)
+
+
+def _month_word(text: str) -> str:
+    return next(word for word in re.findall(r"[^\W\d_]{3,}", text.lower()) if _month(word))
+
+
+def _month(word: str) -> int:
+    return MONTHS.get(word[:4]) or MONTHS.get(word[:3], 0)
+
+
+def _day(year: int, month: int, day: int) -> Iterator[date]:
+    try:
+        yield date(year, month, day)
+    except ValueError:
+        return
+
+
+def is_after(day: date, as_of: AsOf) -> bool:
+    """Whether a calendar day begins after the cutoff."""
+    return day > as_of.at.date()
+
+
+def late_stamp(text: str, as_of: AsOf) -> str | None:
+    """A line in which the text dates itself after the cutoff.
+
+    >>> late_stamp("Rates held. Updated March 5, 2026 at 10:12", AsOf.day("2025-10-26"))
+    'Updated March 5, 2026'
+    >>> late_stamp("The minutes will be published on March 5, 2026.", AsOf.day("2025-10-26"))
+    """
+    for found in STAMP.finditer(text):
+        dated = DATE.match(found["rest"])
+        if dated is None or not _about_itself(text, found):
+            continue
+        if any(is_after(day, as_of) for day in _readings(dated.lastgroup or "", dated[0])):
+            return f"{found['word']} {dated[0]}"
+    return None
+
+
+def age_stamp(text: str) -> str | None:
+    """A line in which the text tells its age, which means nothing without the day it was read.
+
+    >>> age_stamp("By Jane Doe | Updated 3 hours ago")
+    'Updated 3 hours ago'
+    """
+    for found in STAMP.finditer(text):
+        age = AGE.match(found["rest"])
+        if age is not None and _about_itself(text, found):
+            return f"{found['word']} {age[0]}"
+    return None
+
+
+def _about_itself(text: str, found: re.Match[str]) -> bool:
+    before = text[max(0, found.start() - 40) : found.start()]
+    if FUTURE_BEFORE.search(before):
+        return False
+    return found["word"][0].isupper() or bool(LINE_START.search(before) or PAST_BEFORE.search(before))
+
+
+def late_entry(title: str, text: str, as_of: AsOf) -> str | None:
+    """A line of a live report that begins with a date after the cutoff."""
+    if not LIVE_REPORT.search(title):
+        return None
+    for line in text.splitlines():
+        opening = line.lstrip(" \t#*-[(•")
+        for position, days in dates_in(opening[:40]):
+            if position <= 12 and any(is_after(day, as_of) for day in days):
+                return opening[:40]
+    return None
+
+
+def late_path(url: str, as_of: AsOf) -> str | None:
+    """A publication date after the cutoff in an address, such as /2026/03/05/. Addresses of agendas do not count.
+
+    >>> late_path("https://news.example/2026/03/05/rates", AsOf.day("2025-10-26"))
+    '/2026/03/05'
+    """
+    try:
+        address = address_of(url)
+    except UnreadableAddress:
+        return None
+    if address is None:
+        return None
+    for found in IN_PATH.finditer(address.path):
+        month = int(found[2]) if found[2].isdigit() else _month(found[2])
+        days = tuple(_day(int(found[1]), month, int(found[3] or 1)))
+        if days and is_after(days[0], as_of) and not AGENDA.search(address.path[: found.start()]):
+            return found[0]
+    return None
+
+
+def without_age(text: str) -> str:
+    """A snippet without the age that engines put before it.
+
+    >>> without_age("3 days ago — Rates were held.")
+    'Rates were held.'
+    """
+    return LEADING_AGE.sub("", text)
