@@ -77,7 +77,7 @@ def main() -> None:
         peer, peer_intervals = timed(lambda: pandas_way(f, o)), timed(lambda: pandas_way(f, o, DRAWS))
     print(f"{FORECASTERS * QUESTIONS:,} rows, {FORECASTERS} forecasters, 18 groups; read, checked, joined and scored")
     print(
-        f"with intervals of every metric, {DRAWS} draws: {peer_intervals / same:5.1f} × as fast as pandas groupby-apply (one metric)"
+        f"intervals of every metric, {DRAWS} draws: {peer_intervals / same:5.1f} × as fast as pandas with those of one"
     )
     print(f"without intervals on both sides:      {peer / points:5.1f} × as fast as pandas groupby-apply")
     print(f"ours with 1,000 draws, pandas without: {peer / intervals:4.1f} ×")

@@ -32,7 +32,7 @@ CUTOFFS = (
     Cutoff(pattern=r"claude-sonnet-4[.-]6", day=date(2025, 4, 30), source=_BLF.format(month="April 2025")),
     Cutoff(pattern=r"gpt-5\.4", day=date(2025, 6, 30), source=_BLF.format(month="June 2025")),
     Cutoff(
-        pattern=r"gpt-5\.4(?!-)",
+        pattern=r"gpt-5\.4",
         day=date(2025, 8, 31),
         source="given as 31 August 2025 on Box's model card (developer.box.com), later than in the BLF paper",
     ),

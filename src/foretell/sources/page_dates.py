@@ -10,12 +10,13 @@ from foretell.sources.engines.dates import WRITTEN, stated
 
 _META = frozenset(
     {
-        "article:published_time", "article:modified_time", "og:published_time", "og:updated_time", "og:article:published_time",
-        "og:article:modified_time", "datepublished", "datemodified", "datecreated", "pubdate", "publishdate", "publish-date",
-        "publish_date", "publication_date", "date", "dc.date", "dc.date.issued", "dc.date.modified", "dcterms.date",
-        "dcterms.created", "dcterms.issued", "dcterms.modified", "dcterms.available", "last-modified", "lastmod", "modified",
-        "revised", "parsely-pub-date", "sailthru.date", "citation_publication_date", "citation_date", "citation_online_date",
-        "timestamp", "updated", "updated_time", "cxenseparse:recs:publishtime",
+        "article:published_time", "article:modified_time", "og:published_time", "og:updated_time",
+        "og:article:published_time", "og:article:modified_time", "datepublished", "datemodified", "datecreated",
+        "pubdate", "publishdate", "publish-date", "publish_date", "publication_date", "date", "dc.date",
+        "dc.date.issued", "dc.date.modified", "dcterms.date", "dcterms.created", "dcterms.issued",
+        "dcterms.modified", "dcterms.available", "last-modified", "lastmod", "modified", "revised",
+        "parsely-pub-date", "sailthru.date", "citation_publication_date", "citation_date", "citation_online_date",
+        "timestamp", "updated", "updated_time",
     }
 )  # fmt: skip
 _LINKED_DATA = frozenset({"datePublished", "dateModified", "dateCreated", "uploadDate"})

@@ -2,17 +2,28 @@
 
 import html
 import re
-from collections.abc import Callable
 
 _TOKENS = re.compile(r"\{\{|\}\}|\[\[|\]\]")
 _PAIR = {"}}": "{{", "]]": "[["}
 _DROPPED_LINKS = ("file:", "image:", "category:", "media:")
-_SHOWN_FIRST = {"nowrap", "small", "big", "nobr", "em", "strong", "nobold", "flag", "flagcountry", "flagu", "abbr", "tooltip",
-                "val", "nts", "number", "formatnum", "url", "center", "plainlist", "ubl", "age in years and days"}  # fmt: skip
-_SHOWN_SECOND = {"lang", "transl", "color", "font color", "party color cell", "sort", "sortname", "circa date"}
-_JOINED = {"convert", "cvt", "start date", "end date", "start date and age", "end date and age", "birth date",
-           "birth date and age", "death date", "death date and age", "dts", "date", "as of", "us$", "usd", "eur", "gbp",
-           "hlist", "flatlist", "unbulleted list", "ubl", "plainlist"}  # fmt: skip
+_SHOWN_FIRST = frozenset(
+    {
+        "nowrap", "small", "big", "nobr", "em", "strong", "nobold", "flag", "flagcountry", "flagu", "abbr",
+        "tooltip", "val", "nts", "number", "formatnum", "url", "center",
+    }
+)  # fmt: skip
+_SHOWN_SECOND = frozenset(
+    {
+        "lang", "transl", "color", "font color", "sort",
+    }
+)  # fmt: skip
+_JOINED = frozenset(
+    {
+        "convert", "cvt", "start date", "end date", "start date and age", "end date and age", "birth date",
+        "birth date and age", "death date", "death date and age", "dts", "date", "as of", "us$", "usd", "eur", "gbp",
+        "hlist", "flatlist", "unbulleted list", "ubl", "plainlist", "sortname",
+    }
+)  # fmt: skip
 
 
 def readable(source: str) -> str:
@@ -66,12 +77,11 @@ def _template(inside: str) -> str:
     if name.startswith("infobox"):
         return _infobox(given)
     values = [one.strip() for one in given if "=" not in one and one.strip()]
-    shown: dict[str, Callable[[], str]] = {
-        **{one: (lambda: values[0] if values else "") for one in _SHOWN_FIRST},
-        **{one: (lambda: values[1] if len(values) > 1 else "") for one in _SHOWN_SECOND},
-        **{one: (lambda: " ".join(values)) for one in _JOINED},
-    }
-    return shown[name]() if name in shown else ""
+    if name in _SHOWN_FIRST:
+        return "".join(values[:1])
+    if name in _SHOWN_SECOND:
+        return "".join(values[1:2])
+    return " ".join(values) if name in _JOINED else ""
 
 
 def _infobox(given: list[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from foretell.questions.question import Question
 from foretell.tools.addresses import Address, UnreadableAddress, address_of, places_in, urls_in
-from foretell.tools.resolution_hosts import LIVE_DATA, LIVING, OPAQUE, PLATFORMS, WIDE
+from foretell.tools.resolution_hosts import ENCYCLOPEDIAS, LIVE_DATA, LIVING, OPAQUE, PLATFORMS, WIDE
 
 
 def under(address: Address, place: Address) -> bool:
@@ -24,6 +24,7 @@ def places(lines: Iterable[str]) -> tuple[Address, ...]:
 
 CLOSED = places(PLATFORMS)
 REWRITTEN = places(LIVING)
+ENCYCLOPEDIC = places(ENCYCLOPEDIAS)
 REDIRECTORS = places(OPAQUE)
 FRONT_PAGES = places(WIDE)
 
@@ -35,6 +36,11 @@ def is_living(url: str) -> bool:
     (True, False)
     """
     return any(under(address, place) for address in _readable(url) for place in REWRITTEN)
+
+
+def is_encyclopedia(url: str) -> bool:
+    """Whether an address is that of an encyclopedia, which is read by revision."""
+    return any(under(address, place) for address in _readable(url)[:1] for place in ENCYCLOPEDIC)
 
 
 def _readable(url: str) -> list[Address]:

@@ -210,15 +210,23 @@ def _around(y: Floats, near: int) -> Floats:
 
 def _recent_spread(level: Floats, origins: Ints, stride: int) -> Floats:
     """Root mean square change over one stride: the last 13, the last 52, and with a tenth the whole past."""
+    if len(level) <= stride:
+        moves = np.diff(level)
+        guess = float(np.sqrt((moves**2).mean() * stride)) if len(moves) else 0.05 * float(np.abs(level[0]))
+        return np.full(len(origins), guess) + _tiny(level[origins])
     square = np.zeros(len(level))
     square[stride:] = (level[stride:] - level[:-stride]) ** 2
     total = np.concatenate([[0.0], np.cumsum(square)])
     variance = np.zeros(len(origins))
     for strides, part in ((13, 0.45), (52, 0.45), (len(level), 0.1)):
-        before = np.maximum(origins - strides * stride, stride - 1)
+        before = np.minimum(np.maximum(origins - strides * stride, stride - 1), origins)
         variance += part * np.maximum(total[origins + 1] - total[before + 1], 0) / np.maximum(origins - before, 1)
-    tiny = 1e-9 * (np.abs(level[origins]) + 1e-9)
-    return np.sqrt(variance) + tiny
+    return np.sqrt(variance) + _tiny(level[origins])
+
+
+def _tiny(level: Floats) -> Floats:
+    """Keeps a series that never moved from dividing by nothing."""
+    return 1e-9 * (np.abs(level) + 1e-9)
 
 
 def _moves_in_proportion(history: History) -> bool:

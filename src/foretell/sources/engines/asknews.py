@@ -7,6 +7,7 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import stated
 from foretell.sources.engines.fields import address, maybe, text, texts
 from foretell.sources.engines.query import sendable
+from foretell.sources.payload import Payload
 from foretell.sources.search import SearchHit
 
 ASKNEWS_URL = "https://api.asknews.app/v1"
@@ -45,9 +46,9 @@ class AskNews:
             **self._period(as_of),
         }
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
-        answer = read_fields(await self._client.get(self._url, params=params, headers=headers))
-        found = answer.need("as_dicts").items() if answer.get("as_dicts") else _none(answer)
-        return [_hit(one) for one in found][:limit]
+        answer = Payload.of(await self._client.get(self._url, params=params, headers=headers), self._url)
+        found = answer.present("as_dicts")
+        return [_hit(one) for one in (found.items() if found is not None else [])][:limit]
 
     def _period(self, as_of: AsOf) -> dict[str, str]:
         if as_of.mode == "live":
@@ -60,12 +61,6 @@ class AskNews:
             "start_timestamp": str(int((as_of.at - self._back).timestamp())),
             "end_timestamp": str(int(as_of.at.timestamp())),
         }
-
-
-def _none(answer: Payload) -> list[Payload]:
-    """No articles are told by a null, which is not the same as a field that is gone."""
-    text(answer, "as_dicts")
-    return []
 
 
 def _hit(one: Payload) -> SearchHit:

@@ -9,6 +9,7 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import EARLIEST, stated
 from foretell.sources.engines.fields import address, maybe, text, texts
 from foretell.sources.engines.query import gathered, sendable
+from foretell.sources.payload import Payload
 from foretell.sources.search import Dating, SearchHit
 
 BRAVE_URL = "https://api.search.brave.com/res/v1"
@@ -36,7 +37,7 @@ class Brave:
         async def page(number: int) -> list[SearchHit]:
             params = _params(query, as_of) | {"count": str(size), "offset": str(number)}
             headers = {"X-Subscription-Token": self._key, "Accept": "application/json"}
-            return _hits(read_fields(await self._client.get(self._url, params=params, headers=headers)))
+            return _hits(Payload.of(await self._client.get(self._url, params=params, headers=headers), self._url))
 
         return await gathered(page, limit=limit, size=size, most=MAX_PAGES)
 
@@ -57,11 +58,11 @@ def _hits(answer: Payload) -> list[SearchHit]:
 
 def _hit(one: Payload) -> SearchHit:
     published, dating = _dated(one)
-    snippets = [maybe(one, "description") or "", *texts(one, "extra_snippets")]
+    snippets = filter(None, [maybe(one, "description"), *texts(one, "extra_snippets")])
     return SearchHit(
         url=address(one, "url"),
         title=_plain(text(one, "title")),
-        snippet="\n".join(_plain(text) for text in snippets if text),
+        snippet="\n".join(_plain(part) for part in snippets),
         published=published,
         dating=dating,
     )
@@ -72,5 +73,5 @@ def _dated(one: Payload) -> tuple[datetime | None, Dating]:
     return found if found[0] is not None else stated(maybe(one, "age"))
 
 
-def _plain(text: str) -> str:
-    return html.unescape(re.sub(r"</?strong>", "", text))
+def _plain(marked: str) -> str:
+    return html.unescape(re.sub(r"</?strong>", "", marked))

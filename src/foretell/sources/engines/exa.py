@@ -9,6 +9,7 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import stated
 from foretell.sources.engines.fields import address, maybe, text, texts
 from foretell.sources.engines.query import sendable
+from foretell.sources.payload import Payload
 from foretell.sources.search import SearchHit
 
 EXA_URL = "https://api.exa.ai"
@@ -48,7 +49,7 @@ class Exa:
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in Exa's order."""
         body = self._body(sendable(query, max_chars=2_000), as_of, min(limit, MAX_RESULTS))
-        answer = read_fields(await self._client.post(self._url, json=body, headers={"x-api-key": self._key}))
+        answer = Payload.of(await self._client.post(self._url, json=body, headers={"x-api-key": self._key}), self._url)
         missing = _not_stored(answer)
         return [_hit(one, missing) for one in answer.need("results").items()][:limit]
 
@@ -71,23 +72,24 @@ class Exa:
 
 
 def _not_stored(answer: Payload) -> set[str]:
-    if answer.get("statuses") is None:
+    found = answer.get("statuses")
+    if found is None:
         return set()
-    return {text(one, "id") for one in answer.need("statuses").items() if maybe(one, "status") == "error"}
+    return {text(one, "id") for one in found.items() if maybe(one, "status") == "error"}
 
 
 def _hit(one: Payload, missing: set[str]) -> SearchHit:
     published, dating = stated(maybe(one, "publishedDate"))
     url = address(one, "url")
-    text = None if missing & {url, maybe(one, "id")} else maybe(one, "text") or None
+    body = None if missing & {url, maybe(one, "id")} else maybe(one, "text") or None
     captured = stated(maybe(one, "snapshotAt"))[0] or stated(maybe(one, "crawlDate"))[0]
     highlights = "\n".join(texts(one, "highlights"))
     return SearchHit(
         url=url,
         title=text(one, "title"),
-        snippet=highlights or (text or "")[:SNIPPET],
+        snippet=highlights or (body or "")[:SNIPPET],
         published=published,
         dating=dating,
-        text=text,
-        text_as_of=captured if text is not None else None,
+        text=body,
+        text_as_of=captured if body is not None else None,
     )

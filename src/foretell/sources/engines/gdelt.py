@@ -9,6 +9,7 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.fields import address, maybe, text
 from foretell.sources.engines.query import sendable
 from foretell.sources.http import Answer, SourceError
+from foretell.sources.payload import Payload
 from foretell.sources.search import CannotSearch, SearchHit
 
 GDELT_URL = "https://api.gdeltproject.org/api/v2"
@@ -43,16 +44,17 @@ class Gdelt:
             params["enddatetime"] = as_of.at.strftime(_STAMP)
         answer = self._read(await self._client.get(self._url, params=params))
         # No article at all is an empty object.
-        return [_hit(one) for one in (answer.need("articles").items() if answer.get("articles") else [])][:limit]
+        found = answer.get("articles")
+        return [_hit(one) for one in (found.items() if found is not None else [])][:limit]
 
     def _read(self, answer: Answer) -> Payload:
         url = answer.hops[-1]
-        text = answer.body.decode("utf-8", "replace").strip()
-        if answer.get("json") is None.headers.get("content-type", "") and not text.startswith("{"):
-            said = " ".join(re.sub(r"<[^>]*>", " ", text).split())[:200]
+        body = answer.body.decode("utf-8", "replace").strip()
+        if "json" not in answer.headers.get("content-type", "") and not body.startswith("{"):
+            said = " ".join(re.sub(r"<[^>]*>", " ", body).split())[:200]
             raise SourceError(f"the query was refused: {self._client.redact(said)}", url=url)
         try:
-            return Payload(json.loads(_mended(text) or "{}", strict=False), url)
+            return Payload(value=json.loads(_mended(body) or "{}", strict=False), url=url)
         except ValueError:
             raise SourceError("the answer is not JSON, even with its escapes mended", url=url) from None
 
@@ -67,9 +69,9 @@ def _words(query: str) -> str:
     return sendable(kept, max_chars=1_000)
 
 
-def _mended(text: str) -> str:
+def _mended(body: str) -> str:
     """GDELT passes on backslashes from titles as they are; a lone one is doubled."""
-    return re.sub(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)', lambda m: m[0] if m[1] else r"\\", text)
+    return re.sub(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)', lambda m: m[0] if m[1] else r"\\", body)
 
 
 def _hit(one: Payload) -> SearchHit:
@@ -83,8 +85,8 @@ def _hit(one: Payload) -> SearchHit:
     )
 
 
-def _seen(text: str) -> datetime | None:
+def _seen(stamp: str) -> datetime | None:
     try:
-        return datetime.strptime(text, _SEEN).replace(tzinfo=UTC)
+        return datetime.strptime(stamp, _SEEN).replace(tzinfo=UTC)
     except ValueError:
         return None

@@ -8,6 +8,7 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import EARLIEST, stated
 from foretell.sources.engines.fields import address, maybe, text
 from foretell.sources.engines.query import gathered, sendable
+from foretell.sources.payload import Payload
 from foretell.sources.search import SearchHit
 
 SERPER_URL = "https://google.serper.dev"
@@ -34,7 +35,7 @@ class Serper:
         async def page(number: int) -> list[SearchHit]:
             sent = {**body, "num": PAGE, "page": number + 1}
             answer = await self._client.post(self._url, json=sent, headers={"X-API-KEY": self._key})
-            return [_hit(one) for one in read_fields(answer).need("organic").items()]
+            return [_hit(one) for one in Payload.of(answer, self._url).need("organic").items()]
 
         return await gathered(page, limit=limit, size=PAGE, most=MAX_PAGES)
 

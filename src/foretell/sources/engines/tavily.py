@@ -7,6 +7,7 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.engines.dates import EARLIEST, stated
 from foretell.sources.engines.fields import address, maybe, text
 from foretell.sources.engines.query import sendable
+from foretell.sources.payload import Payload
 from foretell.sources.search import SearchHit
 
 TAVILY_URL = "https://api.tavily.com"
@@ -42,7 +43,7 @@ class Tavily:
         if as_of.mode == "backtest":
             body |= {"start_date": str(EARLIEST), "end_date": f"{as_of.at:%Y-%m-%d}"}
         headers = {"Authorization": f"Bearer {self._key}"}
-        answer = read_fields(await self._client.post(self._url, json=body, headers=headers))
+        answer = Payload.of(await self._client.post(self._url, json=body, headers=headers), self._url)
         return [_hit(one) for one in answer.need("results").items()][:limit]
 
 

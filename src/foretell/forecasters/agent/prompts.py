@@ -1,0 +1,133 @@
+"""What the agent is told. The texts are in `wording/`; here they are put together for a question.
+
+Everything that changes from step to step is appended after these messages, so their bytes stay the same over a trial
+and a provider can keep them in its cache.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from foretell.forecasters.agent.form import Form
+from foretell.forecasters.agent.offer import ACTION, ACTIONS, TOOL, Offer
+from foretell.forecasters.agent.statement import BELIEF
+from foretell.forecasters.agent.submit import Clamp
+from foretell.llm.message import Message, System, ToolSpec, User
+from foretell.questions.clock import AsOf
+from foretell.questions.question import Question, Target
+
+NOT_GIVEN = "None were given; take the question's words in their plain sense."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Numbers known at the start, and where to begin."""
+
+    crowd: Mapping[str, float] | None = None
+    crowd_day: str = ""
+    prior: Mapping[str, float] | None = None
+    hint: str = ""
+    """A tool to try first; said only where that tool is on offer."""
+    extra: str = ""
+    """More material for the question, under its own heading."""
+
+
+@cache
+def wording(name: str) -> Template:
+    """A text by its name."""
+    return Template(files(__package__).joinpath("wording", f"{name}.md").read_text(encoding="utf-8").strip())
+
+
+def opening(question: Question, as_of: AsOf, offer: Offer, *, system: str, start: Start) -> tuple[Message, ...]:
+    """The two messages every trial begins with."""
+    return System(text=system), User(text=question_prompt(question, as_of, offer, start), cached=True)
+
+
+def system_prompt(offer: Offer, *, steps: int, clamp: Clamp, by_schema: bool = False) -> str:
+    """Who the model is and how it works; the same for all questions of one kind."""
+    values = {"steps": steps, "low": f"{clamp.low:g}", "high": f"{clamp.high:g}", "field": offer.form.field}
+    parts = [wording(name).substitute(values) for name in ("role", offer.variant.wording, "rules")]
+    if by_schema:
+        parts.append(wording("schema").substitute(tools=_tools_as_text(offer)))
+    return "\n\n".join(parts)
+
+
+def question_prompt(question: Question, as_of: AsOf, offer: Offer, start: Start) -> str:
+    """The question with all that decides it, as it stood on the day."""
+    today = as_of.at.date().isoformat()
+    sections = [
+        ("Question", question.text),
+        ("Resolution criteria", question.criteria or NOT_GIVEN),
+        ("Background", question.background),
+        ("Today", f"Today is {today}."),
+        ("What to answer", _asked(question, offer.form)),
+        ("Market price", _crowd(start, offer.form) if offer.variant.crowd else ""),
+        ("Base rate", _prior(start, offer.form) if offer.variant.prior else ""),
+        ("Where to begin", _hint(start.hint, offer)),
+    ]
+    told = [f"# {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
+    return "\n\n".join([*told, start.extra.strip()] if start.extra.strip() else told)
+
+
+def _asked(question: Question, form: Form) -> str:
+    if form.thresholds is not None:
+        levels = "the quantiles of the quantity: values that it stays below with 5, 10, 25, 50, 75, 90 and 95 %"
+        return f"State {levels}. They are used for these targets: {', '.join(form.thresholds)}."
+    if len(form.targets) == 1:
+        target = question.targets[0]
+        told = f" ({target.label})" if target.label and target.label != question.text else ""
+        return f"One probability, that it resolves YES{told}.{_day(target)}"
+    lines = [f"- `{key}`: {_line(target)}" for key, target in zip(form.targets, question.targets, strict=True)]
+    told = "Exactly one of these comes true, so" if form.exclusive else "Each stands on its own:"
+    return f"{told} give one probability for every line, under its key.\n" + "\n".join(lines)
+
+
+def _line(target: Target) -> str:
+    return ((target.label or target.id) + "." + _day(target)).replace("..", ".").replace("?.", "?")
+
+
+def _day(target: Target) -> str:
+    return f" Decided on {target.resolves_at.date().isoformat()}." if target.resolves_at else ""
+
+
+def _numbers(p: Mapping[str, float], form: Form) -> str:
+    if len(form.targets) == 1:
+        return f"{next(iter(p.values())):.3g}"
+    return ", ".join(f"`{key}` {p[id]:.3g}" for key, id in form.targets.items() if id in p)
+
+
+def _crowd(start: Start, form: Form) -> str:
+    if not start.crowd:
+        return ""
+    when = f"On {start.crowd_day} the" if start.crowd_day else "The"
+    told = f"{when} market stood at {_numbers(start.crowd, form)}."
+    return f"{told} Traders know much of what you can find: leave the price only for reasons they may have missed."
+
+
+def _prior(start: Start, form: Form) -> str:
+    if not start.prior:
+        return ""
+    told = f"Of earlier questions of this kind this share came true: {_numbers(start.prior, form)}."
+    return f"{told} Begin there and adjust for this case."
+
+
+def _hint(tool: str, offer: Offer) -> str:
+    return f"Call `{tool}` first: it is made for this kind of question." if tool and tool in offer.by_name else ""
+
+
+def _tools_as_text(offer: Offer) -> str:
+    lines = [f"- `{spec.name}`: {spec.description} Arguments: {_arguments(spec)}" for spec in offer.tools]
+    if offer.variant.belief:
+        lines.append(f"\nBeside `{ACTION}` stands `{BELIEF}`.")
+    if offer.variant.parallel:
+        lines.append(f"\nTo call several at once, give a list `{ACTIONS}` in place of `{ACTION}`, each with its `{TOOL}`.")
+    return "\n".join(lines)
+
+
+def _arguments(spec: ToolSpec) -> str:
+    own: Mapping[str, object] = {k: v for k, v in spec.parameters.get("properties", {}).items() if k != BELIEF}
+    return json.dumps(own, ensure_ascii=False) if own else "none"
+

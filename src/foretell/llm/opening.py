@@ -1,0 +1,167 @@
+"""From a model's name to something that answers: the wire, behind journal, limits and budget."""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Protocol
+
+from foretell.llm.cost import Budget, Metered
+from foretell.llm.journal import Journal
+from foretell.llm.journaled import Recorded, Remembered
+from foretell.llm.limits import Limited, Limits
+from foretell.llm.message import Reply, Request
+from foretell.llm.model import Model
+from foretell.llm.names import ModelName
+from foretell.llm.prices import Prices
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions.problems import InputError
+
+KEY_NAMES: dict[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "openrouter": ("OPENROUTER_API_KEY",),
+}
+COMPAT_KEY = "COMPAT_API_KEY"
+"""Sent to servers of the `compat:` form where it is set; most of them need none."""
+ADDRESSES = {"openai": "https://api.openai.com/v1", "openrouter": "https://openrouter.ai/api/v1"}
+
+
+class Wire(Model, Protocol):
+    """A model that holds connections."""
+
+    async def close(self) -> None:
+        """Give them back."""
+        ...
+
+
+def key_for(name: ModelName, keys: Mapping[str, str]) -> str:
+    """The key for a provider, or one line that says how to get on without."""
+    if name.provider not in KEY_NAMES:
+        return keys.get(COMPAT_KEY, "") if name.provider == "compat" else ""
+    wanted = KEY_NAMES[name.provider]
+    for variable in wanted:
+        if keys.get(variable):
+            return keys[variable]
+    hint = "or take a model on this machine: local:PATH.gguf or compat:NAME@http://localhost:11434/v1"
+    raise InputError(f"{name.provider}:{name.name} needs a key: set {' or '.join(wanted)}, {hint}")
+
+
+def open_model(written: str, keys: Mapping[str, str], *, address: str | None = None) -> Wire:
+    """The bare wire to a model by name; `address` replaces the provider's own. Connects on first use."""
+    name = ModelName.read(written)
+    key = key_for(name, keys)
+    if name.provider == "scripted":
+        return _Unwired(ScriptedModel.from_file(name.name))
+    if name.provider in ("anthropic", "google"):
+        from foretell.llm.wires.pydantic_ai_wire import PydanticAIWire
+
+        return PydanticAIWire(name.provider, key, address=address)
+    if name.provider == "local":
+        from foretell.llm.wires.local_gguf import LocalGguf
+
+        return LocalGguf(name.name)
+    from foretell.llm.wires.openai_chat import OpenAIChat
+
+    return OpenAIChat(name.provider, address or name.url or ADDRESSES[name.provider], key)
+
+
+class _Unwired:
+    """A scripted model has nothing to close."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def complete(self, request: Request) -> Reply:
+        return await self._model.complete(request)
+
+    async def close(self) -> None:
+        return None
+
+
+class Exchange:
+    """One model for all names: looks in the journal, finds the provider of `request.model`, waits for a turn, sends.
+
+    From the outside in: journal lookup, limits of the provider, journal entry, wire. `within` puts a budget around it.
+    Use as an async context manager, so that connections are closed.
+    """
+
+    def __init__(
+        self,
+        keys: Mapping[str, str],
+        *,
+        journal: Journal | None = None,
+        prices: Prices | None = None,
+        limits: Mapping[str, Limits] | None = None,
+        addresses: Mapping[str, str] | None = None,
+        wire: Callable[[str], Wire] | None = None,
+    ) -> None:
+        """Limits and addresses go by provider; `wire` replaces the making of wires, as tests do."""
+        self.prices = prices or Prices()
+        self._keys = keys
+        self._journal = journal
+        self._limits = limits or {}
+        self._addresses = addresses or {}
+        self._wire = wire or self._open
+        self._wires: list[Wire] = []
+        self._places: dict[str, Model] = {}
+        self._by_name: dict[str, Model] = {}
+        outer = _Route(self._model)
+        self._front: Model = Remembered(outer, journal) if journal else outer
+
+    async def __aenter__(self) -> "Exchange":
+        """Nothing is opened yet."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Close connections."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close connections."""
+        for wire in self._wires:
+            await wire.close()
+        self._wires.clear()
+        self._places.clear()
+        self._by_name.clear()
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise now, not in the middle of a run, where a key is missing. A replay needs none."""
+        if self._journal is None or self._journal.mode == "live":
+            for name in names:
+                key_for(ModelName.read(name), self._keys)
+
+    def within(self, budget: Budget) -> Model:
+        """The same, with a budget around it."""
+        return Metered(self, self.prices, budget)
+
+    async def complete(self, request: Request) -> Reply:
+        """The kept reply or a new one."""
+        return await self._front.complete(request)
+
+    def _open(self, written: str) -> Wire:
+        return open_model(written, self._keys, address=self._addresses.get(ModelName.read(written).provider))
+
+    def _model(self, written: str) -> Model:
+        """The way to a model; all of a provider's models share one."""
+        if written not in self._by_name:
+            name = ModelName.read(written)
+            if name.place not in self._places:
+                wire = self._wire(written)
+                self._wires.append(wire)
+                recorded = Recorded(wire, self._journal, self.prices) if self._journal else wire
+                limits = self._limits.get(name.place) or self._limits.get(name.provider) or Limits()
+                self._places[name.place] = Limited(recorded, limits)
+            self._by_name[written] = self._places[name.place]
+        return self._by_name[written]
+
+
+class _Route:
+    """Sends a request where its model lives."""
+
+    def __init__(self, find: Callable[[str], Model]) -> None:
+        self._find = find
+
+    async def complete(self, request: Request) -> Reply:
+        return await self._find(request.model).complete(request)

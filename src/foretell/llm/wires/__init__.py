@@ -1,0 +1,1 @@
+"""The way to each provider: our values out, their JSON in between, our values back."""

@@ -1,0 +1,106 @@
+import builtins
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foretell.questions import AsOf, InputError, MissingExtra, SeriesRef
+from foretell.sources.series import Series, SeriesUnavailable
+from foretell.sources.series_from.csv import CsvSeries
+from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.sources.series_from.packaged import Packaged, _load
+
+AS_OF = AsOf.day("2024-01-02")
+
+
+def ref(id: str) -> SeriesRef:
+    return SeriesRef(provider="here", id=id)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_long_file_in_any_order(tmp_path: Path) -> None:
+    text = "series,date,value\nb,2024-01-01,5\na,2024-01-03,3\na,2024-01-01,1\na,2024-01-02,\n"
+    source = CsvSeries(path=write(tmp_path / "all.csv", text))
+    assert source.ids() == ("a", "b")
+    assert source.fetch(ref("a"), AsOf.day("2024-01-03")).values.tolist() == [1.0, 3.0]
+    assert source.fetch(ref("a"), AS_OF).values.tolist() == [1.0]
+
+
+def test_directory_with_one_file_per_series(tmp_path: Path) -> None:
+    write(tmp_path / "DGS10.csv", "date,value\n2024-01-01,4.5\n")
+    write(tmp_path / "DGS2.csv", "\ufeffdate,value\n2024-01-01,4.1\n")
+    assert CsvSeries(path=tmp_path).ids() == ("DGS10", "DGS2")
+    with pytest.raises(SeriesUnavailable):
+        CsvSeries(path=tmp_path).fetch(ref("DGS5"), AS_OF)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("day,value\n2024-01-01,1\n", "column date: the column is missing"),
+        ("series,date\na,2024-01-01\n", "column value: the column is missing"),
+        ("date,value\n01/02/2024,1\n", "row 1, column date: '01/02/2024' is not a date"),
+        ("date,value\n2024-01-01,1\n2024-01-02,x\n", "row 2, column value: 'x' is not a number"),
+        ("date,value\n2024-01-01,inf\n", "row 1, column value: 'inf' is not finite"),
+        ("date,value\n2024-01-01,1\n2024-01-01,2\n", "row 2, column date: series s has a second value"),
+        ("series,date,value\n,2024-01-01,1\n", "row 1, column series: the series has no name"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    source = CsvSeries(path=write(tmp_path / "s.csv", text))
+    with pytest.raises(InputError) as caught:
+        source.ids()
+    assert message in str(caught.value)
+    assert "s.csv" in str(caught.value)
+
+
+def test_missing_places(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        CsvSeries(path=tmp_path / "nowhere").ids()
+    with pytest.raises(InputError, match=r"no \.csv file"):
+        CsvSeries(path=tmp_path).ids()
+
+
+def test_memory_clamps_to_the_cutoff() -> None:
+    days = np.array(["2024-01-01", "2024-01-03"], "M8[D]")
+    source = SeriesInMemory(series={"x": Series(id="x", days=days, values=np.array([1.0, 2.0]))})
+    assert source.ids() == ("x",)
+    assert len(source.fetch(ref("x"), AS_OF)) == 1
+
+
+def test_packaged_series_have_proper_dates() -> None:
+    pytest.importorskip("statsmodels")
+    source = Packaged()
+    assert len(source.ids()) >= 16
+    for id in source.ids():
+        series = source.series(id)
+        assert len(series) >= 50, id
+        assert source.title(id)
+    first = {id: str(source.series(id).days[0]) for id in source.ids()}
+    assert first["elnino"] == "1950-01-31"
+    assert first["co2"] == "1958-03-29"
+    assert first["macro.unemp"] == "1959-03-31"
+    assert first["sunspots"] == "1700-12-31"
+    assert source.series("elnino").values[0] == 23.11
+    assert source.series("nile").values[:2].tolist() == [1120.0, 1160.0]
+    assert str(source.fetch(ref("nile"), AsOf.day("1900-06-01")).days[-1]) == "1899-12-31"
+    with pytest.raises(SeriesUnavailable, match="there are"):
+        source.series("nothing")
+
+
+def test_packaged_series_without_the_extra_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def refusing(name: str, *args, **kwargs):
+        if name.startswith("statsmodels"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    _load.cache_clear()
+    monkeypatch.setattr(builtins, "__import__", refusing)
+    with pytest.raises(MissingExtra, match="optional part"):
+        Packaged().series("nile")
