@@ -100,6 +100,13 @@ def test_bad_dates(tmp_path: Path, case: str, ending: str):
     assert message in str(error.value)
 
 
+def test_an_unknown_day_may_stay_empty(tmp_path: Path):
+    outcomes = "question,target,outcome,resolved_on,price\nq1,yes,0,,\nq2,yes,1,2025-01-02,0.4\n"
+    table = read_table(*written(tmp_path, outcomes=outcomes))
+    assert table.targets.groups["resolved_on"].names == ("", "2025-01-02")
+    np.testing.assert_array_equal(table.targets.price, [np.nan, 0.4])
+
+
 @pytest.mark.parametrize("content", ["", "forecaster,question,target,p\n"])
 def test_empty_files(tmp_path: Path, content: str):
     with pytest.raises(InputError, match=r"empty|no rows"):

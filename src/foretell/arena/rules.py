@@ -106,7 +106,7 @@ def _written_moment_rules(table: Intake, column: str) -> Iterator[Rule]:
     )
     yield Rule(
         column=column,
-        bad=f"not (({bare} and {a_day}) or ({zoned} and {a_moment}))",
+        bad=f"{text} is not null and not (({bare} and {a_day}) or ({zoned} and {a_moment}))",
         problem="{value} is not a date",
         hint="write a day as 2025-10-26",
     )

@@ -102,9 +102,9 @@ class Store:
         """Drop what an unfinished attempt left behind."""
         self._con.execute("delete from event where run = ? and question = ? and due = ? and trial = ?", key.row())
 
-    def add_events(self, key: CellKey, happened: Iterable[Event]) -> None:
-        """Append events of a cell in one transaction."""
-        rows = [(*key.row(), type(e).__name__, json.dumps(asdict(e), ensure_ascii=False)) for e in happened]
+    def add_events(self, happened: Iterable[tuple[CellKey, Event]]) -> None:
+        """Append events of any cells in one transaction."""
+        rows = [(*key.row(), type(e).__name__, json.dumps(asdict(e), ensure_ascii=False)) for key, e in happened]
         self._con.execute("begin")
         self._con.executemany(
             "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)", rows

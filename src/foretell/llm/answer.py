@@ -56,7 +56,7 @@ def parse_value(text: str, kind: type[T]) -> T:
     >>> @dataclass
     ... class Guess:
     ...     p: float
-    >>> parse_value("I would say {\\"p\\": 0.25}", Guess)
+    >>> parse_value('I would say {"p": 0.25}', Guess)
     Guess(p=0.25)
     """
     from pydantic import ValidationError

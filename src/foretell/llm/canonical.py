@@ -20,10 +20,10 @@ from foretell.llm.message import (
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys, no spaces and ASCII only.
+    r"""JSON with sorted keys, no spaces and ASCII only.
 
     >>> canonical({"b": 1, "a": "é"})
-    b'{"a":"\\\\u00e9","b":1}'
+    b'{"a":"\\u00e9","b":1}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 

@@ -12,14 +12,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from foretell.llm.canonical import canonical
 from foretell.llm.cost import Spend
 from foretell.llm.failures import NotInJournal, ReplyLost
+from foretell.llm.flush import Flush
 from foretell.llm.message import Tokens
 from foretell.questions.problems import InputError
 
+T = TypeVar("T")
 Mode = Literal["live", "replay"]
 Flight = tuple[asyncio.AbstractEventLoop, str]
 
@@ -78,23 +80,26 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, *, mode: Mode = "live", durable: bool = True) -> None:
-        """With `durable` a kept answer survives a power cut, without it only a killed process."""
+        """With `durable` a kept answer survives a power cut before anyone sees it, without it only a killed process."""
         if mode == "replay" and not Path(path).is_file():
             raise InputError("there is no journal to replay", path=path)
         self.path = path
         self.mode: Mode = mode
-        self._sync = "FULL" if durable else "NORMAL"
         self._lock = threading.Lock()
-        self._flying: dict[Flight, asyncio.Future[bytes]] = {}
+        self._flying: dict[Flight, asyncio.Future[Any]] = {}
         self._sending: set[str] = set()
         # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
         self._db = sqlite3.connect(path, isolation_level=None, timeout=60.0, check_same_thread=False)
         self._open()
+        on_disk = durable and mode == "live" and str(path) != ":memory:"
+        self._flush = Flush(Path(f"{path}-wal")) if on_disk else None
 
     def _open(self) -> None:
         try:
             self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute(f"PRAGMA synchronous = {self._sync}")
+            # A commit writes at once, which a killed process survives; the disk is waited for in `record`, off the loop.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute("PRAGMA wal_autocheckpoint = 4000")
             if self.mode == "live":
                 self._db.execute(_TABLE)
             self._db.execute("SELECT key, unsure FROM entry LIMIT 1").fetchall()
@@ -104,6 +109,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
+        if self._flush is not None:
+            self._flush.close()
         self._db.close()
 
     def find(self, key: str) -> bytes | None:
@@ -115,12 +122,7 @@ class Journal:
     def intend(self, asked: Asked) -> None:
         """Write down that a request is about to be sent. A row left in this state means: maybe paid."""
         with self._lock:
-            # An intent need not survive a power cut by itself: the commit that keeps the answer syncs it along.
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            try:
-                self._db.execute(_INTEND, (asked.key, asked.kind, asked.model, asked.slot))
-            finally:
-                self._db.execute(f"PRAGMA synchronous = {self._sync}")
+            self._db.execute(_INTEND, (asked.key, asked.kind, asked.model, asked.slot))
         self._sending.add(asked.key)
 
     def keep(self, key: str, answer: Answer) -> bytes:
@@ -142,7 +144,7 @@ class Journal:
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
         asked = Asked(key=key, kind=kind)
-        return await self.share(asked, lambda: self.record(asked, lambda: _answered(produce)))
+        return await self.share(asked, lambda: self.record(asked, lambda: _answered(produce)), read=bytes)
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
@@ -152,8 +154,8 @@ class Journal:
 
         return json.loads(await self.once(key, kind, written))
 
-    async def share(self, asked: Asked, produce: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The kept answer; or that of an equal request on its way; or what `produce` returns."""
+    async def share(self, asked: Asked, produce: Callable[[], Awaitable[T]], *, read: Callable[[bytes], T]) -> T:
+        """The kept answer as `read` understands it; or that of an equal request on its way; or what `produce` returns."""
         flight = (asyncio.get_running_loop(), asked.key)
         while (kept := self.find(asked.key)) is None:
             ahead = self._flying.get(flight)
@@ -162,9 +164,9 @@ class Journal:
             await asyncio.wait([ahead])
             if not ahead.cancelled():
                 return ahead.result()
-        return kept
+        return read(kept)
 
-    async def _lead(self, flight: Flight, asked: Asked, produce: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _lead(self, flight: Flight, asked: Asked, produce: Callable[[], Awaitable[T]]) -> T:
         if self.mode == "replay":
             hint = "a replay only repeats what was asked before; run it live to ask and pay"
             raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
@@ -196,10 +198,13 @@ class Journal:
         except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
             self.give_up(asked.key, billed=True)
             raise
-        return self.keep(asked.key, answer)
+        kept = self.keep(asked.key, answer)
+        if self._flush is not None:
+            await self._flush.settled()
+        return kept
 
     def maybe_paid(self) -> int:
-        """Sends without a known outcome: on the wire at a crash, out of time, or cut off. Not those on their way now."""
+        """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
         with self._lock:
             rows = self._db.execute("SELECT key, unsure, state FROM entry WHERE unsure > 0 OR state = 'sent'")
             return sum(unsure + (state == "sent" and key not in self._sending) for key, unsure, state in rows)

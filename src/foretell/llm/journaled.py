@@ -32,13 +32,9 @@ class Remembered:
         asked = asked_of(request)
         token = _ASKED.set((request, asked))
         try:
-            kept = await self._journal.share(asked, lambda: self._ask(request))
+            return await self._journal.share(asked, lambda: self._inner.complete(request), read=unpack_reply)
         finally:
             _ASKED.reset(token)
-        return unpack_reply(kept)
-
-    async def _ask(self, request: Request) -> bytes:
-        return pack_reply(await self._inner.complete(request))
 
 
 class Recorded:
@@ -50,10 +46,15 @@ class Recorded:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply as kept."""
-        return unpack_reply(await self._journal.record(asked_of(request), lambda: self._send(request)))
+        """The reply as kept: should another process have been quicker with the same request, its reply."""
+        came: list[tuple[Reply, bytes]] = []
 
-    async def _send(self, request: Request) -> Answer:
-        reply = await self._wire.complete(request)
-        dollars = self._prices.dollars(request.model, reply.tokens)
-        return Answer(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
+        async def send() -> Answer:
+            reply = await self._wire.complete(request)
+            body = pack_reply(reply)
+            came.append((reply, body))
+            return Answer(body=body, tokens=reply.tokens, dollars=self._prices.dollars(request.model, reply.tokens))
+
+        kept = await self._journal.record(asked_of(request), send)
+        reply, body = came[0]
+        return reply if kept is body else unpack_reply(kept)

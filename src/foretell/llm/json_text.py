@@ -17,12 +17,12 @@ class NoJson(ValueError):
 
 
 def read_json(text: str) -> Any:
-    """The object or list in a text.
+    r"""The object or list in a text.
 
     Models think first and answer last, so the last complete one counts; objects go before lists, and one that was cut
     off counts only where no other is complete.
 
-    >>> read_json("Here you are:\\n```json\\n{'p': 0.3,}\\n```")
+    >>> read_json("Here you are:\n```json\n{'p': 0.3,}\n```")
     {'p': 0.3}
     >>> read_json('{"p": 0.3, "why": ["polls", "pri')
     {'p': 0.3, 'why': ['polls', 'pri']}

@@ -74,7 +74,7 @@ class Limited:
         return reply
 
     def _pause(self, attempt: int, busy: ModelBusy) -> float:
-        """What the provider asked for, if it did, else a doubling pause; with jitter, so that not all come back at once."""
+        """What the provider asked for, else a doubling pause; with jitter, so that not all come back at once."""
         if busy.wait is not None:
             self._pace.hold(min(busy.wait, self.limits.longest_pause))
             return busy.wait + self._rng.uniform(0, self.limits.first_pause)

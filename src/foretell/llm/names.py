@@ -1,6 +1,7 @@
 """Model names as a person writes them: `provider:name`."""
 
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_address
 from typing import Literal, get_args
 from urllib.parse import urlsplit
@@ -34,18 +35,19 @@ class ModelName:
     url: str = ""
     """Base address of an OpenAI-compatible server."""
 
-    @classmethod
-    def read(cls, written: str) -> "ModelName":
+    @staticmethod
+    @cache
+    def read(written: str) -> "ModelName":
         """Understand a name, or say how names are written."""
         provider, colon, name = written.partition(":")
         if not colon or not name or provider not in get_args(Provider):
             raise InputError(f"cannot read the model name {written!r}", hint=f"write {', '.join(FORMS)}")
         if provider != "compat":
-            return cls(provider=provider, name=name)  # pyright: ignore[reportArgumentType] - checked above
+            return ModelName(provider=provider, name=name)  # pyright: ignore[reportArgumentType] - checked above
         name, at, url = name.rpartition("@")
         if not at or not name or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise InputError(f"the model name {written!r} lacks its server", hint=f"write {FORMS[4]}")
-        return cls(provider="compat", name=name, url=url.rstrip("/"))
+        return ModelName(provider="compat", name=name, url=url.rstrip("/"))
 
     @property
     def place(self) -> str:

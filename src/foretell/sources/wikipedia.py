@@ -159,9 +159,9 @@ class Wikipedia:
 
 
 def headings(wikitext: str) -> list[Heading]:
-    """The sections of a page in order, numbered as in a table of contents.
+    r"""The sections of a page in order, numbered as in a table of contents.
 
-    >>> [(one.number, one.heading) for one in headings("Lead\\n== A ==\\n=== B ===\\n== C ==\\n")]
+    >>> [(one.number, one.heading) for one in headings("Lead\n== A ==\n=== B ===\n== C ==\n")]
     [('0', 'Introduction'), ('1', 'A'), ('1.1', 'B'), ('2', 'C')]
     """
     found = [(len(m[1]) - 1, readable(m[2]), m.start()) for m in _HEADING.finditer(wikitext)]

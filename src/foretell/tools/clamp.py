@@ -4,15 +4,16 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from foretell.questions.clock import AsOf, instant
+from foretell.questions.clock import AsOf
 from foretell.sources.market import PricePoint
 from foretell.sources.series import Series
 
 ROW = re.compile(r"^\s*[|\"'\[(]*(?P<day>\d{4}-\d{2}-\d{2})(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?Z?)?(?=[\s,;:|=\t\"'])")
 TOLD_LATER = re.compile(
-    r"^\W*(?:\w+[ _-])?(?:status|state|closed|active|is[ _]?resolved|resolv(?:ed|es)\w*|resolution\w*|result|outcome|winner"
-    r"|settle(?:d|ment)\w*|expir\w+|close[sd]?[ _]?(?:time|date|at|on)?|end[ _]?(?:date|time)|volume\w*|liquidity"
-    r"|open[ _]?interest|traders?|bettors?|last[ _]?(?:price|trade)\w*|updated\w*)\b[^:=\n]{0,20}[:=]",
+    r"^\W*(?:\w+[ _-])?(?:status|state|closed|active|is[ _]?resolved|resolv(?:ed|es)\w*|resolution\w*|result"
+    r"|outcome|winner|settle(?:d|ment)\w*|expir\w+|close[sd]?[ _]?(?:time|date|at|on)?|end[ _]?(?:date|time)"
+    r"|volume\w*|liquidity|open[ _]?interest|traders?|bettors?|last[ _]?(?:price|trade)\w*|updated\w*)\b"
+    r"[^:=\n]{0,20}[:=]",
     re.IGNORECASE,
 )
 """Fields of a market that hold what became known later: whether it is over, how it ended, how much was traded."""
@@ -32,15 +33,15 @@ def clamp_prices(points: Sequence[PricePoint], as_of: AsOf) -> tuple[list[PriceP
 
 def _admitted(moment: datetime, as_of: AsOf) -> bool:
     try:
-        return instant(moment) <= as_of.at
+        return as_of.admits(moment)
     except ValueError:
         return False
 
 
 def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
-    """The text without dated rows after the cutoff and without fields told later, and the lines left out.
+    r"""The text without dated rows after the cutoff and without fields told later, and the lines left out.
 
-    >>> clamp_text("2025-10-26,3.1\\n2025-10-27,3.2\\nVolume: 9", AsOf.day("2025-10-26"))
+    >>> clamp_text("2025-10-26,3.1\n2025-10-27,3.2\nVolume: 9", AsOf.day("2025-10-26"))
     ('2025-10-26,3.1', ['2025-10-27,3.2', 'Volume: 9'])
     """
     lines = text.splitlines()
@@ -63,4 +64,4 @@ def _is_late(line: str, as_of: AsOf) -> bool:
         moment = datetime.fromisoformat(row["day"] + row["clock"].rstrip("Z").replace(" ", "T"))
     except ValueError:
         return True
-    return moment.replace(tzinfo=UTC) > as_of.at
+    return not as_of.admits(moment.replace(tzinfo=UTC))

@@ -12,10 +12,11 @@ OLDEST_YEAR = 1990
 
 
 def undated(item: Item, as_of: AsOf, *, crawl_dates: bool = True) -> str | None:
-    """Why an item cannot be shown to be old enough, or None. A version stored before the cutoff is old enough."""
-    if item.captured is not None:
-        if not _reaches(item.captured, as_of):
-            return "this version was stored after the cutoff"
+    """Why an item cannot be shown to be old enough, or None.
+
+    A version stored before the cutoff is proof; a version stored later proves nothing, just like today's page.
+    """
+    if item.captured is not None and _reaches(item.captured, as_of):
         if item.published is not None and not _reaches(item.published, as_of):
             return "it is dated after the cutoff although stored before it"
         return _states_late_date(item, as_of)

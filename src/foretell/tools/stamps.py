@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from foretell.questions.clock import AsOf
+from foretell.questions.clock import AsOf, instant
 from foretell.tools.addresses import UnreadableAddress, address_of
 
 MONTHS = {
@@ -102,7 +102,7 @@ def _day(year: int, month: int, day: int) -> Iterator[date]:
 
 def is_after(day: date, as_of: AsOf) -> bool:
     """Whether a calendar day begins after the cutoff."""
-    return day > as_of.at.date()
+    return not as_of.admits(instant(day))
 
 
 def late_stamp(text: str, as_of: AsOf) -> str | None:

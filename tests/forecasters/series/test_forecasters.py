@@ -44,8 +44,8 @@ def test_every_target_gets_a_probability(forecaster) -> None:
 
 @pytest.mark.parametrize("forecaster", ALL, ids=lambda f: f.name)
 def test_a_leaky_source_changes_nothing(forecaster) -> None:
-    known = DAYS <= np.datetime64("2025-10-26")
-    honest = SeriesInMemory(series={"x": Series(id="x", days=DAYS[known], values=VALUES[known])})
+    known = int(np.searchsorted(DAYS, np.datetime64("2025-10-26"), side="right"))
+    honest = SeriesInMemory(series={"x": Series(id="x", days=DAYS[:known], values=VALUES[:known])})
     asked = question(SeriesRef(provider="fred", id="x"))
     assert said(forecaster, asked) == said(forecaster, asked, honest)
 
@@ -78,7 +78,5 @@ def test_climatology_says_why_a_short_record_will_not_do() -> None:
 def test_prices_lean_upward() -> None:
     rate, price = (said(Auto(), question(SeriesRef(provider=p, id="x")))["t1"] for p in ("fred", "yfinance"))
     assert price != rate
-    known = DAYS <= np.datetime64("2025-10-26")
-    due = np.datetime64("2025-10-26")
-    plain = auto(DAYS[known], VALUES[known], due, np.array(["2026-10-26"], "M8[D]")).above[0]
+    plain = auto(DAYS, VALUES, np.datetime64("2025-10-26"), np.array(["2026-10-26"], "M8[D]")).above[0]
     assert rate == pytest.approx(plain)

@@ -29,6 +29,8 @@ class Start:
     crowd: Mapping[str, float] | None = None
     crowd_day: str = ""
     prior: Mapping[str, float] | None = None
+    closes: str = ""
+    """The day trading ends, where that was known beforehand."""
     hint: str = ""
     """A tool to try first; said only where that tool is on offer."""
     extra: str = ""
@@ -38,7 +40,9 @@ class Start:
 @cache
 def wording(name: str) -> Template:
     """A text by its name."""
-    return Template(files(__package__).joinpath("wording", f"{name}.md").read_text(encoding="utf-8").strip())
+    return Template(
+        files("foretell.forecasters.agent").joinpath("wording", f"{name}.md").read_text(encoding="utf-8").strip()
+    )
 
 
 def opening(question: Question, as_of: AsOf, offer: Offer, *, system: str, start: Start) -> tuple[Message, ...]:
@@ -62,7 +66,7 @@ def question_prompt(question: Question, as_of: AsOf, offer: Offer, start: Start)
         ("Question", question.text),
         ("Resolution criteria", question.criteria or NOT_GIVEN),
         ("Background", question.background),
-        ("Today", f"Today is {today}."),
+        ("Today", f"Today is {today}." + (f" The market is to close on {start.closes}." if start.closes else "")),
         ("What to answer", _asked(question, offer.form)),
         ("Market price", _crowd(start, offer.form) if offer.variant.crowd else ""),
         ("Base rate", _prior(start, offer.form) if offer.variant.prior else ""),
@@ -123,11 +127,12 @@ def _tools_as_text(offer: Offer) -> str:
     if offer.variant.belief:
         lines.append(f"\nBeside `{ACTION}` stands `{BELIEF}`.")
     if offer.variant.parallel:
-        lines.append(f"\nTo call several at once, give a list `{ACTIONS}` in place of `{ACTION}`, each with its `{TOOL}`.")
+        lines.append(
+            f"\nTo call several at once, give a list `{ACTIONS}` in place of `{ACTION}`, each with its `{TOOL}`."
+        )
     return "\n".join(lines)
 
 
 def _arguments(spec: ToolSpec) -> str:
     own: Mapping[str, object] = {k: v for k, v in spec.parameters.get("properties", {}).items() if k != BELIEF}
     return json.dumps(own, ensure_ascii=False) if own else "none"
-

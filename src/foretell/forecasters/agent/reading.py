@@ -63,6 +63,20 @@ def read_reply(reply: Reply, offer: Offer, names: Sequence[str]) -> Turn:
     return _answered(turn, offer) if actions[0].tool == SUBMIT else turn
 
 
+def belief_in(reply: Reply, offer: Offer) -> Statement | None:
+    """The belief in a reply whose action could not be used: what it states still counts."""
+    if not offer.variant.belief:
+        return None
+    for text in (*(call.arguments for call in reply.calls), reply.text):
+        try:
+            statement = read_statement(read_object(text).get(BELIEF), offer.form)
+        except Unusable:
+            continue
+        if statement is not None and statement.stated.p:
+            return statement
+    return None
+
+
 def read_object(text: str) -> dict[str, Any]:
     """The JSON object in a text, free of what no file or database takes (NaN, broken characters); or `Unusable`."""
     try:

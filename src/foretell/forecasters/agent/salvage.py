@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from foretell.forecasters.agent.form import Form, Stated, as_probability
 from foretell.forecasters.agent.reading import LONGEST_REPLY, Unusable, read_object
-from foretell.forecasters.agent.statement import BELIEF
+from foretell.llm.message import Reply
 
 _NUMBER = r"(?<![\d.])(\d{1,3}(?:\.\d+)?\s*%|0?\.\d+|1\.0+)(?![\d.]*\d)"
 _SAID = re.compile(
@@ -14,38 +14,37 @@ _SAID = re.compile(
     rf"""\s*[=:≈~]?\s*["'*]*\s*{_NUMBER}""",
     re.IGNORECASE,
 )
+_NEAR = re.compile(rf"\b(?:probability|chance|likelihood|odds)[^.\d%]{{0,60}}{_NUMBER}", re.IGNORECASE)
+"""Says nothing by itself, but a second number here makes the text ambiguous."""
 _CHANCE = re.compile(rf"{_NUMBER}\s+(?:chance|probability|likelihood)\b", re.IGNORECASE)
 _ALONE = re.compile(rf"[\s*`\"]*{_NUMBER}[\s*`\".]*")
 
 
-def salvaged(texts: Iterable[str], form: Form) -> Stated | None:
-    """The first text, the latest given first, that states every target in exactly one way; None where none does.
+def salvaged(replies: Iterable[Reply], form: Form) -> Stated | None:
+    """The number in the first reply, the latest given first, that states every target in exactly one way.
 
     >>> from foretell.questions import Question, Target
     >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
-    >>> salvaged(["I put the probability at 35% for now."], Form.of(q)).p
+    >>> salvaged([Reply(text="I put the probability at 35% for now.")], Form.of(q)).p
     {'yes': 0.35}
-    >>> salvaged(["The chance is 20% to begin with, then the probability is 70%."], Form.of(q)) is None
+    >>> salvaged([Reply(text="The chance was 20%; now the probability is 70%.")], Form.of(q)) is None
     True
     """
-    for text in texts:
-        found = _in_json(text, form) or _in_words(text, form)
-        if found is not None:
+    for reply in replies:
+        for text in (*(call.arguments for call in reply.calls), reply.text):
+            if (found := _in_json(text, form)) is not None:
+                return found
+        if (found := _in_words(reply.text, form)) is not None:
             return found
     return None
 
 
 def _in_json(text: str, form: Form) -> Stated | None:
     try:
-        said = read_object(text)
+        stated = form.read(read_object(text))
     except Unusable:
         return None
-    inner = said.get(BELIEF)
-    for place in (said, inner):
-        stated = form.read(place) if isinstance(place, dict) else None
-        if stated is not None and not form.missing(stated.p):
-            return stated
-    return None
+    return None if form.missing(stated.p) else stated
 
 
 def _in_words(text: str, form: Form) -> Stated | None:
@@ -54,9 +53,9 @@ def _in_words(text: str, form: Form) -> Stated | None:
         return None
     text = text[:LONGEST_REPLY]
     alone = _ALONE.fullmatch(text)
-    said = {alone[1]} if alone else {*_SAID.findall(text), *_CHANCE.findall(text)}
+    said = [alone[1]] if alone else [*_SAID.findall(text), *_CHANCE.findall(text)]
     try:
-        numbers = {as_probability(number) for number in said}
+        numbers = {as_probability(number) for number in [*said, *_NEAR.findall(text)]} if said else set[float]()
     except ValueError:
         return None
     target = next(iter(form.targets.values()))

@@ -1,0 +1,230 @@
+"""Time-series models against each other, every forecast made from the past alone.
+
+Reads the tables under $FORETELL_DATA (default: ../shared/data beside the repository), prints Markdown tables and
+writes them into docs/studies/series.md between the markers.
+
+    python benchmarks/series_study.py            # about ten minutes on one core
+    python benchmarks/series_study.py --quick    # a tenth of the questions, nothing is written
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from foretell.evaluate.bootstrap import Resampling, brier_index_from_sums
+from foretell.evaluate.compare import compare_paired
+from foretell.evaluate.design import Design
+from foretell.evaluate.proper import brier_index
+from foretell.forecasters.priors import BaseRates, PastOutcomes
+from foretell.forecasters.series.climatology import climatology
+from foretell.forecasters.series.forecasters import PRICES
+from foretell.forecasters.series.history import Chances
+from foretell.forecasters.series.hybrid import hybrid
+from foretell.forecasters.series.seasonal import knn
+from foretell.forecasters.series.select import NOTHING_KNOWN, auto
+from foretell.forecasters.series.trend import linear, safe
+from foretell.forecasters.series.walk import walk
+from foretell.questions import Question, Target
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
+PAGE = ROOT / "docs" / "studies" / "series.md"
+BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+HORIZONS = np.array([7, 30, 90, 180, 365, 1095])
+RESAMPLING = Resampling(draws=2000, seed=1)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the series of a source are, and how they are asked about."""
+
+    name: str
+    table: str
+    key: str
+    value: str
+    every: int
+    """Days between the due dates of one series."""
+    history: int
+    """Days of history before the first due date."""
+    split: str
+    """Hyper-parameters were chosen before this day."""
+    line: tuple[int, float]
+    """Window and trust of the paper's trend model."""
+
+
+SOURCES = [
+    Source("dbnomics", "meteofrance_daily_tmean", "wmo", "tmean", 84, 1100, "1972-01-01", (30, 0.5)),
+    Source("fred", "ts_fred", "series", "value", 42, 1095, "2020-01-01", (30, 0.5)),
+    Source("yfinance", "ts_yfinance_close", "ticker", "close", 42, 200, "2024-07-01", (60, 0.1)),
+]
+Model = Callable[..., Chances]
+
+
+@dataclass
+class Scores:
+    """One row per forecast event: what was asked, what came out, and what each model said."""
+
+    series: list[str]
+    due: list[np.datetime64]
+    horizon: list[int]
+    outcome: list[float]
+    said: dict[str, list[float]]
+
+
+def read(source: Source) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    sql = f"select {source.key} k, date::varchar d, {source.value} v from '{DATA / source.table}.parquet'"
+    found = duckdb.connect().execute(f"{sql} where {source.value} is not null order by 1, 2").fetchnumpy()
+    keys, days = np.asarray(found["k"]).astype(str), np.asarray(found["d"]).astype(str).astype("M8[D]")
+    values = np.asarray(found["v"], dtype=np.float64)
+    return {k: (days[keys == k], values[keys == k]) for k in np.unique(keys)}
+
+
+def models(source: Source) -> dict[str, Model]:
+    window, alpha = source.line
+    expected = PRICES if source.name == "yfinance" else NOTHING_KNOWN
+    chosen: dict[str, Model] = {
+        "safe-linear": lambda *a: safe(linear(*a, window=window), alpha),
+        "hybrid": lambda *a: hybrid(*a, line=(window, alpha, 0.5)),
+        "walk": walk,
+        "auto": lambda *a: auto(*a, expected=expected),
+    }
+    return {"knn": knn, "climatology": climatology, **chosen} if source.name == "dbnomics" else {"knn": knn, **chosen}
+
+
+def grid(
+    source: Source, thin: int
+) -> Iterator[tuple[str, np.datetime64, np.ndarray, np.ndarray, np.ndarray, list[float]]]:
+    """Every series on Sundays at a fixed distance, all horizons that end within the series."""
+    for number, (id, (days, values)) in enumerate(read(source).items()):
+        first = days[0] + source.history + (number * 11) % source.every
+        first += 6 - (first.astype(int) + 3) % 7
+        for due in np.arange(first, days[-1] - 6, source.every * thin):
+            ends = due + HORIZONS
+            ok = ends <= days[-1]
+            if source.name == "dbnomics":  # as ForecastBench does, ask only about days that have a value
+                ok &= np.isin(due, days) & np.isin(ends, days)
+            if ok.any():
+                at = values[np.searchsorted(days, ends[ok], side="right") - 1]
+                now = values[np.searchsorted(days, due, side="right") - 1]
+                yield id, due, ends[ok], days, values, (at > now).astype(float).tolist()
+
+
+def rounds(source: Source) -> Iterator[tuple[str, np.datetime64, np.ndarray, np.ndarray, np.ndarray, list[float]]]:
+    """The resolved ForecastBench questions about series that are at hand."""
+    sql = f"""select question_id, forecast_due_date, list(resolution_date order by resolution_date),
+                     list(outcome order by resolution_date)
+              from '{DATA}/resolutions.parquet' where resolved and source = '{source.name}' group by all order by all"""
+    series = read(source)
+    for id, due, ends, outcomes in duckdb.connect().execute(sql).fetchall():
+        if id in series and series[id][0][0] < np.datetime64(due):
+            yield id, np.datetime64(due), np.array(ends, "M8[D]"), *series[id], outcomes
+
+
+def score(asked: Iterator, source: Source) -> Scores:
+    chosen = models(source)
+    scores = Scores([], [], [], [], {name: [] for name in chosen})
+    for id, due, ends, days, values, outcomes in asked:
+        scores.series += [id] * len(ends)
+        scores.due += [due] * len(ends)
+        scores.horizon += (ends - due).astype(int).tolist()
+        scores.outcome += outcomes
+        for name, model in chosen.items():
+            scores.said[name] += model(days, values, due, ends).above.tolist()
+    scores.said["always 0.5"] = [0.5] * len(scores.outcome)
+    return scores
+
+
+def own_prior(scores: Scores) -> list[float]:
+    """Pooled frequency of rises at the horizon among the events of the grid already over on the due date."""
+    due, horizon = np.array(scores.due), np.array(scores.horizon)
+    outcome, end = np.array(scores.outcome), np.array(scores.due) + np.array(scores.horizon)
+    rate = np.empty(len(due))
+    for h in np.unique(horizon):
+        rows = np.flatnonzero(horizon == h)
+        order = rows[np.argsort(end[rows], kind="stable")]
+        total = np.concatenate([[0.0], np.cumsum(outcome[order])])
+        known = np.searchsorted(end[order], due[rows], side="left")
+        rate[rows] = (total[known] + 5) / (known + 10)
+    return rate.tolist()
+
+
+def published_prior(scores: Scores, source: Source) -> list[float]:
+    """Frequency of yes among all ForecastBench outcomes of the source known before the due date."""
+    sql = f"select resolution_date, horizon_days, outcome from '{DATA}/resolutions.parquet'"
+    rows = duckdb.connect().execute(f"{sql} where resolved and source = '{source.name}'").fetchall()
+    day, horizon, outcome = zip(*rows, strict=True)
+    blank = np.full(len(rows), "")
+    past = PastOutcomes(
+        known_on=np.array(day, "M8[D]"),
+        source=np.full(len(rows), source.name),
+        subtype=blank,
+        horizon_days=np.array(horizon),
+        outcome=np.array(outcome, dtype=np.float64),
+    )
+    rates, said = BaseRates(past=past, correlation=0.0, by_horizon=False), []
+    for due, h in zip(scores.due, scores.horizon, strict=True):
+        target = Target(id="t", resolves_at=str(due + h))
+        question = Question(id="q", source=source.name, text="?", due=str(due), targets=(target,))
+        rate = rates.rate(question, target, question.as_of)
+        said.append(0.5 if rate is None else rate)
+    return said
+
+
+def tables(title: str, scores: Scores, rows: np.ndarray) -> list[str]:
+    """Brier index by model and horizon, and how far auto is ahead of each other model, with 95 % intervals."""
+    horizon, outcome = np.array(scores.horizon), np.array(scores.outcome)
+    series, due = np.array(scores.series), np.array(scores.due).astype(str)
+    losses = {name: (np.array(p) - outcome) ** 2 for name, p in scores.said.items()}
+    used = [h for h in HORIZONS if (rows & (horizon == h)).sum() >= 100]
+    lines = [f"### {title}", "", "| model | " + " | ".join(f"{h} d" for h in used) + " | all | auto ahead by |"]
+    lines += ["|---|" + "---|" * (len(used) + 2)]
+    for name in sorted(losses, key=lambda n: losses[n][rows].mean()):
+        cells = [f"{brier_index(float(losses[name][rows & (horizon == h)].mean())):.1f}" for h in used]
+        whole = f"{brier_index(float(losses[name][rows].mean())):.2f}"
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {whole} | {lead(losses, name, rows, series, due)} |")
+    n = [str(int((rows & (horizon == h)).sum())) for h in used]
+    lines.append("| events | " + " | ".join(n) + f" | {int(rows.sum())} | |")
+    rates = [f"{outcome[rows & (horizon == h)].mean():.2f}" for h in used]
+    lines.append("| rises | " + " | ".join(rates) + f" | {outcome[rows].mean():.2f} | |")
+    return [*lines, ""]
+
+
+def lead(losses: dict[str, np.ndarray], name: str, rows: np.ndarray, series: np.ndarray, due: np.ndarray) -> str:
+    if name == "auto":
+        return ""
+    design = Design(cluster=series[rows], crossed=due[rows])
+    found = compare_paired(
+        losses["auto"][rows], losses[name][rows], design, statistic=brier_index_from_sums, resampling=RESAMPLING
+    )
+    return f"{found.diff:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+
+
+def main() -> None:
+    thin = 10 if "--quick" in sys.argv else 1
+    lines: list[str] = []
+    for source in SOURCES:
+        scores = score(grid(source, thin), source)
+        scores.said["past frequency"] = own_prior(scores)
+        due = np.array(scores.due)
+        chosen = due < np.datetime64(source.split)
+        lines += tables(f"{source.name}, grid before {source.split} (used for choosing)", scores, chosen)
+        lines += tables(f"{source.name}, grid from {source.split} on (confirming)", scores, ~chosen)
+        print("\n".join(lines[-40:]), flush=True)
+        if source.name != "dbnomics":
+            asked = score(rounds(source), source)
+            asked.said["past frequency"] = published_prior(asked, source)
+            lines += tables(f"{source.name}, ForecastBench rounds", asked, np.ones(len(asked.outcome), bool))
+            print("\n".join(lines[-14:]), flush=True)
+    if thin == 1:
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+        PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

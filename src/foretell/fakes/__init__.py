@@ -1,0 +1,1 @@
+"""Other people's servers in small: real sockets on this machine that speak their formats."""

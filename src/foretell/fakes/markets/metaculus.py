@@ -1,0 +1,94 @@
+"""A stand-in for Metaculus posts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foretell.fakes.server import FakeServer, Request, Response, json_response
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeCrowd:
+    """A community prediction from a Unix second on."""
+
+    since: float
+    centers: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeQuestion:
+    """A question inside a post."""
+
+    id: int
+    history: tuple[FakeCrowd, ...]
+    kind: str = "binary"
+    options: tuple[str, ...] | None = None
+    all_options: tuple[str, ...] | None = None
+    revealed: str | None = None
+    shown: bool = True
+    """Whether the account's tier may see the community prediction."""
+
+
+class FakeMetaculus:
+    """Answers `/posts/<id>/`; several questions make a group."""
+
+    def __init__(
+        self,
+        posts: Mapping[str, tuple[FakeQuestion, ...]],
+        *,
+        token: str,
+        canary: str = "",
+        forbidden: frozenset[str] = frozenset(),
+    ) -> None:
+        self.posts = posts
+        self.token = token
+        self.canary = canary
+        self.forbidden = forbidden
+
+    def server(self) -> FakeServer:
+        """A server that answers so."""
+        server = FakeServer()
+        server.route("GET", "*", self._respond)
+        return server
+
+    def _respond(self, request: Request) -> Response:
+        status, body = self.answer(request.path, request.headers)
+        return json_response(body, status)
+
+    def answer(self, path: str, headers: Mapping[str, str]) -> tuple[int, Any]:
+        """Status and body."""
+        if headers.get("authorization") != f"Token {self.token}":
+            return 401, {"detail": f"Invalid token {headers.get('authorization')}."}
+        post = path.strip("/").rpartition("/")[2]
+        if post in self.forbidden:
+            return 403, {"detail": "You do not have permission to perform this action."}
+        if post not in self.posts:
+            return 404, {"detail": "Not found."}
+        questions = [self._question(question) for question in self.posts[post]]
+        told = {name: self.canary for name in ("status", "resolved", "actual_close_time", "nr_forecasters")}
+        if len(questions) == 1:
+            return 200, {"id": int(post), "question": questions[0], **told}
+        return 200, {"id": int(post), "question": None, "group_of_questions": {"questions": questions}, **told}
+
+    def _question(self, question: FakeQuestion) -> dict[str, Any]:
+        history = [
+            {
+                "start_time": crowd.since,
+                "end_time": None,
+                "centers": list(crowd.centers),
+                "forecaster_count": self.canary,
+            }
+            for crowd in question.history
+        ]
+        told = ("status", "resolution", "actual_close_time", "actual_resolve_time", "my_forecasts")
+        return {
+            "id": question.id,
+            "type": question.kind,
+            "options": None if question.options is None else list(question.options),
+            "all_options_ever": None if question.all_options is None else list(question.all_options),
+            "cp_reveal_time": question.revealed,
+            "aggregations": {"recency_weighted": {"history": history, "latest": self.canary}}
+            if question.shown
+            else None,
+            **{name: self.canary for name in told},
+        }

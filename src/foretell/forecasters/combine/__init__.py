@@ -1,0 +1,1 @@
+"""From several forecasts of one question to one."""

@@ -1,0 +1,73 @@
+"""What the market of a question thought in the weeks before the cutoff."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foretell.llm.message import ToolSpec
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Emit, LeakBlocked, ignore
+from foretell.questions.question import Question, Target
+from foretell.sources.http import SourceError
+from foretell.sources.market import MarketRef, PricePoint, PriceSource, PricesUnavailable
+from foretell.sources.markets.reference import market_ref
+from foretell.tools.clamp import clamp_prices
+from foretell.tools.names import FETCH_PRICES
+from foretell.tools.tool import Item, Material, ToolFailed
+
+DAYS = 60
+MAX_TARGETS = 12
+SPEC = ToolSpec(
+    name=FETCH_PRICES,
+    description=(
+        "Get the prices at which this question's own market traded in the 60 days before the cutoff, as probabilities "
+        "of yes. No arguments."
+    ),
+    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchPrices:
+    """Reads moments and prices and nothing else of a market: all other fields are told as of today."""
+
+    question: Question
+    sources: Mapping[str, PriceSource]
+    """By platform."""
+    days: int = DAYS
+    emit: Emit = ignore
+
+    @property
+    def spec(self) -> ToolSpec:
+        """As shown to the model."""
+        return SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+        """One item of dated prices per target."""
+        found = [await self._item(target, as_of) for target in self.question.targets[:MAX_TARGETS]]
+        items = tuple(item for item in found if item is not None)
+        if not items:
+            raise ToolFailed("No price of this question's market was known at the cutoff; search for reports instead.")
+        return Material(heading="Prices of the question's market, as probabilities of yes:", items=items)
+
+    async def _item(self, target: Target, as_of: AsOf) -> Item | None:
+        ref = market_ref(self.question, target)
+        source = self.sources.get(ref.platform) if ref is not None else None
+        if ref is None or source is None:
+            raise ToolFailed("This question has no market whose prices can be read; search for reports instead.")
+        try:
+            points = await source.prices(ref, as_of, self.days)
+        except (PricesUnavailable, SourceError) as error:
+            if len(self.question.targets) > 1:
+                return None
+            raise ToolFailed(f"The prices could not be read: {error}") from error
+        known = self._clamped(ref, points, as_of)
+        text = "\n".join(["moment, price", *(f"{point.at:%Y-%m-%dT%H:%MZ}, {point.p:.3f}" for point in known)])
+        return Item(title=target.label or target.id, text=text, clamped=True) if known else None
+
+    def _clamped(self, ref: MarketRef, points: list[PricePoint], as_of: AsOf) -> list[PricePoint]:
+        known, late = clamp_prices(points, as_of)
+        if late:
+            reason = f"{late} prices of {ref.platform}/{ref.id} after the cutoff"
+            self.emit(LeakBlocked(layer="data", reason=reason, title=f"{ref.platform}/{ref.id}"))
+        return known

@@ -1,0 +1,128 @@
+"""The history of the series that decides a question, cut at the cutoff, with what a statistical model makes of it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from foretell.llm.message import ToolSpec
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Emit, LeakBlocked, ignore
+from foretell.questions.question import Question, SeriesRef
+from foretell.sources.http import SourceError
+from foretell.sources.series import Series, SeriesSource, SeriesUnavailable
+from foretell.sources.series_from.fetched import FetchedSeries
+from foretell.tools.clamp import clamp_series
+from foretell.tools.names import FETCH_SERIES
+from foretell.tools.refusal import Refusal, Refused
+from foretell.tools.tool import Item, Material, ToolFailed
+
+STRIDES = ((60, 1), (300, 5), (1_300, 21), (10_000, 125))
+"""Of the newest 60 observations all are shown, of the 300 before them every fifth, and so on."""
+SPEC = ToolSpec(
+    name=FETCH_SERIES,
+    description=(
+        "Get the history of the very series that decides this question, up to the cutoff: the reference value to "
+        "compare with, past observations (older ones thinned out) and the probabilities that a statistical "
+        "model gives. No arguments."
+    ),
+    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+)
+
+Estimate = Callable[[Question, Series, AsOf], Awaitable[Mapping[str, float]]]
+"""Probabilities by target id from a history that ends at the cutoff; empty where a model has nothing to say."""
+
+
+@runtime_checkable
+class WithProvenance(Protocol):
+    """A source that says whether its values may have been corrected since."""
+
+    async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        """The series and where it stands in time."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchSeries:
+    """Reads one question's series. Values corrected after the cutoff are refused in a backtest unless allowed."""
+
+    question: Question
+    source: WithProvenance | SeriesSource
+    """A source without provenance counts as one whose values may have been corrected."""
+    estimate: Estimate | None = None
+    allow_revised: bool = False
+    emit: Emit = ignore
+
+    @property
+    def spec(self) -> ToolSpec:
+        """As shown to the model."""
+        return SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+        """One item of dated rows."""
+        ref = self.question.series
+        if ref is None:
+            raise ToolFailed("This question is not decided by a series; search for reports instead.")
+        try:
+            fetched = await self._fetch(ref, as_of)
+        except (SeriesUnavailable, SourceError) as error:
+            raise ToolFailed(f"The series could not be read: {error}") from error
+        if fetched.revised and as_of.mode == "backtest" and not self.allow_revised:
+            raise Refused(
+                "The series is only known as corrected later, so it is closed here. Search for reports instead.",
+                Refusal(layer="data", reason=f"{ref.provider}/{ref.id} may hold values corrected after the cutoff"),
+            )
+        known = self._clamped(ref, fetched.series, as_of)
+        estimates = await self.estimate(self.question, known, as_of) if self.estimate is not None else {}
+        text = "\n".join([*self._reference(ref, known), *_estimates(self.question, estimates), *_rows(known)])
+        item = Item(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)
+        return Material(heading="The series that decides the question:", items=(item,))
+
+    async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        if isinstance(self.source, WithProvenance):
+            return await self.source.fetch_with_provenance(ref, as_of)
+        return FetchedSeries(series=self.source.fetch(ref, as_of), revised=True)
+
+    def _clamped(self, ref: SeriesRef, series: Series, as_of: AsOf) -> Series:
+        known, late = clamp_series(series, as_of)
+        if late:
+            reason = f"{late} points of {ref.provider}/{ref.id} after the cutoff"
+            self.emit(LeakBlocked(layer="data", reason=reason, title=f"{ref.provider}/{ref.id}"))
+        if not len(known):
+            raise ToolFailed("Nothing of the series was known at the cutoff; search for reports instead.")
+        return known
+
+    def _reference(self, ref: SeriesRef, known: Series) -> list[str]:
+        due = np.datetime64(self.question.due.date(), "D")
+        value = known.at(due)
+        lines = [f"last value on or before {due}: {value:g}"] if value is not None else []
+        against = f"{ref.threshold:g}" if ref.threshold is not None else "that value"
+        return [*lines, f"asked: whether the value will be {ref.comparison} {against}", f"observations: {len(known)}"]
+
+
+def _estimates(question: Question, estimates: Mapping[str, float]) -> list[str]:
+    return [
+        f"model estimate of yes for {target.id}: {estimates[target.id]:.3f}"
+        for target in question.targets
+        if target.id in estimates
+    ]
+
+
+def _rows(known: Series) -> list[str]:
+    chosen = shown_places(len(known))
+    return ["day, value", *(f"{known.days[place]}, {known.values[place]:.10g}" for place in chosen)]
+
+
+def shown_places(count: int) -> list[int]:
+    """Which of so many observations are shown, oldest first.
+
+    >>> len(shown_places(60)), len(shown_places(5_000)), shown_places(70)[:3]
+    (60, 209, [4, 9, 10])
+    """
+    places: list[int] = []
+    last = count - 1
+    for span, stride in STRIDES:
+        places += range(last, max(last - span, -1), -stride)
+        last = max(last - span, -1)
+    return places[::-1]

@@ -1,0 +1,110 @@
+"""Wikipedia articles as they stood at the cutoff, read from their source text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote, unquote, urlsplit
+
+from foretell.llm.message import ToolSpec
+from foretell.questions.clock import AsOf
+from foretell.sources.http import SourceError
+from foretell.sources.page import PageUnavailable
+from foretell.sources.wikipedia import Heading, Revision, headings
+from foretell.sources.wikitext import readable
+from foretell.tools.addresses import UnreadableAddress, plain_host
+from foretell.tools.arguments import text_if_any
+from foretell.tools.names import FETCH_WIKIPEDIA
+from foretell.tools.tool import Item, Material, ToolFailed
+
+SITE = "en.wikipedia.org"
+MAX_HEADINGS = 60
+SPEC = ToolSpec(
+    name=FETCH_WIKIPEDIA,
+    description=(
+        "Read an English Wikipedia article in the version that stood at the cutoff date. Without a section you get the "
+        "introduction and the table of contents; name a section from it to read that part, tables included."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "description": "Title of the article."},
+            "url": {"type": "string", "description": "Its address, instead of the title."},
+            "section": {"type": "string", "description": "Number or heading from the table of contents."},
+        },
+        "additionalProperties": False,
+    },
+)
+
+
+class Revisions(Protocol):
+    """Whoever knows old versions of articles."""
+
+    async def revision(self, title: str, as_of: AsOf) -> Revision:
+        """The newest version at or before the cutoff, or `PageUnavailable`."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchWikipedia:
+    """Reads revisions. Templates stay unexpanded, because they would be filled with today's values."""
+
+    wikipedia: Revisions
+
+    @property
+    def spec(self) -> ToolSpec:
+        """As shown to the model."""
+        return SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+        """The introduction with the table of contents, or one section."""
+        title = _title(arguments)
+        try:
+            revision = await self.wikipedia.revision(title, as_of)
+        except (PageUnavailable, SourceError) as error:
+            raise ToolFailed(f"The article could not be read: {error}") from error
+        section = text_if_any(arguments, "section")
+        item = Item(
+            title=revision.title,
+            text=_opening(revision) if section is None else _section(revision, section),
+            url=f"https://{SITE}/wiki/{quote(revision.title.replace(' ', '_'), safe='/:(),')}",
+            published=revision.at,
+            dating="published",
+            captured=revision.at,
+        )
+        return Material(heading=f"Wikipedia, version of {revision.at:%Y-%m-%d %H:%M} UTC:", items=(item,))
+
+
+def _title(arguments: Mapping[str, Any]) -> str:
+    given = text_if_any(arguments, "title") or text_if_any(arguments, "url")
+    if given is None:
+        raise ToolFailed("Name the article: give its title or its url.")
+    if "://" not in given:
+        return given.replace("_", " ")
+    parts = urlsplit(given)
+    try:
+        host = plain_host(parts.hostname or "")
+    except UnreadableAddress:
+        host = ""
+    if host != SITE or not parts.path.startswith("/wiki/"):
+        raise ToolFailed(f"Only articles of {SITE} can be read here; give a title or https://{SITE}/wiki/….")
+    return unquote(parts.path.removeprefix("/wiki/")).replace("_", " ")
+
+
+def _opening(revision: Revision) -> str:
+    listed = headings(revision.wikitext)
+    contents = "\n".join(f"{one.number} {one.heading}" for one in listed[:MAX_HEADINGS])
+    return f"{_text(revision, listed[0])}\n\nSections:\n{contents}"
+
+
+def _section(revision: Revision, which: str) -> str:
+    listed = headings(revision.wikitext)
+    wanted = which.casefold().strip()
+    for one in listed:
+        if wanted in (one.number, one.heading.casefold(), f"{one.number} {one.heading}".casefold()):
+            return _text(revision, one)
+    known = ", ".join(f"{one.number} {one.heading}" for one in listed[:MAX_HEADINGS])
+    raise ToolFailed(f"The article has no section {which!r}; it has: {known}.")
+
+
+def _text(revision: Revision, part: Heading) -> str:
+    return readable(revision.wikitext[part.start : part.end])

@@ -1,0 +1,42 @@
+import pytest
+
+from foretell.app.catalog import FORECASTERS, build_forecaster
+from foretell.app.datasets import DEMO, demo_benchmark, open_benchmark
+from foretell.forecasters.priors import PAPER_RATES, FixedRates
+from foretell.questions import InputError
+
+
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_every_name_in_the_table_builds(name: str):
+    assert build_forecaster(name, rates=FixedRates(table=PAPER_RATES)).name
+
+
+def test_options_are_read_and_checked():
+    assert build_forecaster("always:p=0.25").name == "always 0.25"
+    for spec, word in {
+        "alwyas": "did you mean 'always'",
+        "always:q=1": "options are p",
+        "always:p": "cannot use",
+        "always:p=7": "outside",
+        "prior": "rates",
+    }.items():
+        with pytest.raises(InputError) as error:
+            build_forecaster(spec)
+        assert word in str(error.value)
+
+
+def test_the_demo_asks_enough_and_keeps_its_rounds_apart():
+    pytest.importorskip("statsmodels")
+    benchmark = demo_benchmark()
+    assert len(benchmark.questions.questions) >= 400
+    assert {q.source for q in benchmark.questions.questions} == set(DEMO)
+    assert all(family.every_days > max(family.horizons) for family in DEMO.values())
+    outcomes = benchmark.questions.outcomes()
+    assert 0.3 < sum(outcomes.values()) / len(outcomes) < 0.7
+
+
+def test_unknown_sets_are_told_what_there_is(tmp_path):
+    with pytest.raises(InputError, match="demo, forecastbench"):
+        open_benchmark("no-such-thing")
+    with pytest.raises(InputError, match="foretell data pull"):
+        open_benchmark("forecastbench", folder=tmp_path)

@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+
+import foretell
+from foretell.arena.backtest import backtest
+from foretell.arena.history import base_rates, past_outcomes
+from foretell.arena.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
+from foretell.forecasters.baselines import AlwaysP, Crowd, EmpiricalPrior
+from foretell.forecasters.forecaster import RunContext
+from foretell.questions import Forecast, Question, Resolution, SeriesRef, Snapshot, Target, instant
+from foretell.sources.series import Series
+from foretell.sources.series_from.memory import SeriesInMemory
+
+PRICED = Question(
+    id="market/a",
+    source="market",
+    text="?",
+    due=instant("2026-01-10"),
+    targets=(Target(id="yes", snapshot=Snapshot(at=instant("2026-01-01"), last_price=0.3)),),
+)
+DATED = Question(
+    id="data/b",
+    source="data",
+    kind="dataset",
+    text="?",
+    due=instant("2026-01-10"),
+    targets=tuple(Target(id=day, resolves_at=instant(day)) for day in ("2026-01-17", "2026-02-09")),
+    series=SeriesRef(provider="x", id="b"),
+)
+RESOLUTIONS = [
+    Resolution(question_id="market/a", target_id="yes", due=instant("2026-01-10"), outcome=1),
+    Resolution(
+        question_id="data/b",
+        target_id="2026-01-17",
+        due=instant("2026-01-10"),
+        outcome=0,
+        resolved_at=instant("2026-01-17"),
+    ),
+]
+
+
+class Peeker:
+    """Reports how far it could see."""
+
+    name = "peeker"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        series = context.series_of(question)
+        self.last = series.days[-1]
+        return Forecast(
+            question_id=question.id,
+            forecaster=self.name,
+            as_of=context.as_of,
+            p={target.id: 0.5 for target in question.targets},
+        )
+
+
+class Leaky:
+    """A source that hands out everything, whatever the cutoff."""
+
+    def fetch(self, ref: SeriesRef, as_of: object) -> Series:
+        days = np.arange("2025-12-01", "2026-03-01", dtype="M8[D]")
+        return Series(id="b", days=days, values=np.arange(len(days), dtype=float))
+
+
+def test_a_leaky_source_is_clamped_to_the_due_date():
+    peeker = Peeker()
+    result = backtest([DATED], [peeker], series=Leaky())
+    assert len(result.forecasts) == 1
+    assert peeker.last == np.datetime64("2026-01-10")
+
+
+def test_failures_are_recorded_with_their_reason_and_stop_nothing():
+    result = backtest([PRICED, DATED], [Crowd(), AlwaysP()])
+    assert [(f.forecaster, f.question_id) for f in result.forecasts] == [
+        ("crowd", "market/a"),
+        ("always 0.5", "market/a"),
+        ("always 0.5", "data/b"),
+    ]
+    (failure,) = result.failures
+    assert "no price" in failure.error
+    assert failure_rows(result.failures)[0]["error"] == failure.error
+
+
+def test_a_forecast_that_leaves_a_target_out_is_a_failure():
+    class Half:
+        name = "half"
+
+        async def forecast(self, question: Question, context: RunContext) -> Forecast:
+            return Forecast(question_id=question.id, forecaster="half", as_of=context.as_of, p={"2026-01-17": 0.5})
+
+    assert "2026-02-09" in backtest([DATED], [Half()]).failures[0].error
+
+
+def test_tables_of_a_backtest_are_scored_as_they_are(tmp_path):
+    result = backtest([PRICED, DATED], [Crowd(), AlwaysP(p=0.2)])
+    paths = write_backtest(result, RESOLUTIONS, tmp_path / "run")
+    board = foretell.score(paths["forecasts"], paths["outcomes"])
+    always = next(s for s in board.scores if s.forecaster == "always 0.2" and dict(s.group) == {"kind": "overall"})
+    assert always.n == 2
+    assert always.metrics["brier"].estimate == pytest.approx((0.64 + 0.04) / 2)
+    assert any("have not resolved" in note for note in board.notes)
+
+
+def test_outcome_rows_keep_the_unresolved_and_say_what_is_known():
+    rows = {(row["question"], row["target"]): row for row in outcome_rows([PRICED, DATED], RESOLUTIONS)}
+    assert rows["market/a", "yes"]["price"] == 0.3
+    assert rows["data/b", "2026-01-17"]["horizon"] == 7
+    assert rows["data/b", "2026-02-09"]["outcome"] is None
+    assert forecast_rows(backtest([PRICED], [Crowd()]).forecasts, [PRICED])[0]["due"] == "2026-01-10"
+
+
+def test_base_rates_see_only_what_was_known_before():
+    questions, resolutions = [], []
+    for month in range(1, 7):
+        due, known = f"2025-{month:02d}-01", f"2025-{month:02d}-20"
+        target = Target(id=known, resolves_at=instant(known))
+        questions.append(
+            Question(id="s/x", source="s", kind="dataset", subtype="t", text="?", due=instant(due), targets=(target,))
+        )
+        resolutions.append(
+            Resolution(
+                question_id="s/x", target_id=known, due=instant(due), outcome=int(month > 1), resolved_at=instant(known)
+            )
+        )
+    assert len(past_outcomes(questions, resolutions)) == 6
+    rates = base_rates(questions, resolutions)
+    assert rates is not None
+    result = backtest(questions, [EmpiricalPrior(rates=rates)])
+    assert [f.question_id for f in result.failures] == ["s/x"]
+    p = [next(iter(f.p.values())) for f in result.forecasts]
+    assert p[0] < 0.5
+    assert p == sorted(p)
+    future = [Resolution(**{**vars(r), "outcome": 0}) for r in resolutions[3:]]
+    changed = base_rates(questions, resolutions[:3] + future)
+    assert changed is not None
+    again = backtest(questions[:4], [EmpiricalPrior(rates=changed)])
+    assert [next(iter(f.p.values())) for f in again.forecasts] == p[:3]
+
+
+def test_series_in_memory_serves_any_provider():
+    days = np.arange("2025-12-01", "2026-01-20", dtype="M8[D]")
+    source = SeriesInMemory(series={"b": Series(id="b", days=days, values=np.ones(len(days)))})
+    peeker = Peeker()
+    backtest([DATED], [peeker], series=source)
+    assert peeker.last == np.datetime64("2026-01-10")

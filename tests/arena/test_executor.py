@@ -1,0 +1,115 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from foretell.arena.cells import Cell, cells_of
+from foretell.arena.executor import Executor, Progress
+from foretell.arena.spec import QuestionsSpec, RunSpec, read_spec
+from foretell.arena.store import Store
+from foretell.questions import Failure, Forecast, InputError, Question, Target, instant
+from foretell.questions.event import Emit, ForecastMade, ModelCalled
+
+QUESTIONS = [
+    Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(6)
+]
+
+
+def forecast_of(cell: Cell) -> Forecast:
+    p = {"yes": 0.1 + cell.trial / 10}
+    return Forecast(question_id=cell.question.id, forecaster="t", as_of=cell.question.as_of, p=p, trial=cell.trial)
+
+
+async def answer(cell: Cell, emit: Emit) -> Forecast:
+    emit(ModelCalled(role="agent", model="m", key=f"{cell.question.id}/{cell.trial}", dollars=0.5))
+    await asyncio.sleep(0.001)
+    found = forecast_of(cell)
+    emit(ForecastMade(p=found.p, how="submitted"))
+    return found
+
+
+def test_every_cell_is_answered_once_and_kept(tmp_path: Path):
+    store = Store(tmp_path / "runs.db")
+    progress = asyncio.run(Executor(store, concurrency=4).run(cells_of("r", QUESTIONS, 3), answer))
+    assert (progress.done, progress.failed, progress.calls, progress.dollars) == (18, 0, 18, 9.0)
+    assert len(list(store.answers("r"))) == 18
+    kinds = [type(event).__name__ for _, _, event in store.events("r", "q3")]
+    assert kinds.count("ForecastMade") == 3
+
+
+def test_a_second_start_does_only_what_is_missing(tmp_path: Path):
+    store = Store(tmp_path / "runs.db")
+    asyncio.run(Executor(store).run(cells_of("r", QUESTIONS[:2], 2), answer))
+    seen: list[str] = []
+
+    async def watched(cell: Cell, emit: Emit) -> Forecast:
+        seen.append(f"{cell.question.id}/{cell.trial}")
+        return await answer(cell, emit)
+
+    progress = asyncio.run(Executor(Store(tmp_path / "runs.db")).run(cells_of("r", QUESTIONS[:3], 2), watched))
+    assert sorted(seen) == ["q2/0", "q2/1"]
+    assert progress.skipped == 4
+
+
+def test_a_broken_cell_is_a_failure_and_is_tried_again_next_time(tmp_path: Path):
+    store = Store(tmp_path / "runs.db")
+
+    async def breaks(cell: Cell, emit: Emit) -> Forecast:
+        if cell.question.id == "q1":
+            raise RuntimeError("no luck")
+        return await answer(cell, emit)
+
+    progress = asyncio.run(Executor(store).run(cells_of("r", QUESTIONS[:3], 1), breaks))
+    assert (progress.done, progress.failed) == (3, 1)
+    failures = [a for a in store.answers("r") if isinstance(a, Failure)]
+    assert [f.error for f in failures] == ["RuntimeError: no luck"]
+    progress = asyncio.run(Executor(store).run(cells_of("r", QUESTIONS[:3], 1), answer))
+    assert progress.skipped == 2
+    assert not [a for a in store.answers("r") if isinstance(a, Failure)]
+
+
+def test_events_of_an_unfinished_cell_are_written_anew(tmp_path: Path):
+    store = Store(tmp_path / "runs.db")
+    cell = next(iter(cells_of("r", QUESTIONS, 1)))
+    store.add_events([(cell.key, ModelCalled(role="agent", model="m", key="half"))])
+    asyncio.run(Executor(store).run([cell], answer))
+    keys = [event.key for _, _, event in store.events("r") if isinstance(event, ModelCalled)]
+    assert keys == ["q0/0"]
+
+
+def test_watchers_see_progress_grow(tmp_path: Path):
+    seen: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress.done)
+
+    asyncio.run(Executor(Store(tmp_path / "runs.db"), watch=watch).run(cells_of("r", QUESTIONS, 1), answer))
+    assert seen == sorted(seen)
+    assert seen[-1] == 6
+
+
+def test_two_trials_have_distinct_cells():
+    keys = {cell.key for cell in cells_of("r", QUESTIONS, 2)}
+    assert len(keys) == 12
+
+
+def test_equal_specs_share_their_id_and_others_do_not():
+    one = RunSpec(questions=QuestionsSpec(dataset="demo"), models={"agent": "openai:gpt"})
+    assert one.id == RunSpec(questions=QuestionsSpec(dataset="demo"), models={"agent": "openai:gpt"}).id
+    assert one.id != RunSpec(questions=QuestionsSpec(dataset="demo"), models={"agent": "openai:other"}).id
+
+
+def test_a_spec_file_names_what_is_wrong(tmp_path: Path):
+    path = tmp_path / "run.yaml"
+    path.write_text("questions: demo\nmodels: {agent: 'scripted:x'}\ntrials: 3\nsearch: [local]\n")
+    assert read_spec(path).trials == 3
+    for text, place in {
+        "questions: demo\ntrails: 3\n": "trails",
+        "questions: demo\ntrials: many\n": "trials",
+        "questions: demo\ntrials: 0\n": "trials = 0",
+        "questions: [": "YAML",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(InputError) as error:
+            read_spec(path)
+        assert place in str(error.value)

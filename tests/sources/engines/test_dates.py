@@ -1,0 +1,50 @@
+"""Dates as engines write them."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.sources.engines.dates import stated
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-03-03", datetime(2026, 3, 3, tzinfo=UTC)),
+        ("2026-03-03T10:00:00.000Z", datetime(2026, 3, 3, 10, tzinfo=UTC)),
+        ("2026-03-03T10:00:00+02:00", datetime(2026, 3, 3, 8, tzinfo=UTC)),
+        ("Mar 3, 2026", datetime(2026, 3, 3, tzinfo=UTC)),
+        ("March 3, 2026", datetime(2026, 3, 3, tzinfo=UTC)),
+        ("3 Mar 2026", datetime(2026, 3, 3, tzinfo=UTC)),
+        ("Tue, 03 Mar 2026 07:00:00 GMT", datetime(2026, 3, 3, 7, tzinfo=UTC)),
+    ],
+)
+def test_stated_dates_are_read(text: str, expected: datetime) -> None:
+    assert stated(text) == (expected, "published")
+
+
+@pytest.mark.parametrize("text", ["2 days ago", "1 hour ago", "an hour ago", "3 months ago", "5 mins ago", "Yesterday"])
+def test_ages_give_no_date(text: str) -> None:
+    assert stated(text) == (None, "relative")
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "soon", "0001-01-01T00:00:00Z", "2026", "Feb 31, 2026", "Foo 3, 2026", "03/04/2026"]
+)
+def test_what_is_not_understood_is_not_guessed(text: str | None) -> None:
+    assert stated(text) == (None, "none")
+
+
+@given(st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)))
+@settings(deadline=None, max_examples=50)
+def test_an_iso_moment_comes_back_as_it_was(moment: datetime) -> None:
+    assert stated(moment.isoformat()) == (moment, "published")
+
+
+@given(st.text())
+@settings(deadline=None, max_examples=200)
+def test_any_text_is_read_or_left_undated(text: str) -> None:
+    moment, dating = stated(text)
+    assert (moment is None) == (dating != "published")

@@ -1,0 +1,64 @@
+"""Web series asked over real sockets."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from foretell.fakes.server import Fault, FakeServer
+from foretell.questions.clock import AsOf
+from foretell.questions.question import SeriesRef
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.http import Limits
+from foretell.sources.series_from.fetched import FetchedSeries, WebSeries
+
+QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
+Make = Callable[[AsyncHttpClient, str], WebSeries]
+
+
+class Asked:
+    """Runs a source against a fake server and remembers what was requested."""
+
+    def __init__(self) -> None:
+        self.server = FakeServer()
+
+    def __call__(
+        self, server: FakeServer, make: Make, series_id: str, as_of: AsOf, faults: list[Fault] | None = None
+    ) -> FetchedSeries:
+        self.server = server
+
+        async def use(http: AsyncHttpClient) -> FetchedSeries:
+            return await make(http, server.url).fetch_with_provenance(SeriesRef(provider="x", id=series_id), as_of)
+
+        return asyncio.run(_served(server, use, faults or []))
+
+
+async def _served(
+    server: FakeServer, use: Callable[[AsyncHttpClient], Awaitable[FetchedSeries]], faults: list[Fault]
+) -> FetchedSeries:
+    server.faults = list(faults)
+    async with server, AsyncHttpClient(limits=QUICK) as http:
+        return await use(http)
+
+
+@pytest.fixture(scope="session")
+def ask() -> Asked:
+    return Asked()
+
+
+@pytest.fixture(scope="session")
+def edited() -> Callable[[Callable[[Any], None]], Fault]:
+    """A fault that changes the JSON of an answer."""
+
+    def fault(change: Callable[[Any], None]) -> Fault:
+        def spoil(good: Any) -> Any:
+            body = json.loads(good.body)
+            change(body)
+            return replace(good, body=json.dumps(body).encode())
+
+        return spoil
+
+    return fault

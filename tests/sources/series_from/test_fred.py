@@ -1,0 +1,198 @@
+"""FRED by vintages: what was known then, not what is known now."""
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.fakes.fred import FakeFred, FakeFredSeries, FakeObservation
+from foretell.fakes.server import Fault, busy, failing, garbled
+from foretell.questions.clock import AsOf
+from foretell.questions.question import SeriesRef
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.http import SourceError
+from foretell.sources.payload import Malformed
+from foretell.sources.series import SeriesUnavailable
+from foretell.sources.series_from.fetched import FetchedSeries
+from foretell.sources.series_from.fred import FredSeries
+
+KEY = "canary-key-0123456789abcdef"
+TODAY = date(2026, 11, 1)
+AUGUST, SEPTEMBER = date(2023, 8, 1), date(2023, 9, 1)
+UNRATE = FakeFredSeries(
+    observations=(
+        FakeObservation(day=date(2023, 7, 1), value=3.5, since=date(2023, 8, 4)),
+        FakeObservation(day=AUGUST, value=3.8, since=date(2023, 9, 1), until=date(2024, 1, 5)),
+        FakeObservation(day=AUGUST, value=3.7, since=date(2024, 1, 5)),
+        FakeObservation(day=SEPTEMBER, value=None, since=date(2023, 10, 6)),
+    )
+)
+DAILY = FakeFredSeries(
+    observations=tuple(
+        FakeObservation(
+            day=date(2025, 1, 1) + timedelta(days=i), value=float(i), since=date(2025, 1, 2) + timedelta(days=i)
+        )
+        for i in range(40)
+    )
+)
+SP500 = FakeFredSeries(observations=DAILY.observations, archived_since=None)
+
+
+def make(**options: Any) -> Callable[[AsyncHttpClient, str], FredSeries]:
+    given_key = options.pop("key", KEY)
+    return lambda http, url: FredSeries(http=http, key=given_key, host=f"{url}/fred", per_second=1e4, **options)
+
+
+def fake(**options: Any) -> FakeFred:
+    return FakeFred({"UNRATE": UNRATE, "DAILY": DAILY, "SP500": SP500}, key=KEY, today=TODAY, **options)
+
+
+def shown(fetched: FetchedSeries) -> dict[str, float]:
+    return dict(zip(fetched.series.days.astype(str).tolist(), fetched.series.values.tolist(), strict=True))
+
+
+def test_the_first_figure_then_the_corrected_one(ask: Any) -> None:
+    before = ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"))
+    after = ask(fake().server(), make(), "UNRATE", AsOf.day("2024-02-01"))
+    assert shown(before) == {"2023-07-01": 3.5, "2023-08-01": 3.8}
+    assert shown(after) == {"2023-07-01": 3.5, "2023-08-01": 3.7}
+    assert (before.vintage, before.revised) == (date(2023, 9, 30), False)
+
+
+def test_the_request_names_one_vintage_and_nothing_later(ask: Any) -> None:
+    ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"))
+    (request,) = ask.server.requests
+    assert request.path == "/fred/series/observations"
+    assert {request.query[name] for name in ("realtime_start", "realtime_end", "observation_end")} == {"2023-09-30"}
+    assert (request.query["file_type"], request.query["series_id"]) == ("json", "UNRATE")
+
+
+@pytest.mark.parametrize(
+    ("at", "strict", "vintage"),
+    [
+        ("2025-03-10T23:59:59Z", True, "2025-03-09"),
+        ("2025-03-10T23:59:59Z", False, "2025-03-10"),
+        ("2025-03-10T03:00:00Z", True, "2025-03-08"),
+        ("2025-03-10T03:00:00Z", False, "2025-03-09"),
+    ],
+)
+def test_days_are_those_of_st_louis(at: str, strict: bool, vintage: str) -> None:
+    source = FredSeries(http=AsyncHttpClient(), key=KEY, strict=strict)
+    assert source.vintage(AsOf(at=at)).isoformat() == vintage
+
+
+def test_a_release_of_the_same_day_is_strictly_unknown(ask: Any) -> None:
+    cutoff = AsOf.day("2023-09-01")
+    assert list(shown(ask(fake().server(), make(), "UNRATE", cutoff))) == ["2023-07-01"]
+    assert "2023-08-01" in shown(ask(fake().server(), make(strict=False), "UNRATE", cutoff))
+
+
+def test_without_vintages_a_backtest_is_refused(ask: Any) -> None:
+    with pytest.raises(SeriesUnavailable, match=r"no vintage of SP500.*allow_revised=True"):
+        ask(fake().server(), make(), "SP500", AsOf.day("2025-01-20"))
+
+
+def test_revised_figures_only_on_request_and_marked(ask: Any) -> None:
+    fetched = ask(fake().server(), make(allow_revised=True), "SP500", AsOf.day("2025-01-20"))
+    assert (fetched.vintage, fetched.revised) == (None, True)
+    assert list(shown(fetched))[-1] == "2025-01-19"
+
+
+def test_a_misspelt_id_is_told_from_a_missing_vintage(ask: Any) -> None:
+    for source in (make(), make(allow_revised=True)):
+        with pytest.raises(SeriesUnavailable, match="no series 'UNRTE'"):
+            ask(fake().server(), source, "UNRTE", AsOf.day("2025-01-20"))
+
+
+def test_live_reads_the_current_figures(ask: Any) -> None:
+    fetched = ask(fake().server(), make(), "UNRATE", AsOf.day(TODAY, mode="live"))
+    assert shown(fetched)["2023-08-01"] == 3.7
+    assert (fetched.vintage, fetched.revised) == (None, False)
+    assert "realtime_start" not in ask.server.requests[0].query
+
+
+def test_long_series_come_in_pages(ask: Any) -> None:
+    fetched = ask(fake(page=7).server(), make(), "DAILY", AsOf.day("2025-03-01"))
+    assert shown(fetched) == {(date(2025, 1, 1) + timedelta(days=i)).isoformat(): float(i) for i in range(40)}
+    assert len(ask.server.requests) == 6
+
+
+def test_another_vintage_than_asked_for_is_an_error(ask: Any) -> None:
+    with pytest.raises(Malformed, match=r"field realtime_start is not the vintage asked for \(2023-09-30\)"):
+        ask(fake(careless=True).server(), make(), "UNRATE", AsOf.day("2023-10-01"))
+
+
+@settings(deadline=None, max_examples=25)
+@given(offset=st.integers(-3, 60), hour=st.integers(0, 23), revised=st.booleans())
+def test_nothing_after_the_cutoff_comes_out(ask: Any, offset: int, hour: int, revised: bool) -> None:
+    at = AsOf.day(date(2025, 1, 1) + timedelta(days=offset)).at.replace(hour=hour)
+    cutoff, server = AsOf(at=at), fake(careless=revised)
+    try:
+        series = ask(server.server(), make(allow_revised=revised), "SP500" if revised else "DAILY", cutoff).series
+    except SeriesUnavailable:
+        return
+    assert all(cutoff.admits_day(day) for day in series.days.tolist())
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda body: body.pop("observations"), "observations is missing"),
+        (lambda body: body.pop("count"), "count is missing"),
+        (lambda body: body["observations"][0].pop("value"), r"observations\[0\]\.value is missing"),
+        (lambda body: body["observations"][0].update(value="many"), r"observations\[0\]\.value is not a finite number"),
+        (lambda body: body["observations"][0].update(date="soon"), r"observations\[0\]\.date is not a date"),
+        (lambda body: body.pop("realtime_end"), "realtime_end is missing"),
+    ],
+)
+def test_a_changed_answer_names_the_field(
+    ask: Any, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+) -> None:
+    with pytest.raises(SourceError, match=f"field {field}"):
+        ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [edited(change)])
+
+
+def test_unknown_fields_do_not_matter(ask: Any, edited: Callable[..., Fault]) -> None:
+    news = edited(lambda body: (body.update(news=1), body["observations"][0].update(extra={"a": 1})))
+    assert shown(ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [news]))["2023-08-01"] == 3.8
+
+
+def test_half_an_answer_is_an_error(ask: Any) -> None:
+    with pytest.raises(Malformed, match="not JSON"):
+        ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [garbled()])
+
+
+def test_a_busy_server_is_asked_again(ask: Any) -> None:
+    fetched = ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [busy(), failing(503)])
+    assert shown(fetched)["2023-08-01"] == 3.8
+
+
+def test_the_key_shows_nowhere(ask: Any) -> None:
+    wrong = "canary-wrong-key"
+    with pytest.raises(SourceError) as refused:
+        ask(fake().server(), make(key=wrong), "UNRATE", AsOf.day("2023-10-01"))
+    assert wrong not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(SourceError) as down:
+        ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [failing(500)] * 3)
+    assert KEY not in "".join(traceback.format_exception(down.value))
+    assert KEY not in repr(FredSeries(http=AsyncHttpClient(), key=KEY))
+
+
+def test_without_a_loop_fetch_waits_by_itself_and_within_one_it_refuses() -> None:
+    ref, cutoff = SeriesRef(provider="fred", id="UNRATE"), AsOf.day("2023-10-01")
+
+    async def inside() -> None:
+        async with fake().server() as server, AsyncHttpClient() as http:
+            source = make()(http, server.url)
+            with pytest.raises(RuntimeError, match="await fetch_async"):
+                source.fetch(ref, cutoff)
+            waited = await source.fetch_async(ref, cutoff)
+            alone = await asyncio.to_thread(source.fetch, ref, cutoff)
+            assert waited.values.tolist() == alone.values.tolist() == [3.5, 3.8]
+
+    asyncio.run(inside())
