@@ -148,7 +148,10 @@ def test_wikitext_becomes_text(source: str, expected: str) -> None:
 
 
 def test_tables_become_rows() -> None:
-    table = '{| class="wikitable"\n|+ Results\n! Party !! style="x" | Votes\n|-\n| [[A|Alpha]] || 12\n|-\n| rowspan="2" | Beta\n| 7 %\nmore\n|}\nafter'
+    table = (
+        '{| class="wikitable"\n|+ Results\n! Party !! style="x" | Votes\n|-\n| [[A|Alpha]] || 12\n'
+        '|-\n| rowspan="2" | Beta\n| 7 %\nmore\n|}\nafter'
+    )
     assert readable(table) == "| Results |\n| Party | Votes |\n| Alpha | 12 |\n| Beta | 7 % more |\nafter"
 
 

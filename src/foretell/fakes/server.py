@@ -97,6 +97,7 @@ class FakeServer:
         self.latency = latency
         self._routes: dict[tuple[str, str], Handler] = {}
         self._server: asyncio.Server | None = None
+        self._port: int | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
     def route(self, method: str, path: str, handler: Handler) -> None:
@@ -106,14 +107,14 @@ class FakeServer:
     @property
     def url(self) -> str:
         """Where it listens, without a slash at the end."""
-        if self._server is None:
+        if self._port is None:
             raise RuntimeError("the server is not running; use it with `async with`")
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return f"http://{host}:{port}"
+        return f"http://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> "FakeServer":
         """Start listening."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD, backlog=1024)
+        self._port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:

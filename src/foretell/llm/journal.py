@@ -8,8 +8,8 @@ import asyncio
 import json
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -25,22 +25,23 @@ T = TypeVar("T")
 Mode = Literal["live", "replay"]
 Flight = tuple[asyncio.AbstractEventLoop, str]
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS entry (
-    key TEXT PRIMARY KEY, kind TEXT NOT NULL, model TEXT NOT NULL, slot TEXT NOT NULL,
-    state TEXT NOT NULL, sends INTEGER NOT NULL, unsure INTEGER NOT NULL,
-    input INTEGER, output INTEGER, cached INTEGER, dollars REAL, answer BLOB
-)"""
-_INTEND = """
-INSERT INTO entry (key, kind, model, slot, state, sends, unsure) VALUES (?, ?, ?, ?, 'sent', 1, 0)
-ON CONFLICT (key) DO UPDATE SET sends = sends + 1, unsure = unsure + (state = 'sent'), state = 'sent'
-WHERE state <> 'kept'"""
-_KEEP = """
-UPDATE entry SET state = 'kept', answer = ?, input = ?, output = ?, cached = ?, dollars = ?
-WHERE key = ? AND state <> 'kept'"""
+# Two tables, each written once per call: a row that is added small and grows later costs SQLite a rebalanced page.
+_TABLES = """
+CREATE TABLE IF NOT EXISTS sent (
+    key BLOB PRIMARY KEY, sends INTEGER NOT NULL, unbilled INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS kept (
+    key BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL, slot TEXT NOT NULL,
+    input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, dollars REAL, answer BLOB NOT NULL
+);"""
+_INTEND = "INSERT INTO sent (key, sends) VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET sends = sends + 1"
+_KEEP = "INSERT OR IGNORE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SPENT = """
 SELECT model, count(*), sum(input), sum(output), sum(cached), total(dollars), sum(dollars IS NULL)
-FROM entry WHERE state = 'kept' AND kind = 'model' GROUP BY model ORDER BY model"""
+FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
+_UNSURE = """
+SELECT sent.key, sends - unbilled - (kept.key IS NOT NULL) AS unsure
+FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE unsure > 0"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +70,11 @@ class Answer:
 class Journal:
     """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks.
 
+    >>> from foretell.llm.canonical import content_key
     >>> async def two_readings(journal):
     ...     async def fetch():
     ...         return b"42"
-    ...     return [await journal.once("key", "tool", fetch) for _ in range(2)]
+    ...     return [await journal.once(content_key("6 × 7"), "tool", fetch) for _ in range(2)]
     >>> journal = Journal(":memory:")
     >>> asyncio.run(two_readings(journal)), journal.sends()
     ([b'42', b'42'], 1)
@@ -87,7 +89,7 @@ class Journal:
         self.mode: Mode = mode
         self._lock = threading.Lock()
         self._flying: dict[Flight, asyncio.Future[Any]] = {}
-        self._sending: set[str] = set()
+        self._sending: Counter[str] = Counter()
         # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
         self._db = sqlite3.connect(path, isolation_level=None, timeout=60.0, check_same_thread=False)
         self._open()
@@ -97,12 +99,12 @@ class Journal:
     def _open(self) -> None:
         try:
             self._db.execute("PRAGMA journal_mode = WAL")
-            # A commit writes at once, which a killed process survives; the disk is waited for in `record`, off the loop.
+            # A commit writes at once, which a killed process survives; `record` waits for the disk, off the loop.
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("PRAGMA wal_autocheckpoint = 4000")
             if self.mode == "live":
-                self._db.execute(_TABLE)
-            self._db.execute("SELECT key, unsure FROM entry LIMIT 1").fetchall()
+                self._db.executescript(_TABLES)
+            self._db.execute("SELECT sends FROM sent, kept LIMIT 1").fetchall()
         except sqlite3.DatabaseError as error:
             self._db.close()
             raise InputError(f"this is no journal: {error}", path=self.path) from None
@@ -116,30 +118,31 @@ class Journal:
     def find(self, key: str) -> bytes | None:
         """The kept answer, if there is one."""
         with self._lock:
-            row = self._db.execute("SELECT answer FROM entry WHERE key = ? AND state = 'kept'", (key,)).fetchone()
+            row = self._db.execute("SELECT answer FROM kept WHERE key = ?", (bytes.fromhex(key),)).fetchone()
         return None if row is None else row[0]
 
     def intend(self, asked: Asked) -> None:
-        """Write down that a request is about to be sent. A row left in this state means: maybe paid."""
+        """Write down that a request is about to be sent. One of which nothing more is heard counts as maybe paid."""
         with self._lock:
-            self._db.execute(_INTEND, (asked.key, asked.kind, asked.model, asked.slot))
-        self._sending.add(asked.key)
+            self._db.execute(_INTEND, (bytes.fromhex(asked.key),))
+        self._sending[asked.key] += 1
 
-    def keep(self, key: str, answer: Answer) -> bytes:
+    def keep(self, asked: Asked, answer: Answer) -> bytes:
         """Keep an answer and return what is kept: the first one, should another process have been quicker."""
         tokens = answer.tokens
+        row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
         with self._lock:
-            row = (answer.body, tokens.input, tokens.output, tokens.cached, answer.dollars, key)
-            changed = self._db.execute(_KEEP, row).rowcount
-        self._sending.discard(key)
-        return answer.body if changed else self.find(key) or answer.body
+            cost = (tokens.input, tokens.output, tokens.cached, answer.dollars)
+            added = self._db.execute(_KEEP, (*row, *cost, answer.body)).rowcount
+        self._sending[asked.key] -= 1
+        return answer.body if added else self.find(asked.key) or answer.body
 
-    def give_up(self, key: str, *, billed: bool) -> None:
+    def give_up(self, asked: Asked, *, billed: bool) -> None:
         """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
-        self._sending.discard(key)
+        self._sending[asked.key] -= 1
         if not billed:
             with self._lock:
-                self._db.execute("UPDATE entry SET state = 'failed' WHERE key = ? AND state = 'sent'", (key,))
+                self._db.execute("UPDATE sent SET unbilled = unbilled + 1 WHERE key = ?", (bytes.fromhex(asked.key),))
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
@@ -155,7 +158,7 @@ class Journal:
         return json.loads(await self.once(key, kind, written))
 
     async def share(self, asked: Asked, produce: Callable[[], Awaitable[T]], *, read: Callable[[bytes], T]) -> T:
-        """The kept answer as `read` understands it; or that of an equal request on its way; or what `produce` returns."""
+        """The kept answer as `read` understands it, that of an equal request on its way, or what `produce` returns."""
         flight = (asyncio.get_running_loop(), asked.key)
         while (kept := self.find(asked.key)) is None:
             ahead = self._flying.get(flight)
@@ -190,15 +193,15 @@ class Journal:
         try:
             answer = await send()
         except ReplyLost:
-            self.give_up(asked.key, billed=True)
+            self.give_up(asked, billed=True)
             raise
         except Exception:
-            self.give_up(asked.key, billed=False)
+            self.give_up(asked, billed=False)
             raise
         except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
-            self.give_up(asked.key, billed=True)
+            self.give_up(asked, billed=True)
             raise
-        kept = self.keep(asked.key, answer)
+        kept = self.keep(asked, answer)
         if self._flush is not None:
             await self._flush.settled()
         return kept
@@ -206,13 +209,13 @@ class Journal:
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
         with self._lock:
-            rows = self._db.execute("SELECT key, unsure, state FROM entry WHERE unsure > 0 OR state = 'sent'")
-            return sum(unsure + (state == "sent" and key not in self._sending) for key, unsure, state in rows)
+            rows = self._db.execute(_UNSURE).fetchall()
+        return sum(unsure - self._sending[key.hex()] for key, unsure in rows)
 
     def sends(self) -> int:
         """Requests sent, answered or not."""
         with self._lock:
-            return self._db.execute("SELECT coalesce(sum(sends), 0) FROM entry").fetchone()[0]
+            return self._db.execute("SELECT coalesce(sum(sends), 0) FROM sent").fetchone()[0]
 
     def spent(self) -> dict[str, Spend]:
         """By model: replies, tokens and dollars."""
@@ -230,8 +233,8 @@ class Journal:
 
     def kept_keys(self) -> frozenset[str]:
         """Everything that is answered."""
-        with self._lock, closing(self._db.execute("SELECT key FROM entry WHERE state = 'kept'")) as rows:
-            return frozenset(key for (key,) in rows)
+        with self._lock:
+            return frozenset(key.hex() for (key,) in self._db.execute("SELECT key FROM kept"))
 
 
 async def _answered(produce: Callable[[], Awaitable[bytes]]) -> Answer:

@@ -193,11 +193,15 @@ class AsyncHttpClient:
 
 
 def _pinned(request: "httpx2.Request", address: str) -> "httpx2.Request":
-    """The request sent to a given numeric address, so that a second look-up of the name cannot lead elsewhere."""
+    """The request sent to a given numeric address, so that a second look-up of the name cannot lead elsewhere.
+
+    Its connection is not kept: another site at the same address must prove its own name.
+    """
     import httpx2
 
     extensions = {**request.extensions, "sni_hostname": request.url.host}
-    return httpx2.Request("GET", request.url.copy_with(host=address), headers=request.headers, extensions=extensions)
+    headers = {**request.headers, "Connection": "close"}
+    return httpx2.Request("GET", request.url.copy_with(host=address), headers=headers, extensions=extensions)
 
 
 class _Veil(logging.Filter):

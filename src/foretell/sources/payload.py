@@ -11,6 +11,8 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.http import Answer, SourceError
 
 Strings = Mapping[str, str]
+FARTHEST_SECOND = 3.0e10
+"""Times beyond the year 2900 are mistakes, and reckoning with them would overflow."""
 
 
 class Malformed(SourceError):
@@ -112,19 +114,16 @@ class Payload:
 
     def moment(self, *, per_second: int = 1) -> datetime:
         """A Unix time in seconds, or in thousandths of one."""
-        try:
-            return datetime.fromtimestamp(self.number() / per_second, UTC)
-        except (ValueError, OverflowError, OSError):
-            pass
-        self.wrong("a time")
+        seconds = self.number() / per_second
+        return datetime.fromtimestamp(seconds, UTC) if abs(seconds) < FARTHEST_SECOND else self.wrong("a time")
 
     def day(self) -> date:
         """A calendar day such as 2025-10-26."""
         try:
-            return date.fromisoformat(self.text())
+            day = date.fromisoformat(self.text())
         except ValueError:
-            pass
-        self.wrong("a date")
+            day = None
+        return day if day is not None and day.year < date.max.year else self.wrong("a date")
 
     def embedded(self) -> "Payload":
         """A value that some servers send as JSON inside a string, others as itself."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from unicodedata import normalize
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -100,8 +101,13 @@ def _unicode_label(label: str) -> str:
         raise UnreadableAddress("its host is no valid international name") from None
 
 
-def places_in(url: str) -> Iterator[Address]:
+@lru_cache(maxsize=4096)
+def places_in(url: str) -> tuple[Address, ...]:
     """The address itself and every other one it carries: archives, caches, translators, redirectors."""
+    return tuple(dict.fromkeys(_places_in(url)))
+
+
+def _places_in(url: str) -> Iterator[Address]:
     own = address_of(url)
     if own is not None:
         yield own

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from foretell.questions.event import LeakBlocked
 from foretell.tools.clamp import clamp_text
 from foretell.tools.leaks import ContentFilter, Excerpt
+from foretell.tools.names import FETCH_PRICES, FETCH_SERIES
 from foretell.tools.refusal import Refusal
 from foretell.tools.rules import Fence
 from foretell.tools.shelf import READ_LIMIT, Admitted, Shelf
@@ -27,10 +29,11 @@ class Admission:
         """The items that pass every layer, put on the shelf under their ids."""
         admitted = [item for item in (self._by_rule(item, tool) for item in items) if item is not None]
         excerpts = [Excerpt(title=item.title, text=_shown(item)) for item in admitted]
-        kept = await self._by_content(admitted, excerpts)
+        numbers = tool in (FETCH_SERIES, FETCH_PRICES)
+        kept = await self._by_content(admitted, excerpts, numbers=numbers)
         passed = [(item, excerpt.text) for item, excerpt, keep in zip(admitted, excerpts, kept, strict=True) if keep]
         for place, (item, shown) in enumerate(passed, start=1):
-            whole = not self.fence.active or item.clamped or item.text in ("", shown)
+            whole = not self.fence.active or (numbers and item.clamped) or item.text in ("", shown)
             self.shelf.put(Admitted(id=name(place, len(passed)), item=item, shown=shown, whole=whole))
         return [self.shelf[name(place, len(passed))] for place in range(1, len(passed) + 1)]
 
@@ -41,7 +44,12 @@ class Admission:
 
     def heading(self, text: str) -> str:
         """The tool's own words above its results, without anything told later."""
-        return clamp_text(text, self.fence.as_of)[0] if self.fence.active else text
+        if not self.fence.active:
+            return text
+        known, late = clamp_text(text, self.fence.as_of)
+        if late:
+            self.fence.emit(LeakBlocked(layer="data", reason=f"{len(late)} lines told later", title=late[0][:200]))
+        return known
 
     def _by_rule(self, item: Item, tool: str) -> Item | None:
         found = self.fence.admit(item, tool)
@@ -50,12 +58,14 @@ class Admission:
             return None
         return found
 
-    async def _by_content(self, items: Sequence[Item], excerpts: Sequence[Excerpt]) -> list[bool]:
-        """Clamped numbers hold no words to judge; everything else needs an explicit KEEP."""
+    async def _by_content(
+        self, items: Sequence[Item], excerpts: Sequence[Excerpt], *, numbers: bool = False
+    ) -> list[bool]:
+        """Clamped numbers of our own tools hold no words to judge; everything else needs an explicit KEEP."""
         if not self.fence.active:
             return [True] * len(items)
-        asked = [place for place, item in enumerate(items) if not item.clamped]
-        kept = [item.clamped for item in items]
+        kept = [numbers and item.clamped for item in items]
+        asked = [place for place, known in enumerate(kept) if not known]
         if not asked or self.leak_filter is None:
             return kept
         chosen = [excerpts[place] for place in asked]

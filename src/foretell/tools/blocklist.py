@@ -8,25 +8,44 @@ from foretell.tools.addresses import Address, UnreadableAddress, address_of, pla
 from foretell.tools.resolution_hosts import ENCYCLOPEDIAS, LIVE_DATA, LIVING, OPAQUE, PLATFORMS, WIDE
 
 
-def under(address: Address, place: Address) -> bool:
-    """Whether an address lies at or below a place, subdomains included."""
-    if address.host != place.host and not address.host.endswith("." + place.host):
-        return False
-    if address.path != place.path and not address.path.startswith(place.path + "/"):
-        return False
-    return place.params <= address.params
+class Places:
+    """Places of the web, found by the addresses that lie at or below them."""
+
+    def __init__(self, addresses: Iterable[Address]) -> None:
+        self._by_host: dict[str, list[Address]] = {}
+        for address in dict.fromkeys(addresses):
+            self._by_host.setdefault(address.host, []).append(address)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_host.values()))
+
+    def over(self, address: Address) -> Address | None:
+        """The place an address belongs to: its host or a host above, at or below the path, with the same parameters."""
+        labels = address.host.split(".")
+        for start in range(len(labels)):
+            for place in self._by_host.get(".".join(labels[start:]), ()):
+                below = address.path == place.path or address.path.startswith(place.path + "/")
+                if below and place.params <= address.params:
+                    return place
+        return None
+
+    def over_any(self, addresses: Iterable[Address]) -> Address | None:
+        """The first place any of the addresses belongs to."""
+        return next((place for address in addresses if (place := self.over(address)) is not None), None)
 
 
-def places(lines: Iterable[str]) -> tuple[Address, ...]:
+def places(lines: Iterable[str]) -> Places:
     """The places a table lists."""
-    return tuple(place for line in lines if (place := address_of(line)) is not None)
+    return Places(place for line in lines if (place := address_of(line)) is not None)
 
 
+NOWHERE = Places(())
 CLOSED = places(PLATFORMS)
 REWRITTEN = places(LIVING)
 ENCYCLOPEDIC = places(ENCYCLOPEDIAS)
 REDIRECTORS = places(OPAQUE)
 FRONT_PAGES = places(WIDE)
+LIVE = {source: places(lines) for source, lines in LIVE_DATA.items()}
 
 
 def is_living(url: str) -> bool:
@@ -35,19 +54,19 @@ def is_living(url: str) -> bool:
     >>> is_living("https://en.m.wikipedia.org/wiki/Elo"), is_living("https://www.reuters.com/world/x")
     (True, False)
     """
-    return any(under(address, place) for address in _readable(url) for place in REWRITTEN)
+    return REWRITTEN.over_any(_readable(url)) is not None
 
 
 def is_encyclopedia(url: str) -> bool:
     """Whether an address is that of an encyclopedia, which is read by revision."""
-    return any(under(address, place) for address in _readable(url)[:1] for place in ENCYCLOPEDIC)
+    return ENCYCLOPEDIC.over_any(_readable(url)[:1]) is not None
 
 
-def _readable(url: str) -> list[Address]:
+def _readable(url: str) -> tuple[Address, ...]:
     try:
-        return list(places_in(url))
+        return places_in(url)
     except UnreadableAddress:
-        return []
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +82,22 @@ class Blocked:
 class Blocklist:
     """The addresses closed to one question in a backtest."""
 
-    live: tuple[Address, ...] = ()
-    named: tuple[Address, ...] = ()
+    live: Places = NOWHERE
+    named: Places = NOWHERE
+    fronts: frozenset[Address] = frozenset()
+    """Front pages of large publishers: closed alone, without what lies below."""
 
     @classmethod
     def of(cls, question: Question) -> "Blocklist":
         """What the question's source and its own words close."""
         words = (question.text, question.criteria, question.background, question.url, *(_labels(question)))
-        named = [place for words_ in words for url in urls_in(words_) if (place := _named(url)) is not None]
-        return cls(live=places(LIVE_DATA.get(question.source, ())), named=tuple(dict.fromkeys(named)))
+        named = [place for text in words for url in urls_in(text) if (place := _named(url)) is not None]
+        fronts = [place for place in named if not place.path and FRONT_PAGES.over(place) is not None]
+        return cls(
+            live=LIVE.get(question.source, NOWHERE),
+            named=Places(place for place in named if place not in fronts),
+            fronts=frozenset(fronts),
+        )
 
     def check(self, url: str, *, arrived: bool = False) -> Blocked | None:
         """Why the address is closed, or None. A redirector says nothing until one has `arrived` somewhere.
@@ -80,19 +106,19 @@ class Blocklist:
         Blocked(reason='polymarket.com is a forecasting platform', unless_stored=False)
         """
         try:
-            found = list(places_in(url))
+            found = places_in(url)
         except UnreadableAddress as error:
             return Blocked(reason=f"the address cannot be trusted: {error}")
         for closed, why, unless_stored in (
             (CLOSED, "is a forecasting platform", False),
-            (() if arrived else REDIRECTORS, "does not say where it leads", False),
+            (NOWHERE if arrived else REDIRECTORS, "does not say where it leads", False),
             (self.live, "shows the newest figures of the data in question", True),
             (self.named, "is named by the question", True),
         ):
-            for place in closed:
-                if any(under(address, place) for address in found):
-                    return Blocked(reason=f"{place.host}{place.path} {why}", unless_stored=unless_stored)
-        return None
+            if (place := closed.over_any(found)) is not None:
+                return Blocked(reason=f"{place.host}{place.path} {why}", unless_stored=unless_stored)
+        front = next((place for place in found if place in self.fronts), None)
+        return Blocked(reason=f"{front.host} is named by the question", unless_stored=True) if front else None
 
 
 def _labels(question: Question) -> list[str]:
@@ -101,9 +127,6 @@ def _labels(question: Question) -> list[str]:
 
 def _named(url: str) -> Address | None:
     try:
-        place = address_of(url)
+        return address_of(url)
     except UnreadableAddress:
         return None
-    # The front page of a large publisher is no page that a cutoff could save: it is refused for having no date.
-    wide = place is not None and not place.path and any(under(place, front) for front in FRONT_PAGES)
-    return None if wide else place

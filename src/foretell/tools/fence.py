@@ -62,7 +62,10 @@ class Fenced:
         shelf = Shelf() if shelf is None else shelf
         admission = Admission(fence=fence, leak_filter=leak_filter, shelf=shelf)
         shelf.guard(admission.vet)
-        named = {tool.spec.name: tool for tool in tools}
+        named: dict[str, Tool] = {}
+        for tool in tools:
+            if named.setdefault(tool.spec.name, tool) is not tool:
+                raise ValueError(f"two tools are called {tool.spec.name!r}")
         return cls(_KEY, named, fence, admission)
 
     @property
@@ -101,7 +104,7 @@ class Fenced:
             return self._failed(self._told(name, error))
         admitted = await self._admission.pass_through(name, material.items, self._ids(name))
         if not admitted:
-            return self._failed(self._nothing(name))
+            return self._seen(self._nothing(name), ())
         text = "\n\n".join([self._admission.heading(material.heading), *map(_entry, admitted)]).strip()
         return self._seen(text, tuple(one.id for one in admitted))
 
@@ -135,7 +138,7 @@ class Fenced:
         """Why a source failed can tell the future (a page that will exist, a market that closed): it is kept back."""
         if not self._fence.active or error.__cause__ is None:
             return str(error)
-        self._fence.emit(LeakBlocked(layer="data", reason=f"reason of a failure: {error} ({error.__cause__})"))
+        self._fence.emit(LeakBlocked(layer="data", reason=f"why it failed is kept back: {error}"))
         return self._nothing(name)
 
     def _nothing(self, name: str) -> str:

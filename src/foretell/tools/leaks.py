@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, Protocol, cast
 
@@ -103,6 +103,7 @@ class LeakFilter:
     batch_chars: int = 48_000
     seconds: float = 120.0
     """Longest time for a batch; then all of it is dropped."""
+    settings: Settings = field(default_factory=Settings)
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[Verdict]:
         """One verdict per excerpt, in their order."""
@@ -115,7 +116,7 @@ class LeakFilter:
             model=self.name,
             messages=(System(text=INSTRUCTION), User(text=_task(excerpts, as_of, question))),
             schema=SCHEMA,
-            settings=Settings(temperature=0.0),
+            settings=self.settings,
         )
         try:
             async with asyncio.timeout(self.seconds):

@@ -71,7 +71,7 @@ class Fence:
     def _address(self, item: Item) -> str | None:
         stored = item.captured is not None and self.as_of.admits(item.captured)
         for url in _passed(item):
-            blocked = self.blocklist.check(url, arrived=bool(item.hops))
+            blocked = self.blocklist.check(url, arrived=bool(item.hops) and url != item.hops[-1])
             if blocked is not None and not (blocked.unless_stored and stored):
                 return blocked.reason
         return None

@@ -54,7 +54,7 @@ class WebSearch:
         try:
             hits = await self.engine.search(query, as_of, self.limit)
         except (CannotSearch, SourceError) as error:
-            raise ToolFailed(f"The search failed: {error}") from error
+            raise ToolFailed(f"The search failed: {error}") from None
         return Material(heading=f"Results for {query!r}:", items=tuple(map(_item, hits)))
 
 

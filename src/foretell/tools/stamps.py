@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date
+from unicodedata import normalize
 
 from foretell.questions.clock import AsOf, instant
 from foretell.tools.addresses import UnreadableAddress, address_of
@@ -29,14 +30,29 @@ DATE = re.compile(
     rf"|\b(?P<slashed>\d{{1,4}}[/.]\d{{1,2}}[/.]\d{{1,4}})\b",
     re.IGNORECASE,
 )
-STAMP_WORD = (
-    r"(?:last\s+|first\s+|originally\s+|zuletzt\s+)?"
-    r"(?:updated?|modified|edited|revised|corrected|published|posted|aktualisiert|veröffentlicht|mise?\s+à\s+jour"
-    r"|publiée?|actualizado|publicado|datemodified|datepublished)"
+YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
+BEFORE_YEAR, AFTER_YEAR = 26, 10
+"""How far a date reaches around its year."""
+STEMS = (
+    "updat",
+    "modif",
+    "edited",
+    "revised",
+    "correct",
+    "publi",
+    "posted",
+    "aktuali",
+    "veröff",
+    "à jour",
+    "actualiz",
+    "date",
 )
 STAMP = re.compile(
-    rf"(?P<word>\b{STAMP_WORD})(?P<gap>(?:\s+(?:on|at|am|le|el|date|time))?[\s:=\"'|·•–—-]{{0,6}}"
-    r"(?:\d{1,2}[:.]\d{2}\s*(?:[ap]\.?m\.?)?\s*(?:[a-z]{2,4})?,?\s*(?:on\s+)?)?(?:[a-z]{3,9}day,?\s+|(?:mon|tue|wed|thu|fri|sat|sun)\.?,?\s+)?)"
+    r"(?P<word>updated?|modified|edited|revised|corrected|published|posted|aktualisiert|veröffentlicht|à jour|publiée?"
+    r"|actualizado|publicado|datemodified|datepublished)\b"
+    r"(?P<gap>(?:\s+(?:on|at|am|le|el|date|time))?[\s:=\"'|·•–—-]{0,6}"
+    r"(?:\d{1,2}[:.]\d{2}\s*(?:[ap]\.?m\.?)?\s*(?:[a-z]{2,4})?,?\s*(?:on\s+)?)?"
+    r"(?:[a-z]{3,9}day,?\s+|(?:mon|tue|wed|thu|fri|sat|sun)\.?,?\s+)?)"
     r"(?P<rest>[^\n]{0,40})",
     re.IGNORECASE,
 )
@@ -49,15 +65,20 @@ LEADING_AGE = re.compile(
     r"^\s*(?:an?|\d+)\s+(?:minute|hour|day|week|month|year)s?\s+ago\s*[·•|–—:-]*\s*", re.IGNORECASE
 )
 FUTURE_BEFORE = re.compile(r"\b(?:be|being|is|are|gets?|not|until)\s+(?:\w+ly\s+)?$", re.IGNORECASE)
-PAST_BEFORE = re.compile(r"\b(?:was|were|been|last|page|article|story)\s+(?:\w+ly\s+)?$", re.IGNORECASE)
+PAST_BEFORE = re.compile(
+    r"\b(?:was|were|been|last|first|zuletzt|mise?|page|article|story)\s+(?:\w+ly\s+)?$", re.IGNORECASE
+)
 LINE_START = re.compile(r"(?:^|[\n|·•(\[—–>{,*_\"'])[\s\"']*$")
 LIVE_REPORT = re.compile(
     r"\blive ?blog|\blive\b[^\n]{0,40}\b(?:updates?|coverage|results|reaction|ticker|tracker)|\bas it happened\b"
     r"|\bminute[- ]by[- ]minute\b|\brolling coverage\b|^live:|\| live\b",
     re.IGNORECASE,
 )
-IN_PATH = re.compile(r"/((?:19|20)\d{2})/(\d{1,2}|[a-z]{3,9})(?:/(\d{1,2}))?(?=/|$)")
-AGENDA = re.compile(r"event|calendar|schedule|fixture|agenda|conference|program|ticket|match|release")
+IN_PATH = re.compile(
+    r"/((?:19|20)\d{2})/(\d{1,2}|[a-z]{3,9})(?:/(\d{1,2}))?(?=/|$)"
+    r"|/(20\d{2})-(\d{2})-(\d{2})(?=[/_-]|$)|/(20\d{2})(\d{2})(\d{2})(?=[/_-]|$)"
+)
+AGENDA = re.compile(r"event|calendar|schedule|fixture|agenda|conference|ticket|preview")
 
 
 def dates_in(text: str) -> Iterator[tuple[int, tuple[date, ...]]]:
@@ -66,10 +87,14 @@ def dates_in(text: str) -> Iterator[tuple[int, tuple[date, ...]]]:
     >>> [[d.isoformat() for d in days] for _, days in dates_in("5 March 2026, Mar. 6, 2026, 07/08/2026 and May 2026")]
     [['2026-03-05'], ['2026-03-06'], ['2026-08-07', '2026-07-08'], ['2026-05-01']]
     """
-    for found in DATE.finditer(text):
-        kind = found.lastgroup or ""
-        if readings := tuple(_readings(kind, found[kind])):
-            yield found.start(), readings
+    done = 0
+    for year in YEAR.finditer(text):
+        for near in DATE.finditer(text, max(done, year.start() - BEFORE_YEAR), year.end() + AFTER_YEAR):
+            found = DATE.match(text, near.start()) or near
+            done = found.end()
+            kind = found.lastgroup or ""
+            if readings := tuple(_readings(kind, found[kind])):
+                yield found.start(), readings
 
 
 def _readings(kind: str, text: str) -> Iterator[date]:
@@ -112,7 +137,7 @@ def late_stamp(text: str, as_of: AsOf) -> str | None:
     'Updated March 5, 2026'
     >>> late_stamp("The minutes will be published on March 5, 2026.", AsOf.day("2025-10-26"))
     """
-    for found in STAMP.finditer(text):
+    for found in _stamps(text):
         dated = DATE.match(found["rest"])
         if dated is None or not _about_itself(text, found):
             continue
@@ -127,11 +152,25 @@ def age_stamp(text: str) -> str | None:
     >>> age_stamp("By Jane Doe | Updated 3 hours ago")
     'Updated 3 hours ago'
     """
-    for found in STAMP.finditer(text):
+    for found in _stamps(text):
         age = AGE.match(found["rest"])
         if age is not None and _about_itself(text, found):
             return f"{found['word']} {age[0]}"
     return None
+
+
+def _stamps(text: str) -> Iterator[re.Match[str]]:
+    """Lines that look like a stamp. Plain searches for a few stems come first: texts are long and stamps rare."""
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        lowered = text = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    for stem in STEMS:
+        place = lowered.find(stem)
+        while place >= 0:
+            found = STAMP.match(text, place) if not (place and text[place - 1].isalnum()) else None
+            if found is not None:
+                yield found
+            place = lowered.find(stem, place + 1)
 
 
 def _about_itself(text: str, found: re.Match[str]) -> bool:
@@ -166,8 +205,8 @@ def late_path(url: str, as_of: AsOf) -> str | None:
     if address is None:
         return None
     for found in IN_PATH.finditer(address.path):
-        month = int(found[2]) if found[2].isdigit() else _month(found[2])
-        days = tuple(_day(int(found[1]), month, int(found[3] or 1)))
+        year, month, *rest = filter(None, found.groups())
+        days = tuple(_day(int(year), int(month) if month.isdigit() else _month(month), int(rest[0]) if rest else 1))
         if days and is_after(days[0], as_of) and not AGENDA.search(address.path[: found.start()]):
             return found[0]
     return None

@@ -1,7 +1,7 @@
 """Reading further: facts from results that were admitted before, drawn out by a quick model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -60,6 +60,7 @@ class SummarizeResults:
     name: str
     """`provider:name` of the summariser."""
     question: Question
+    settings: Settings = field(default_factory=Settings)
 
     @property
     def spec(self) -> ToolSpec:
@@ -80,7 +81,7 @@ class SummarizeResults:
         request = Request(
             model=self.name,
             messages=(System(text=INSTRUCTION), User(text=self._task(asked, read))),
-            settings=Settings(temperature=0.0),
+            settings=self.settings,
         )
         try:
             reply = await self.model.complete(request)

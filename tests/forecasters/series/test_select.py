@@ -85,7 +85,7 @@ def test_a_constant_series_stays() -> None:
     values = np.full(3000, 5.0)
     due = daily(values)[-1]
     chances = auto(daily(values), values, due, due + HORIZONS)
-    assert (chances.above[:3] < 0.1).all()
+    assert (chances.above[:3] < 0.2).all()
     assert chances.atom[0] > 0.9
     far = auto(daily(values), values, due, due + HORIZONS, threshold=4.0)
     assert (far.above > 0.9).all()

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import pytest
 
-from foretell.fakes.server import Fault, FakeServer
+from foretell.fakes.server import FakeServer, Fault
 from foretell.questions.clock import AsOf
 from foretell.questions.question import SeriesRef
 from foretell.sources.async_http import AsyncHttpClient
@@ -40,7 +41,7 @@ async def _served(
     server: FakeServer, use: Callable[[AsyncHttpClient], Awaitable[FetchedSeries]], faults: list[Fault]
 ) -> FetchedSeries:
     server.faults = list(faults)
-    async with server, AsyncHttpClient(limits=QUICK) as http:
+    async with server, AsyncHttpClient(limits=QUICK, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
         return await use(http)
 
 

@@ -22,6 +22,7 @@ from foretell.questions.event import Failed, ForecastMade
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.tools.fence import Fenced
+from foretell.tools.policy import offered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,10 @@ class BeliefAgent:
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
         form = Form.of(question)
-        offer = Offer(form=form, variant=self.variant, research=toolbox.specs())
+        available = [spec.name for spec in toolbox.specs()]
+        usual = offered(question.source, 1, available, fixed=False)
+        research = tuple(spec for spec in toolbox.specs() if spec.name in usual)
+        offer = Offer(form=form, variant=self.variant, research=research)
         signals = self._start(question, context)
         job = Job(
             request=self._request(context, question),
@@ -82,7 +86,7 @@ class BeliefAgent:
             toolbox=toolbox,
             emit=context.emit,
             settings=self.settings,
-            allowed=lambda step: context.guide.allowed(question, step),
+            allowed=lambda step: offered(question.source, step, offer.by_name, fixed=self.settings.fixed),
             push=self.push,
         )
         by_schema = self.settings.asking == "schema"
@@ -105,7 +109,6 @@ class BeliefAgent:
             crowd_day=day,
             prior=prior_of(question, context) if self.variant.prior else None,
             closes=shown.date().isoformat() if shown else "",
-            hint=context.guide.first_tool(question),
             extra=self.extra,
         )
 

@@ -1,8 +1,7 @@
 """What the agent leans on besides the question: models, a fenced toolbox, a listener."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from foretell.forecasters.forecaster import RunContext
 from foretell.forecasters.priors import Rates
@@ -15,30 +14,6 @@ from foretell.questions.event import Emit, Event, ModelCalled, ignore
 from foretell.questions.forecast import Usage
 from foretell.questions.question import Question
 from foretell.tools.fence import Fenced
-
-
-class Guide(Protocol):
-    """Which tools suit which question: where to begin, and what may be called when."""
-
-    def first_tool(self, question: Question) -> str:
-        """The tool to try first, or nothing."""
-        ...
-
-    def allowed(self, question: Question, step: int) -> Sequence[str] | None:
-        """The tools of a step; None for all of them."""
-        ...
-
-
-class NoGuide:
-    """Every tool at every step, and no advice."""
-
-    def first_tool(self, question: Question) -> str:
-        """No advice."""
-        return ""
-
-    def allowed(self, question: Question, step: int) -> Sequence[str] | None:
-        """All of them."""
-        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +33,6 @@ class AgentContext(RunContext):
     prices: Prices | None = None
     rates: Rates | None = None
     """Base rates for variants that are told the prior."""
-    guide: Guide = field(default_factory=NoGuide)
 
     def for_trial(self, trial: int, emit: Emit | None = None) -> "AgentContext":
         """The same context for another trial, which is asked, journalled and seeded on its own."""

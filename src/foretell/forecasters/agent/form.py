@@ -9,8 +9,8 @@ from typing import Any
 from foretell.forecasters.agent.numeric import LEVELS, Threshold, read_quantiles, thresholds_of, write_quantiles
 from foretell.questions.distribution import Categorical, Numeric
 from foretell.questions.question import Question
+from foretell.tools.submit import target_keys
 
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -37,14 +37,12 @@ class Form:
     @classmethod
     def of(cls, question: Question) -> "Form":
         """The form for a question."""
-        ids = [target.id for target in question.targets]
-        plain = all(_KEY.fullmatch(id) for id in ids)
-        keys = ids if plain else [f"t{i}" for i in range(1, len(ids) + 1)]
-        labels = {k: t.label or (t.id if t.id != k else "") for k, t in zip(keys, question.targets, strict=True)}
+        keys = target_keys(question)
+        labels = {key: target.label or target.id for key, target in zip(keys, question.targets, strict=True)}
         return cls(
-            targets=dict(zip(keys, ids, strict=True)),
+            targets=keys,
             labels=labels,
-            exclusive=question.exclusive and len(ids) > 1,
+            exclusive=question.exclusive and len(keys) > 1,
             thresholds=thresholds_of(question),
         )
 

@@ -1,6 +1,6 @@
 """What one trial is given before it starts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from foretell.forecasters.agent.belief import Belief
@@ -36,7 +36,7 @@ class Job:
     toolbox: Fenced
     emit: Emit
     settings: AgentSettings = field(default_factory=AgentSettings)
-    allowed: Callable[[int], Sequence[str] | None] = all_tools
+    allowed: Callable[[int], Collection[str] | None] = all_tools
     """Tools by step, where the policy narrows them; None for all."""
     push: Push | None = None
 

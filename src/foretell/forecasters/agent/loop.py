@@ -11,11 +11,11 @@ from foretell.forecasters.agent.job import Job
 from foretell.forecasters.agent.reading import Action, Turn, Unusable, belief_in, read_reply
 from foretell.forecasters.agent.salvage import salvaged
 from foretell.forecasters.agent.statement import Statement
-from foretell.forecasters.agent.submit import SUBMIT
 from foretell.llm.message import Reply, Request
 from foretell.llm.model import BudgetSpent, ModelError
 from foretell.questions.event import BeliefRevised, ToolUsed
 from foretell.tools.fence import Observation
+from foretell.tools.names import SUBMIT
 
 UNUSABLE = "(unusable reply)"
 """Stands for the tool in the event of a reply that asked for nothing that could be done."""
@@ -83,7 +83,7 @@ class Trial:
         if self.job.settings.asking == "schema":
             return replace(self.job.request, messages=messages, schema=self.job.offer.schema(names), slot=slot)
         # Asked freely at first: forcing a call switches the thinking of some models off.
-        force = SUBMIT if tuple(names) == (SUBMIT,) else "*" if attempt else None
+        force = names[0] if len(names) == 1 else "*" if attempt else None
         return replace(self.job.request, messages=messages, tools=self.job.offer.tools, force=force, slot=slot)
 
     def _revise(self, turn: Turn) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """What a model is offered at a step: tools with the belief as an argument, or one schema that holds both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from foretell.forecasters.agent.form import Form
 from foretell.forecasters.agent.statement import BELIEF, belief_schema
-from foretell.forecasters.agent.submit import SUBMIT, submit_spec
+from foretell.forecasters.agent.submit import submit_spec
 from foretell.forecasters.agent.variants import Variant
 from foretell.llm.message import ToolSpec
 
@@ -15,6 +15,7 @@ TOOL = "tool"
 ACTION = "action"
 ACTIONS = "actions"
 """Fields of an answer by schema: the belief, and one action or a list of them, each naming its `tool`."""
+from foretell.tools.names import SUBMIT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +39,9 @@ class Offer:
         """The tools by name."""
         return {spec.name: spec for spec in self.tools}
 
-    def named(self, allowed: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Names on offer at a step, all of them or those the policy allows; `submit` always is."""
-        names = tuple(self.by_name)
-        return names if allowed is None else tuple(name for name in names if name in allowed or name == SUBMIT)
+    def named(self, allowed: Collection[str] | None = None) -> tuple[str, ...]:
+        """Names on offer at a step: all of them, or those the policy allows."""
+        return tuple(name for name in self.by_name if allowed is None or name in allowed) or (SUBMIT,)
 
     def schema(self, names: Sequence[str]) -> dict[str, Any]:
         """Action and belief as one JSON answer, for models that are asked without tools."""

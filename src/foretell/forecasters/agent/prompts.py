@@ -18,6 +18,7 @@ from foretell.forecasters.agent.submit import Clamp
 from foretell.llm.message import Message, System, ToolSpec, User
 from foretell.questions.clock import AsOf
 from foretell.questions.question import Question, Target
+from foretell.tools.policy import hint
 
 NOT_GIVEN = "None were given; take the question's words in their plain sense."
 
@@ -31,8 +32,6 @@ class Start:
     prior: Mapping[str, float] | None = None
     closes: str = ""
     """The day trading ends, where that was known beforehand."""
-    hint: str = ""
-    """A tool to try first; said only where that tool is on offer."""
     extra: str = ""
     """More material for the question, under its own heading."""
 
@@ -70,7 +69,7 @@ def question_prompt(question: Question, as_of: AsOf, offer: Offer, start: Start)
         ("What to answer", _asked(question, offer.form)),
         ("Market price", _crowd(start, offer.form) if offer.variant.crowd else ""),
         ("Base rate", _prior(start, offer.form) if offer.variant.prior else ""),
-        ("Where to begin", _hint(start.hint, offer)),
+        ("Where to begin", hint(offer.by_name)),
     ]
     told = [f"# {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
     return "\n\n".join([*told, start.extra.strip()] if start.extra.strip() else told)
@@ -116,10 +115,6 @@ def _prior(start: Start, form: Form) -> str:
         return ""
     told = f"Of earlier questions of this kind this share came true: {_numbers(start.prior, form)}."
     return f"{told} Begin there and adjust for this case."
-
-
-def _hint(tool: str, offer: Offer) -> str:
-    return f"Call `{tool}` first: it is made for this kind of question." if tool and tool in offer.by_name else ""
 
 
 def _tools_as_text(offer: Offer) -> str:

@@ -8,7 +8,6 @@ from typing import Any, cast
 from foretell.forecasters.agent.form import Stated
 from foretell.forecasters.agent.offer import ACTION, ACTIONS, TOOL, Offer
 from foretell.forecasters.agent.statement import BELIEF, LONGEST_REASON, Statement, as_text, read_statement
-from foretell.forecasters.agent.submit import SUBMIT
 from foretell.llm.json_text import NoJson, read_json
 from foretell.llm.message import Assistant, Reply, ToolCall
 from foretell.llm.shape import faults
@@ -16,6 +15,7 @@ from foretell.llm.shape import faults
 LONGEST_REPLY = 100_000
 """Characters of a reply that are looked at; nobody states a belief at greater length."""
 MOST_ACTIONS = 8
+from foretell.tools.names import SUBMIT
 
 
 class Unusable(ValueError):

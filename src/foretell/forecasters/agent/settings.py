@@ -25,6 +25,8 @@ class AgentSettings:
     """`schema` for models that cannot call tools: the same action and belief as one JSON answer."""
     sampling: Settings | None = None
     """None: what the run says for the agent's role."""
+    fixed: bool = True
+    """Obey sources whose tools are laid down step by step."""
     closing_time: bool = False
     """Show in a backtest when the market closes. Some sources report when it really closed, which tells the outcome."""
 

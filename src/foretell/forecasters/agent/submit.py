@@ -6,8 +6,7 @@ from typing import Any
 
 from foretell.forecasters.agent.form import Form
 from foretell.llm.message import ToolSpec
-
-SUBMIT = "submit"
+from foretell.tools.names import SUBMIT
 
 
 @dataclass(frozen=True, kw_only=True)

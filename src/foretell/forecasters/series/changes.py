@@ -13,14 +13,14 @@ DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON = range(8)
 """Columns: a constant; changes over 1, 4, 13 and 52 strides; distances from two past means; the same season before."""
 MOMENTUM = {STEP: 1, MONTH: 4, QUARTER: 13, YEAR: 52}
 DISTANCE = {OFF_YEAR: 52, OFF_LONG: 260}
-PRIOR_MOMENTUM = {MONTH: 0.03, QUARTER: 0.05, YEAR: 0.08}
+PRIOR_MOMENTUM = {MONTH: 0.05, QUARTER: 0.08, YEAR: 0.13}
 """Pooled over series: changes continue a little. Chosen on early years of the raw series (docs/studies/series.md)."""
 COEFFICIENT_STRENGTH = 30.0
 SEASON_STRENGTH = 10.0
-DRIFT_YEARS = 25.0
-"""Drift per unit of spread differs between series by about 0.2 a year: worth 1/0.2² years of data."""
+DRIFT_YEARS = 40.0
+"""Drift per unit of spread differs between series by about 0.16 a year: worth 1/0.16² years of data."""
 CLIP = 3.0
-STILLNESS_PRIOR = 3.0
+STILLNESS_PRIOR = 6.0
 """Independent moves imagined before seeing any, so that a quiet past does not make a move impossible."""
 RECENT = 104
 SEASONS_BACK = 8

@@ -191,7 +191,7 @@ def _close(row: Payload, side: str) -> float | None:
         return None if told is None else told.probability()
     if isinstance(told.value, bool) or not isinstance(told.value, int):
         told.wrong("dollars in a text, nor whole cents")
-    return Payload(url=told.url, path=told.path, value=told.value / CENTS).probability()
+    return Payload(url=told.url, path=told.path, value=told.number() / CENTS).probability()
 
 
 def _iso(told: Payload) -> datetime:

@@ -1,0 +1,126 @@
+"""Whatever tells the future has no place to stand in what these modules hand on."""
+
+import dataclasses
+import inspect
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from foretell.fakes.markets import (
+    FakeBet,
+    FakeBook,
+    FakeCrowd,
+    FakeKalshi,
+    FakeListing,
+    FakeManifold,
+    FakeMetaculus,
+    FakePolymarket,
+    FakeQuestion,
+)
+from foretell.questions.clock import AsOf, instant
+from foretell.sources.market import MarketRef
+from foretell.sources.markets import kalshi, manifold, metaculus, polymarket
+from foretell.sources.markets.kalshi import KalshiClient, KalshiPrices, Window
+from foretell.sources.markets.manifold import ManifoldClient
+from foretell.sources.markets.metaculus import MetaculusClient
+from foretell.sources.markets.polymarket import Hosts, PolymarketClient
+
+TELLING = {"status", "result", "resolved", "resolution", "outcome_prices", "closed", "active", "close_time", "volume"}
+TELLING |= {"is_resolved", "closed_time", "liquidity", "open_interest", "last_price", "settlement", "updated_time"}
+START = int(instant("2026-01-01").timestamp())
+
+
+@pytest.mark.parametrize("module", [kalshi, polymarket, manifold, metaculus])
+def test_no_parsed_value_has_a_field_for_the_future(module: ModuleType) -> None:
+    values = [
+        one for _, one in inspect.getmembers(module, dataclasses.is_dataclass) if one.__module__ == module.__name__
+    ]
+    assert values
+    for value in values:
+        assert not {field.name for field in dataclasses.fields(value)} & TELLING
+
+
+def test_the_canary_is_served_by_every_market_and_handed_on_by_none(ask: Any, canary: str) -> None:
+    """The clients themselves, one step closer to the wire than the price sources."""
+    book = FakeBook(quotes=((START, 0.2, 0.4),))
+    archived = FakeBook(quotes=((START, 0.2, 0.4),), archived=True)
+    listing = FakeListing(slug="s", outcomes=("Yes", "No"), tokens=("1", "2"), trades={"1": ((START, 0.3),)})
+    bets = (FakeBet(id="b", at_ms=START * 1000, after=0.3),)
+    crowd = FakeQuestion(id=1, history=(FakeCrowd(since=START, centers=(0.3,)),))
+    window = Window(start=START, end=START + 86400, minutes=60)
+
+    async def kalshi_reads(http: Any, url: str) -> Any:
+        client = KalshiClient(http=http, host=url)
+        return await client.live_candles(["A-1"], window), await client.historical_candles("B-1", window)
+
+    async def polymarket_reads(http: Any, url: str) -> Any:
+        client = PolymarketClient(
+            http=http, hosts=Hosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob"), per_second=1e4
+        )
+        span = (START, START + 86400)
+        points = [await client.history("1", *span), await client.price_at("1", START), await client.sampled("1", *span)]
+        return await client.listing("0x1"), points
+
+    async def manifold_reads(http: Any, url: str) -> Any:
+        return await ManifoldClient(http=http, host=url).bets("m", None, START * 1000 + 1)
+
+    async def metaculus_reads(http: Any, url: str) -> Any:
+        return await MetaculusClient(http=http, host=url, token="t", per_second=1e4).questions("7")
+
+    servers = [
+        (FakeKalshi({"A-1": book, "B-1": archived}, canary=canary), kalshi_reads),
+        (FakePolymarket({"0x1": listing}, canary=canary), polymarket_reads),
+        (FakeManifold({"m": bets}, canary=canary), manifold_reads),
+        (FakeMetaculus({"7": (crowd,)}, token="t", canary=canary), metaculus_reads),
+    ]
+    for fake, use in servers:
+        sent: list[str] = []
+        server = fake.server()
+        server.route("GET", "*", _overheard(fake, sent))
+        handed_on = repr(ask.run(server, use))
+        assert canary in "".join(sent), "the fake does not test anything"
+        assert "0.3" in handed_on or "0.2" in handed_on
+        assert canary not in handed_on
+
+
+def _overheard(fake: Any, sent: list[str]) -> Any:
+    def respond(request: Any) -> Any:
+        response = fake._respond(request)
+        sent.append(response.body.decode())
+        return response
+
+    return respond
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("schema", ["cents", "dollars"])
+def test_real_quotes_of_both_notations(ask: Any, shared_data: Path, schema: Any) -> None:
+    """Quotes of real markets as they were sent; those with an empty book have no price."""
+    quotes = dict(_old(shared_data) if schema == "cents" else _new(shared_data))
+    books = {ticker: FakeBook(quotes=((START, bid, ask_),)) for ticker, (bid, ask_) in quotes.items()}
+    refs = [MarketRef(platform="kalshi", id=ticker) for ticker in books]
+
+    async def use(http: Any, url: str) -> Any:
+        client = KalshiClient(http=http, host=url, per_second=1e4)
+        return await KalshiPrices(client).prices_of(refs, AsOf.day("2026-01-03"), 1)
+
+    found = {ref.id: points[-1].p for ref, points in ask.run(FakeKalshi(books, schema=schema).server(), use).items()}
+    told = {ticker: (bid + ask_) / 2 for ticker, (bid, ask_) in quotes.items() if (bid, ask_) != (0.0, 1.0)}
+    assert found == pytest.approx(told)
+    assert len(quotes) - len(told) == (0 if schema == "cents" else 130)
+
+
+def _old(shared_data: Path) -> Any:
+    for event in json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text()):
+        for market in event["markets"]:
+            yield market["ticker"], (market["yes_bid"] / 100, market["yes_ask"] / 100)
+
+
+def _new(shared_data: Path) -> Any:
+    for line in (shared_data / "kalshi" / "resolved_markets.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        quotes = row["market_snapshot"]
+        yield row["event"]["market_ticker"], (float(quotes["yes_bid_dollars"]), float(quotes["yes_ask_dollars"]))

@@ -1,0 +1,108 @@
+"""From questions to markets, also on the real sets."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.questions.question import Question, Target
+from foretell.sources.datasets.forecastbench import read_rounds
+from foretell.sources.market import MarketRef
+from foretell.sources.markets import market_ref
+from foretell.sources.markets.reference import OWN_IDS
+
+HEX = "0x" + "5c" * 32
+
+
+def asked(**fields: Any) -> Question:
+    given: dict[str, Any] = {
+        "id": "mine",
+        "source": "own",
+        "text": "?",
+        "due": "2026-01-01",
+        "targets": (Target(id="yes"),),
+    }
+    return Question(**{**given, **fields})
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ("polymarket", HEX),
+        ("manifold", "OT9THV4AtcSgnFQPHh1c"),
+        ("manifold", "QqgLt0pSUn"),
+        ("metaculus", "20925"),
+        ("kalshi", "KXAAAGASD-26MAY13-4.520"),
+    ],
+)
+def test_by_source_and_id(source: str, own: str) -> None:
+    for question_id in (own, f"{source}/{own}"):
+        assert market_ref(asked(id=question_id, source=source)) == MarketRef(platform=source, id=own)
+
+
+@pytest.mark.parametrize(
+    ("url", "platform", "market"),
+    [
+        ("https://polymarket.com/market/will-it-rain", "polymarket", "slug:will-it-rain"),
+        ("https://polymarket.com/event/weather/will-it-rain?tid=1", "polymarket", "slug:will-it-rain"),
+        ("https://manifold.markets/jks/will-mexico-city-get", "manifold", "slug:will-mexico-city-get"),
+        ("https://www.metaculus.com/questions/20925", "metaculus", "20925"),
+        ("https://www.metaculus.com/questions/20925/title/?sub-question=777", "metaculus", "20925#777"),
+        ("https://kalshi.com/markets/kxfed/fed-funds/kxfed-26mar-t4.25", "kalshi", "KXFED-26MAR-T4.25"),
+    ],
+)
+def test_by_address(url: str, platform: str, market: str) -> None:
+    assert market_ref(asked(url=url)) == MarketRef(platform=platform, id=market)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"url": "https://example.org/questions/1"},
+        {"url": "https://metaculus.com/tournament/x"},
+        {"url": "https://polymarket.com/"},
+        {"url": "https://kalshi.com/markets"},
+        {"url": "https://notpolymarket.com/market/x"},
+        {"source": "infer", "id": "infer/1401", "url": "https://www.randforecastinginitiative.org/questions/1401"},
+        {"source": "metaculus", "id": "metaculus/1", "kind": "dataset"},
+    ],
+)
+def test_no_market(fields: dict[str, Any]) -> None:
+    assert market_ref(asked(**fields)) is None
+
+
+def test_several_targets_need_one_to_be_named() -> None:
+    ann, bob = Target(id="ann"), Target(id="bob")
+    question = asked(id="manifold/OT9THV4AtcSgnFQPHh1c", source="manifold", targets=(ann, bob))
+    assert market_ref(question) is None
+    assert market_ref(question, bob) == MarketRef(platform="manifold", id="OT9THV4AtcSgnFQPHh1c#bob")
+    event = asked(
+        id="kalshi/KXFED-26MAR",
+        source="kalshi",
+        targets=(Target(id="KXFED-26MAR-T4.25"), Target(id="KXFED-26MAR-T4.50")),
+    )
+    assert market_ref(event, event.targets[1]) == MarketRef(platform="kalshi", id="KXFED-26MAR-T4.50")
+
+
+@pytest.mark.shared_data
+def test_every_real_question_of_the_four_markets_is_found(shared_data: Path) -> None:
+    questions = read_rounds(shared_data / "forecastbench").questions
+    by_source: dict[str, list[MarketRef | None]] = {}
+    for question in questions:
+        by_source.setdefault(question.source, []).append(market_ref(question))
+    for source in ("manifold", "metaculus", "polymarket"):
+        assert all(ref is not None and ref.platform == source for ref in by_source[source])
+    for source in ("fred", "yfinance", "dbnomics", "acled", "wikipedia", "infer"):
+        assert not any(by_source[source])
+
+
+@pytest.mark.shared_data
+def test_real_kalshi_tickers_look_as_expected(shared_data: Path) -> None:
+    events = json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text())
+    lines = (shared_data / "kalshi" / "resolved_markets.jsonl").read_text().splitlines()
+    tickers = [market["ticker"] for event in events for market in event["markets"]]
+    tickers += [json.loads(line)["event"]["market_ticker"] for line in lines]
+    assert len(tickers) > 800
+    assert [ticker for ticker in tickers if not OWN_IDS["kalshi"].fullmatch(ticker)] == []

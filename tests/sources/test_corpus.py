@@ -1,0 +1,276 @@
+"""The local corpus: what is imported from where, with which date, and what a backtest may find."""
+
+import asyncio
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.app.commands.corpus import corpus as corpus_command
+from foretell.questions.clock import AsOf, instant
+from foretell.questions.problems import InputError
+from foretell.sources.corpus.files import read_documents
+from foretell.sources.corpus.store import Corpus, Document
+from foretell.sources.engines.local import LocalCorpus
+from foretell.sources.search import CannotSearch
+
+JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
+LIVE = AsOf(at=instant("2026-10-01"), mode="live")
+ARTICLE = "<p>The committee met on Thursday and kept the rate where it was, as nearly everyone had expected.</p>" * 3
+
+
+def document(name: str, published: str | None, text: str = "the central bank rate", **more: object) -> Document:
+    day = instant(published) if published else None
+    return Document(url=f"https://x.example/{name}", title=name, text=text, published=day, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return Corpus(":memory:")
+
+
+def found(corpus: Corpus, query: str, as_of: AsOf = JULY, limit: int = 10) -> list[str]:
+    return [one.document.title for one in corpus.search(query, as_of, limit)]
+
+
+def test_a_backtest_sees_only_what_is_dated_by_the_cutoff(corpus: Corpus) -> None:
+    corpus.add([document("old", "2026-06-01"), document("new", "2026-07-01T12:00:01Z"), document("undated", None)])
+    corpus.add([document("at the cutoff", "2026-07-01T12:00:00Z")])
+    assert sorted(found(corpus, "rate")) == ["at the cutoff", "old"]
+    assert len(found(corpus, "rate", LIVE)) == 4
+
+
+def test_a_capture_stands_in_for_a_missing_date_and_says_so(corpus: Corpus) -> None:
+    seen, later = instant("2026-05-01"), instant("2026-08-01")
+    corpus.add([document("seen", None, captured=seen), document("seen later", None, captured=later)])
+    (hit,) = asyncio.run(LocalCorpus(corpus).search("rate", JULY))
+    assert (hit.title, hit.published, hit.dating, hit.text_as_of) == ("seen", seen, "crawled", seen)
+
+
+def test_importing_again_changes_nothing(corpus: Corpus) -> None:
+    documents = [document("a", "2026-06-01"), document("b", None)]
+    first, second = corpus.add(documents), corpus.add(documents)
+    assert (first.added, first.known, first.undated) == (2, 0, 1)
+    assert (second.added, second.known, len(corpus)) == (0, 2, 2)
+    assert len(found(corpus, "rate", LIVE)) == 2
+
+
+def test_the_later_of_two_dates_of_the_same_text_is_kept(corpus: Corpus) -> None:
+    for day in (None, "2026-06-01", "2026-08-01", "2026-06-15", None):
+        corpus.add([document("a", day)])
+    assert len(corpus) == 1
+    assert found(corpus, "rate") == []
+    assert corpus.search("rate", LIVE)[0].document.published == instant("2026-08-01")
+
+
+def test_ranking_phrases_stems_and_accents(corpus: Corpus) -> None:
+    corpus.add(
+        [
+            document("Rates", "2026-06-01", "something about a bank"),
+            document("b", "2026-06-01", "the bank rate in passing, among many other words of little weight"),
+            document("c", "2026-06-01", "Zażółć gęślą jaźń, über Ærlighet 中文"),
+            document("d", "2026-06-01", "central heating of a bank"),
+            document("e", "2026-06-01", "the central bank"),
+        ]
+    )
+    assert found(corpus, "rate")[0] == "Rates"
+    assert found(corpus, '"central bank"') == ["e"]
+    assert found(corpus, "uber gesla") == ["c"]
+    assert found(corpus, "中文") == ["c"]
+    assert found(corpus, "bank", limit=2).__len__() == 2
+    assert found(corpus, "zebra") == []
+
+
+@pytest.mark.parametrize("query", ["", "?!", '"', '""', "*", "a OR", "NEAR(", "title:", "(", "-", 'x" OR "1'])
+def test_no_query_breaks_the_index(corpus: Corpus, query: str) -> None:
+    corpus.add([document("a", "2026-06-01")])
+    corpus.search(query, JULY)
+
+
+@given(st.text(max_size=40))
+@settings(deadline=None, max_examples=100)
+def test_any_query_is_answered(query: str) -> None:
+    corpus = Corpus(":memory:")
+    corpus.add([document("a", "2026-06-01")])
+    corpus.search(query, JULY)
+
+
+def test_as_an_engine_it_gives_text_and_refuses_nothing_to_look_for(corpus: Corpus) -> None:
+    corpus.add([document("a", "2026-06-01", "the bank rate " * 100)])
+    engine = LocalCorpus(corpus)
+    (hit,) = asyncio.run(engine.search("rate", JULY))
+    assert (engine.name, engine.filters_dates) == ("local", True)
+    assert (hit.dating, hit.published) == ("published", instant("2026-06-01"))
+    assert len(hit.snippet) < len(hit.text or "")
+    with pytest.raises(CannotSearch):
+        asyncio.run(engine.search(" ", JULY))
+
+
+def test_files_of_a_folder_with_their_dates(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "2026-06-01-note.txt").write_text("A note\nabout rates", encoding="utf-8")
+    (tmp_path / "sub" / "front.md").write_text(
+        "---\ntitle: Ærlig talt\ndate: 2026-05-01\nupdated: 2026-06-02 10:00\n"
+        "url: https://x.example/f\n---\n# Head\nbody",
+        encoding="utf-8",
+    )
+    (tmp_path / "page.html").write_text(
+        f'<html><head><title>Page</title><meta name="date" content="2026-06-03"></head><body>{ARTICLE}</body></html>'
+    )
+    (tmp_path / "2026-06-04_bare.htm").write_text(
+        f"<html><head><title>Bare</title></head><body>{ARTICLE}</body></html>"
+    )
+    (tmp_path / "undated.md").write_text("# No date\ntext")
+    (tmp_path / "empty.html").write_text("<html><body><script>x()</script></body></html>")
+    (tmp_path / "image.png").write_bytes(b"\x89PNG")
+    by_title = {one.title: one for one in read_documents(tmp_path)}
+    assert {title: str(one.published)[:16] for title, one in by_title.items()} == {
+        "A note": "2026-06-01 00:00",
+        "Ærlig talt": "2026-06-02 10:00",
+        "Page": "2026-06-03 00:00",
+        "Bare": "2026-06-04 00:00",
+        "No date": "None",
+    }
+    assert by_title["Ærlig talt"].url == "https://x.example/f"
+    assert by_title["Ærlig talt"].text == "# Head\nbody"
+    assert by_title["A note"].url.startswith("file://")
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    rows = [
+        {"url": "u", "title": "t", "text": "å", "published": "2026-06-01T10:00:00Z", "captured": "2026-06-02"},
+        {"url": "v", "title": "t", "text": "x", "published": None},
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n", encoding="utf-8")
+    first, second = read_documents(path)
+    assert (first.published, first.captured, first.text) == (
+        instant("2026-06-01T10:00:00Z"),
+        instant("2026-06-02"),
+        "å",
+    )
+    assert (second.published, second.source) == (None, "d.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{", "row 2: not JSON"),
+        ("[]", "row 2: not a JSON object"),
+        ('{"url": "u", "title": "t"}', "row 2, column text: is missing"),
+        (
+            '{"url": "u", "title": "t", "text": "x", "published": "soon"}',
+            "row 2, column published: 'soon' is not a date",
+        ),
+    ],
+)
+def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str, told: str) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"url": "u", "title": "t", "text": "x"}\n' + line)
+    with pytest.raises(InputError) as caught:
+        list(read_documents(path))
+    assert f"d.jsonl, {told}" in str(caught.value)
+
+
+def test_a_bad_front_matter_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    for front, told in (("date: soon", "column date: 'soon' is not a date"), ("a: [", "not YAML")):
+        path.write_text(f"---\n{front}\n---\nx")
+        with pytest.raises(InputError, match=r"a\.md") as caught:
+            list(read_documents(path))
+        assert told in str(caught.value)
+
+
+def record(kind: str, block: bytes, url: str = "https://x.example/a", date: str = "2026-06-01T10:00:00Z") -> bytes:
+    lines = (f"WARC-Type: {kind}", f"WARC-Target-URI: {url}", f"WARC-Date: {date}", f"Content-Length: {len(block)}")
+    return "\r\n".join(("WARC/1.0", *lines, "\r\n")).encode() + block + b"\r\n\r\n"
+
+
+def answer(body: bytes, *headers: str, status: str = "200 OK", kind: str = "text/html; charset=utf-8") -> bytes:
+    lines = "".join(f"{line}\r\n" for line in (f"Content-Type: {kind}", *headers))
+    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body
+
+
+def page(title: str, head: str = "") -> bytes:
+    return f"<html><head><title>{title}</title>{head}</head><body><article>{ARTICLE}</article></body></html>".encode()
+
+
+def chunked(body: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:50], body[50:])) + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
+def test_web_archives(tmp_path: Path, name: str) -> None:
+    records = [
+        record("warcinfo", b"software: x"),
+        record("request", b"GET / HTTP/1.1\r\n\r\n"),
+        record("response", answer(page("Plain", '<meta name="date" content="2026-05-05">'))),
+        record("response", answer(chunked(page("Chunked")), "Transfer-Encoding: chunked")),
+        record("response", answer(gzip.compress(page("Packed")), "Content-Encoding: gzip")),
+        record("response", answer(zlib.compress(page("Deflated")), "Content-Encoding: deflate")),
+        record("response", answer(page("Already unpacked"), "Content-Encoding: gzip")),
+        record("response", answer(page("Brotli"), "Content-Encoding: br")),
+        record("response", answer(page("Gone"), status="404 Not Found")),
+        record("response", answer(b"\x89PNG\0", kind="image/png")),
+        record("conversion", "Wet title\nÆ text".encode()),
+    ]
+    body = b"".join(gzip.compress(one) for one in records) if name.endswith("gz") else b"".join(records)
+    (tmp_path / name).write_bytes(body)
+    documents = list(read_documents(tmp_path / name))
+    titles = [one.title for one in documents]
+    assert titles == ["Plain", "Chunked", "Packed", "Deflated", "Already unpacked", "Wet title"]
+    assert documents[0].published == instant("2026-05-05")
+    assert {one.captured for one in documents} == {instant("2026-06-01T10:00:00Z")}
+    assert documents[1].published is None
+    assert all("kept the rate" in one.text for one in documents[:5])
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "told"),
+    [
+        ("a.warc", b"not an archive\n", "not a WARC file"),
+        ("a.warc", record("conversion", b"text")[:-6], "cut off"),
+        ("a.warc", b"WARC/1.0\r\nWARC-Type: x\r\n\r\n", "length"),
+        ("a.warc.gz", gzip.compress(record("conversion", b"text"))[:-9], "damaged"),
+        ("a.warc.gz", b"plain", "damaged"),
+        ("a.docx", b"", "cannot be imported"),
+    ],
+)
+def test_damaged_and_unknown_files_are_told(tmp_path: Path, name: str, body: bytes, told: str) -> None:
+    (tmp_path / name).write_bytes(body)
+    with pytest.raises(InputError, match=told):
+        list(read_documents(tmp_path / name))
+
+
+def test_a_missing_or_foreign_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        list(read_documents(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="no corpus here"):
+        Corpus(tmp_path / "nothing.sqlite", must_exist=True)
+    (tmp_path / "x.sqlite").write_text("this is not a database, though it is long enough to be taken for one" * 20)
+    with pytest.raises(InputError, match="not a corpus"):
+        Corpus(tmp_path / "x.sqlite")
+
+
+def test_the_command_imports_and_searches(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "2026-06-01-a.txt").write_text("Rates held\nThe bank held its rate.")
+    (tmp_path / "in" / "2026-09-01-b.txt").write_text("Rates cut\nThe bank cut its rate.")
+    (tmp_path / "in" / "c.txt").write_text("Rates\nThe undated rate.")
+    run = CliRunner()
+    where = ["--corpus", str(tmp_path / "c.sqlite")]
+    first = run.invoke(corpus_command, ["import", str(tmp_path / "in"), *where])
+    assert "3 added, 0 already there, 3 in" in first.output
+    assert "1 have no date" in first.output
+    assert "0 added, 3 already there" in run.invoke(corpus_command, ["import", str(tmp_path / "in"), *where]).output
+    dated = run.invoke(corpus_command, ["search", "rate", "--as-of", "2026-07-01", *where])
+    assert dated.output.splitlines()[0] == "2026-06-01  Rates held"
+    assert "cut" not in dated.output
+    assert run.invoke(corpus_command, ["search", "rate", *where]).output.count("Rates") == 6
+    assert "nothing found" in run.invoke(corpus_command, ["search", "zebra", *where]).output
+    assert isinstance(run.invoke(corpus_command, ["search", "x", "--as-of", "soon", *where]).exception, InputError)

@@ -1,0 +1,172 @@
+"""Small stand-ins for everything outside, for tests of the tools and the fence."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from foretell.llm.message import Reply, Request, ToolSpec
+from foretell.llm.model import ModelError
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Event
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.sources.market import MarketRef, PricePoint
+from foretell.sources.page import Page
+from foretell.sources.search import SearchHit
+from foretell.sources.series import Series
+from foretell.sources.series_from.fetched import FetchedSeries
+from foretell.sources.wikipedia import Revision
+from foretell.tools.fence import Fence, Fenced, Observation
+from foretell.tools.leaks import LeakFilter
+from foretell.tools.tool import Item, Material
+
+CUTOFF = AsOf.day("2025-10-26")
+
+
+def question(**fields: Any) -> Question:
+    given: dict[str, Any] = {
+        "id": "infer/1",
+        "source": "infer",
+        "text": "Will the bill pass by 31 December 2025?",
+        "due": "2025-10-26",
+        "targets": (Target(id="yes"),),
+    }
+    return Question(**{**given, **fields})
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00") if "T" in text else text + "T09:00:00+00:00")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Answers every search with the same hits, whatever it promised about dates."""
+
+    hits: Sequence[SearchHit]
+    filters_dates: bool = True
+    name: str = "double"
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        return list(self.hits)[:limit]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pages:
+    page: Page | Exception
+
+    async def fetch(self, url: str, as_of: AsOf) -> Page:
+        if isinstance(self.page, Exception):
+            raise self.page
+        return self.page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """A series that ignores the cutoff."""
+
+    rows: Mapping[str, float]
+    revised: bool = False
+
+    async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        return FetchedSeries(series=series(self.rows, ref.id), revised=self.revised)
+
+
+def series(rows: Mapping[str, float], name: str = "x") -> Series:
+    return Series(id=name, days=np.array(list(rows), "M8[D]"), values=np.array(list(rows.values())))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """A market that ignores the cutoff."""
+
+    points: Sequence[PricePoint] | Exception
+    platform: str = "polymarket"
+
+    async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
+        if isinstance(self.points, Exception):
+            raise self.points
+        return list(self.points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Articles:
+    revision_: Revision | Exception
+
+    async def revision(self, title: str, as_of: AsOf) -> Revision:
+        if isinstance(self.revision_, Exception):
+            raise self.revision_
+        return self.revision_
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """A stranger's tool that hands over whatever it likes."""
+
+    items: tuple[Item, ...]
+    heading: str = ""
+    name: str = "plugin"
+    seen: list[AsOf] = field(default_factory=list[AsOf])
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(name=self.name, description="", parameters={"type": "object"})
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+        self.seen.append(as_of)
+        return Material(heading=self.heading, items=self.items)
+
+
+@dataclass
+class Judge:
+    """A filter model that rules by a function of (title, text, cutoff day), and remembers what it was asked."""
+
+    rule: Callable[[str, str, str], bool]
+    asked: list[Request] = field(default_factory=list[Request])
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        task = request.messages[-1].text
+        cutoff = task.split("(", 1)[1][:10]
+        texts = json.loads(task.split("Texts:\n", 1)[1])
+        verdicts = [
+            {
+                "id": one["id"],
+                "verdict": "KEEP" if self.rule(one["title"], one["text"], cutoff) else "DROP",
+                "reason": "by rule",
+            }
+            for one in texts
+        ]
+        return Reply(text=json.dumps({"verdicts": verdicts}))
+
+
+class Broken:
+    """A filter model that never answers."""
+
+    async def complete(self, request: Request) -> Reply:
+        raise ModelError("the provider is down")
+
+
+def keeps_all() -> Judge:
+    return Judge(lambda title, text, cutoff: True)
+
+
+def drops_all() -> Judge:
+    return Judge(lambda title, text, cutoff: False)
+
+
+def fenced(
+    *tools: Any, asked: Question | None = None, as_of: AsOf = CUTOFF, model: Any = None, **options: Any
+) -> tuple[Fenced, list[Event]]:
+    """Tools behind a fence with a filter that keeps everything, and the list its events go to."""
+    events: list[Event] = []
+    fence = Fence(as_of=as_of, question=asked or question(), emit=events.append, **options)
+    leak_filter = LeakFilter(model=model or keeps_all(), name="scripted:filter", seconds=5.0)
+    return Fenced.around(tools, fence, leak_filter), events
+
+
+def use(toolbox: Fenced, name: str, **arguments: Any) -> Observation:
+    return asyncio.run(toolbox.use(name, arguments))

@@ -1,0 +1,58 @@
+"""One planted piece of material: what it is, who brings it, and what must become of it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tests.tools.doubles import CUTOFF, question
+
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Event, LeakBlocked
+from foretell.questions.question import Question
+from foretell.tools.fence import Fence, Fenced, Observation
+from foretell.tools.leaks import LeakFilter
+from foretell.tools.prices import FetchPrices
+from foretell.tools.series import FetchSeries
+from foretell.tools.tool import Tool
+
+Must = Literal["drop", "keep"]
+Decider = Literal["address", "date", "data", "content"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    kind: str
+    name: str
+    must: Must
+    by: Decider
+    """The layer that decides; for what must be kept, the layer that might wrongly drop it."""
+    tool: Tool
+    needle: str
+    """Words that are in what the model sees exactly if the planted material was admitted."""
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    asked: Question = field(default_factory=question)
+    as_of: AsOf = CUTOFF
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def id(self) -> str:
+        return f"{self.kind}: {self.name} → {self.must}"
+
+    def run(self, model: Any) -> "Outcome":
+        """Send the case through a whole fence with the given filter model."""
+        events: list[Event] = []
+        fence = Fence(as_of=self.as_of, question=self.asked, emit=events.append, **self.options)
+        leak_filter = LeakFilter(model=model, name="scripted:filter", seconds=5.0)
+        tool = replace(self.tool, emit=events.append) if isinstance(self.tool, FetchSeries | FetchPrices) else self.tool
+        toolbox = Fenced.around((tool,), fence, leak_filter)
+        seen = asyncio.run(toolbox.use(self.tool.spec.name, self.arguments))
+        layers = [event.layer for event in events if isinstance(event, LeakBlocked)]
+        return Outcome(admitted=self.needle in seen.text, layers=tuple(layers), seen=seen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    admitted: bool
+    layers: tuple[str, ...]
+    seen: Observation
