@@ -45,6 +45,8 @@ Ask = Callable[[int], Awaitable[object]]
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
+    """Of all calls together, and of one."""
+
     wall: float
     cpu_ms: float
 

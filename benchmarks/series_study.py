@@ -52,7 +52,7 @@ class Source:
     history: int
     """Days of history before the first due date."""
     split: str
-    """Hyper-parameters were chosen before this day."""
+    """The tables are split here; see the page on what was chosen with which part in view."""
     line: tuple[int, float]
     """Window and trust of the paper's trend model."""
 
@@ -212,8 +212,8 @@ def main() -> None:
         scores.said["past frequency"] = own_prior(scores)
         due = np.array(scores.due)
         chosen = due < np.datetime64(source.split)
-        lines += tables(f"{source.name}, grid before {source.split} (used for choosing)", scores, chosen)
-        lines += tables(f"{source.name}, grid from {source.split} on (confirming)", scores, ~chosen)
+        lines += tables(f"{source.name}, grid before {source.split}", scores, chosen)
+        lines += tables(f"{source.name}, grid from {source.split} on", scores, ~chosen)
         print("\n".join(lines[-40:]), flush=True)
         if source.name != "dbnomics":
             asked = score(rounds(source), source)

@@ -14,6 +14,7 @@ from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.http import Limits
 from foretell.sources.page import Page, PageUnavailable
 from foretell.sources.reach import PublicWeb, is_public
+from foretell.sources.readable import read
 from foretell.sources.wayback import WaybackPages
 from foretell.sources.web import WebPages
 
@@ -122,6 +123,11 @@ def test_what_cannot_be_read_is_told(path: str, reason: str) -> None:
 def test_a_page_that_does_not_come_is_given_up() -> None:
     with pytest.raises(PageUnavailable, match="longer than"):
         fetched("/slow", limits=Limits(attempts=1, total_seconds=0.1))
+
+
+def test_a_page_too_large_for_an_article_is_refused() -> None:
+    with pytest.raises(PageUnavailable, match="too large for an article"):
+        read(b"<p>more</p>" * 500_000, "text/html", "https://news.example/")
 
 
 def test_plain_text_is_taken_as_it_is() -> None:

@@ -138,6 +138,7 @@ def test_busy_malformed_and_refused() -> None:
         ("a<br/>b&nbsp;c &amp; d", "a\nb c & d"),
         ("* one\n* two", "- one\n- two"),
         ("== Head ==\nx", "## Head\nx"),
+        ("== Head ==\n# one\n** two\n=== Sub ===\n:x", "## Head\n- one\n- two\n### Sub\n- x"),
         ("{{Infobox bank\n| name = [[A|B]]\n| rate = 4 %\n| empty =\n}}Text", "name: B\nrate: 4 %\nText"),
         ("unclosed {{template and [[link", "unclosed {{template and [[link"),
         ("__NOTOC__ x", "x"),
@@ -157,6 +158,15 @@ def test_tables_become_rows() -> None:
 
 def test_a_table_in_a_table() -> None:
     assert readable("{|\n| a\n|-\n| {|\n| b\n|}\n|}") == "| a |\n| | b | |"
+
+
+def test_a_heading_with_a_remark_behind_it() -> None:
+    assert [one.heading for one in headings("a\n== [[B|C]] == <!-- linked -->\nd")] == ["Introduction", "C"]
+
+
+@pytest.mark.parametrize("mark", ["<ref>", "<!--", "{{", "[[", "{|\n", "== a ", "[//"])
+def test_marks_that_are_never_closed_take_no_time_and_lose_no_text(mark: str) -> None:
+    assert "the end" in readable(mark * 20_000 + " the end")
 
 
 @given(st.text(alphabet="[]{}|='<>/!-*#:ab \n", max_size=200))

@@ -84,58 +84,57 @@ def version_at(versions: list[Version] | tuple[Version, ...], at: datetime | Non
 
 def small_world() -> World:
     """A few pages around one topic, with every kind of date an engine can meet."""
-    site = "https://news.example"
-    return World(
-        now=instant("2026-10-01"),
-        pages=[
-            WebPage(
-                url=f"{site}/rates-held",
-                title="Norges Bank holds rates",
-                text="The central bank of Norway kept its rate at four per cent — «som ventet». More in September.",
-                published=instant("2026-06-18T09:30:00Z"),
-                crawled=instant("2026-06-18T10:00:00Z"),
-                versions=(
-                    Version(at=instant("2026-06-18T12:00:00Z"), text="The central bank kept its rate. First version."),
-                    Version(at=instant("2026-09-20T12:00:00Z"), text="Update: the bank has since cut its rate."),
-                ),
+    return World(now=instant("2026-10-01"), pages=_pages("https://news.example"), articles=_articles())
+
+
+def _pages(site: str) -> list[WebPage]:
+    return [
+        WebPage(
+            url=f"{site}/rates-held",
+            title="Norges Bank holds rates",
+            text="The central bank of Norway kept its rate at four per cent — «som ventet». More in September.",
+            published=instant("2026-06-18T09:30:00Z"),
+            crawled=instant("2026-06-18T10:00:00Z"),
+            versions=(
+                Version(at=instant("2026-06-18T12:00:00Z"), text="The central bank kept its rate. First version."),
+                Version(at=instant("2026-09-20T12:00:00Z"), text="Update: the bank has since cut its rate."),
             ),
-            WebPage(
-                url=f"{site}/rates-cut",
-                title="Norges Bank cuts its rate",
-                text="The central bank of Norway cut its rate to three and a half per cent in September.",
-                published=instant("2026-09-17T08:00:00Z"),
-                crawled=instant("2026-09-17T09:00:00Z"),
+        ),
+        WebPage(
+            url=f"{site}/rates-cut",
+            title="Norges Bank cuts its rate",
+            text="The central bank of Norway cut its rate to three and a half per cent in September.",
+            published=instant("2026-09-17T08:00:00Z"),
+            crawled=instant("2026-09-17T09:00:00Z"),
+        ),
+        WebPage(
+            url=f"{site}/rates-aged",
+            title="Analysts on the rate path",
+            text="Analysts expect the central bank to cut its rate once this year.",
+            published=instant("2026-05-02"),
+            crawled=instant("2026-05-03"),
+            shown="relative",
+        ),
+        WebPage(
+            url=f"{site}/rates-undated",
+            title="What is a policy rate?",
+            text="A policy rate is the rate a central bank sets. Nobody dated this page.",
+            shown="none",
+        ),
+    ]
+
+
+def _articles() -> dict[str, list[Version]]:
+    return {
+        "Norges Bank": [
+            Version(at=instant("2020-01-01T00:00:00Z"), text="'''Norges Bank''' is the [[central bank]] of Norway.\n"),
+            Version(
+                at=instant("2026-06-20T00:00:00Z"),
+                text="'''Norges Bank''' held its rate.\n== Policy ==\nHeld.\n"
+                "=== Meetings ===\nJune.\n== History ==\n1816.\n",
             ),
-            WebPage(
-                url=f"{site}/rates-aged",
-                title="Analysts on the rate path",
-                text="Analysts expect the central bank to cut its rate once this year.",
-                published=instant("2026-05-02"),
-                crawled=instant("2026-05-03"),
-                shown="relative",
-            ),
-            WebPage(
-                url=f"{site}/rates-undated",
-                title="What is a policy rate?",
-                text="A policy rate is the rate a central bank sets. Nobody dated this page.",
-                shown="none",
-            ),
+            Version(at=instant("2026-09-18T00:00:00Z"), text="'''Norges Bank''' cut its rate.\n== Policy ==\nCut.\n"),
         ],
-        articles={
-            "Norges Bank": [
-                Version(
-                    at=instant("2020-01-01T00:00:00Z"), text="'''Norges Bank''' is the [[central bank]] of Norway.\n"
-                ),
-                Version(
-                    at=instant("2026-06-20T00:00:00Z"),
-                    text="'''Norges Bank''' held its rate.\n== Policy ==\nHeld.\n"
-                    "=== Meetings ===\nJune.\n== History ==\n1816.\n",
-                ),
-                Version(
-                    at=instant("2026-09-18T00:00:00Z"), text="'''Norges Bank''' cut its rate.\n== Policy ==\nCut.\n"
-                ),
-            ],
-            "2026 rate cut": [Version(at=instant("2026-09-17T12:00:00Z"), text="The '''2026 rate cut''' surprised.")],
-            "Bank of Norway": [Version(at=instant("2019-01-01T00:00:00Z"), text="#REDIRECT [[Norges Bank]]")],
-        },
-    )
+        "2026 rate cut": [Version(at=instant("2026-09-17T12:00:00Z"), text="The '''2026 rate cut''' surprised.")],
+        "Bank of Norway": [Version(at=instant("2019-01-01T00:00:00Z"), text="#REDIRECT [[Norges Bank]]")],
+    }

@@ -118,7 +118,8 @@ def _distribution(made: Sequence[Forecast], p: Mapping[str, float]) -> Categoric
         return Categorical(p=p, normalise=True)
     if not numeric:
         return None
-    means = {level: sum(one.quantile(level) for one in numeric) / len(numeric) for level in LEVELS.values()}
+    described = [level for level in LEVELS.values() if all(one.cdf[0] <= level <= one.cdf[-1] for one in numeric)]
+    means = {level: sum(one.quantile(level) for one in numeric) / len(numeric) for level in described}
     try:
         return Numeric.from_quantiles(means)
     except ValueError:

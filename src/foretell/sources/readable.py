@@ -7,6 +7,8 @@ from typing import Any
 from foretell.sources.page import PageUnavailable
 from foretell.sources.page_dates import latest_stated
 
+MAX_BYTES = 5_000_000
+"""Beyond this, taking a page apart would take minutes."""
 _TEXT_TYPES = (
     "text/",
     "application/xhtml",
@@ -29,6 +31,8 @@ class Readable:
 def read(body: bytes, content_type: str, url: str) -> Readable:
     """The readable part of an answer, or `PageUnavailable` with the reason."""
     kind = content_type.split(";")[0].strip().lower()
+    if len(body) > MAX_BYTES:
+        raise PageUnavailable(f"{url}: larger than {MAX_BYTES:,} bytes, too large for an article")
     if kind == "application/pdf" or body.startswith(b"%PDF-"):
         raise PageUnavailable(f"{url}: a PDF, whose text is not read here")
     if (kind and not kind.startswith(_TEXT_TYPES)) or b"\0" in body[:1024]:

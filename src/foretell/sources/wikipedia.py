@@ -12,12 +12,11 @@ from foretell.sources.http import SourceError, user_agent
 from foretell.sources.page import Page, PageUnavailable
 from foretell.sources.payload import Payload
 from foretell.sources.search import SearchHit
-from foretell.sources.wikitext import readable
+from foretell.sources.wikitext import HEADING, readable
 
 WIKIPEDIA_URL = "https://en.wikipedia.org"
 MAX_REDIRECTS = 3
 _REDIRECT = re.compile(r"\s*#redirect\s*:?\s*\[\[([^\]|#]+)", re.IGNORECASE)
-_HEADING = re.compile(r"^(={2,6})[ \t]*(.+?)[ \t]*\1[ \t]*(?:<!--.*?-->[ \t]*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +163,7 @@ def headings(wikitext: str) -> list[Heading]:
     >>> [(one.number, one.heading) for one in headings("Lead\n== A ==\n=== B ===\n== C ==\n")]
     [('0', 'Introduction'), ('1', 'A'), ('1.1', 'B'), ('2', 'C')]
     """
-    found = [(len(m[1]) - 1, readable(m[2]), m.start()) for m in _HEADING.finditer(wikitext)]
+    found = [(len(m[1]) - 1, readable(m[2]), m.start()) for m in HEADING.finditer(wikitext)]
     ends = [
         next((start for depth, _, start in found[i + 1 :] if depth <= level), len(wikitext))
         for i, (level, _, _) in enumerate(found)

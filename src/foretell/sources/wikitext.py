@@ -5,6 +5,8 @@ import re
 
 _TOKENS = re.compile(r"\{\{|\}\}|\[\[|\]\]")
 _PAIR = {"}}": "{{", "]]": "[["}
+HEADING = re.compile(r"^(={2,6})[ \t]{0,9}(\S.{0,250}?)[ \t]{0,9}\1[ \t]*(?:<!--.{0,200}?-->[ \t]*)?$", re.MULTILINE)
+_DROPPED_TAGS = ("ref", "gallery", "timeline", "imagemap", "score")
 _DROPPED_LINKS = ("file:", "image:", "category:", "media:")
 _SHOWN_FIRST = frozenset(
     {
@@ -32,17 +34,32 @@ def readable(source: str) -> str:
     >>> print(readable("'''Oslo''' is the [[capital city|capital]] of Norway.<ref>x</ref> {{Clear}}"))
     Oslo is the capital of Norway.
     """
-    text = re.sub(r"<!--.*?-->", "", source, flags=re.DOTALL)
-    text = re.sub(r"<ref\b[^>]*?/>|<ref\b.*?</ref\s*>", "", text, flags=re.DOTALL | re.IGNORECASE)
-    text = re.sub(r"<(gallery|timeline|imagemap|score)\b.*?</\1\s*>", "", text, flags=re.DOTALL | re.IGNORECASE)
+    text = _without(source, re.compile("<!--"), re.compile("-->"))
+    for name in _DROPPED_TAGS:
+        text = _without(
+            text, re.compile(rf"<{name}\b[^<>]*>", re.IGNORECASE), re.compile(rf"</{name}\s*>", re.IGNORECASE)
+        )
     text = _tables(_folded(text))
-    text = re.sub(r"\[(?:https?:)?//\S+\s+([^\]\n]*)\]", r"\1", text)
-    text = re.sub(r"\[(?:https?:)?//[^\]\s]*\]|__[A-Z]+__|'{2,}", "", text)
+    text = re.sub(r"\[(?:https?:)?//[^\s\[\]]+\s+([^\[\]\n]*)\]", r"\1", text)
+    text = re.sub(r"\[(?:https?:)?//[^\s\[\]]*\]|__[A-Z]+__|'{2,}", "", text)
     text = re.sub(r"<br\s*/?>", "\n", text, flags=re.IGNORECASE)
     text = re.sub(r"</?[a-zA-Z][^<>]*>", "", text)
-    text = re.sub(r"^(={2,6})\s*(.*?)\s*\1\s*$", lambda m: f"{'#' * len(m[1])} {m[2]}", text, flags=re.MULTILINE)
-    text = re.sub(r"^[*#:;]+\s*", "- ", text, flags=re.MULTILINE) if "\n*" in text or text.startswith("*") else text
+    text = re.sub(r"^[*#:;]+[ \t]*", "- ", text, flags=re.MULTILINE)
+    text = HEADING.sub(lambda m: f"{'#' * len(m[1])} {m[2]}", text)
     return _tidy(html.unescape(text))
+
+
+def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
+    """Without what stands between two marks. Where one is never closed the rest stays, so that time stays linear."""
+    kept: list[str] = []
+    at = 0
+    while (begun := opening.search(text, at)) is not None:
+        ended = begun if begun[0].endswith("/>") else closing.search(text, begun.end())
+        if ended is None:
+            break
+        kept.append(text[at : begun.start()])
+        at = ended.end()
+    return "".join(kept) + text[at:]
 
 
 def _folded(text: str) -> str:

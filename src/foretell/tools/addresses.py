@@ -16,7 +16,11 @@ IN_RUNNING_TEXT = re.compile(
 HOST_WITHIN = re.compile(r"(?<![a-z0-9-])(?:[a-z0-9-]+\.)+[a-z]{2,}")
 AFTER_HOST = re.compile(r"\.?(?::\d+)?(/[^\s?&#\"'<>]*)?(\?[^\s#\"'<>]*)?")
 LEGACY_IP = re.compile(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+)){0,3}$")
-FORBIDDEN = re.compile(r"[\\\s\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
+FORBIDDEN = re.compile(
+    r"[\\\s\x00-\x1f\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+)
+"""Backslashes, spaces and characters that are not seen: programs read them in different ways."""
 DRESSING = frozenset({"www", "m", "mobile", "amp"})
 HYPHENATED = ("translate.goog", "cdn.ampproject.org")
 """Proxies that write the host behind them with hyphens for dots, as their first label."""
@@ -37,6 +41,7 @@ class Address:
     params: frozenset[tuple[str, str]] = frozenset()
 
 
+@lru_cache(maxsize=4096)
 def address_of(url: str) -> Address | None:
     """The place a URL names; None for a scheme without hosts, such as `file:`.
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from foretell.questions.event import LeakBlocked
 from foretell.tools.clamp import clamp_text
 from foretell.tools.leaks import ContentFilter, Excerpt
-from foretell.tools.names import FETCH_PRICES, FETCH_SERIES
+from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, PREFIXES
 from foretell.tools.refusal import Refusal
 from foretell.tools.rules import Fence
 from foretell.tools.shelf import READ_LIMIT, Admitted, Shelf
 from foretell.tools.stamps import without_age
-from foretell.tools.tool import Item
+from foretell.tools.tool import Item, Material
 
 SNIPPET_LIMIT = 2_000
 SHOWN_LIMIT = 6_000
@@ -25,10 +25,12 @@ class Admission:
     leak_filter: ContentFilter | None
     shelf: Shelf
 
-    async def pass_through(self, tool: str, items: Sequence[Item], name: Callable[[int, int], str]) -> list[Admitted]:
+    async def pass_through(self, tool: str, material: Material, name: Callable[[int, int], str]) -> list[Admitted]:
         """The items that pass every layer, put on the shelf under their ids."""
-        admitted = [item for item in (self._by_rule(item, tool) for item in items) if item is not None]
-        excerpts = [Excerpt(title=item.title, text=_shown(item)) for item in admitted]
+        admitted = [item for item in (self._by_rule(item, tool) for item in material.items) if item is not None]
+        # Our own headings only repeat the question; a stranger's is judged along with what it stands above.
+        above = "" if tool in PREFIXES else f"{material.heading}\n"
+        excerpts = [Excerpt(title=above + item.title, text=_shown(item)) for item in admitted]
         numbers = tool in (FETCH_SERIES, FETCH_PRICES)
         kept = await self._by_content(admitted, excerpts, numbers=numbers)
         passed = [(item, excerpt.text) for item, excerpt, keep in zip(admitted, excerpts, kept, strict=True) if keep]

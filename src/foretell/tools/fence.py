@@ -99,10 +99,10 @@ class Fenced:
             material = await tool.use(arguments, self._fence.sees)
         except Refused as error:
             self._fence.emit(LeakBlocked(layer=error.refusal.layer, reason=error.refusal.reason))
-            return self._failed(str(error))
+            return self._failed(str(error) if name in PREFIXES else self._nothing(name))
         except ToolFailed as error:
             return self._failed(self._told(name, error))
-        admitted = await self._admission.pass_through(name, material.items, self._ids(name))
+        admitted = await self._admission.pass_through(name, material, self._ids(name))
         if not admitted:
             return self._seen(self._nothing(name), ())
         text = "\n\n".join([self._admission.heading(material.heading), *map(_entry, admitted)]).strip()
@@ -135,8 +135,11 @@ class Fenced:
         return f"{url} is closed in this exercise and will stay so. Do not try it again: search for reports instead."
 
     def _told(self, name: str, error: ToolFailed) -> str:
-        """Why a source failed can tell the future (a page that will exist, a market that closed): it is kept back."""
-        if not self._fence.active or error.__cause__ is None:
+        """Why a source failed can tell the future (a page that will exist, a market that closed): it is kept back.
+
+        Our own words about wrong arguments are harmless; a stranger's words are not known to be.
+        """
+        if not self._fence.active or (error.__cause__ is None and name in PREFIXES):
             return str(error)
         self._fence.emit(LeakBlocked(layer="data", reason=f"why it failed is kept back: {error}"))
         return self._nothing(name)

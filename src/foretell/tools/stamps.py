@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date
-from unicodedata import normalize
+from functools import lru_cache
 
 from foretell.questions.clock import AsOf, instant
 from foretell.tools.addresses import UnreadableAddress, address_of
@@ -25,7 +25,7 @@ DATE = re.compile(
     rf"(?P<iso>\b\d{{4}}-\d{{2}}-\d{{2}})"
     rf"|(?P<cjk>\d{{4}}\s*年\s*\d{{1,2}}\s*月\s*\d{{1,2}}\s*日)"
     rf"|\b(?P<mdy>{MONTH}\s+\d{{1,2}}{ORDINAL},?\s+\d{{4}})\b"
-    rf"|\b(?P<dmy>\d{{1,2}}{ORDINAL}\s+(?:de\s+)?{MONTH},?\s+(?:de\s+)?\d{{4}})\b"
+    rf"|\b(?P<dmy>\d{{1,2}}{ORDINAL}[\s-]+(?:of\s+|de\s+)?{MONTH},?[\s-]+(?:de\s+)?\d{{4}})\b"
     rf"|\b(?P<my>{MONTH}\s+\d{{4}})\b"
     rf"|\b(?P<slashed>\d{{1,4}}[/.]\d{{1,2}}[/.]\d{{1,4}})\b",
     re.IGNORECASE,
@@ -46,11 +46,12 @@ STEMS = (
     "à jour",
     "actualiz",
     "date",
+    "editor",
 )
 STAMP = re.compile(
     r"(?P<word>updated?|modified|edited|revised|corrected|published|posted|aktualisiert|veröffentlicht|à jour|publiée?"
-    r"|actualizado|publicado|datemodified|datepublished)\b"
-    r"(?P<gap>(?:\s+(?:on|at|am|le|el|date|time))?[\s:=\"'|·•–—-]{0,6}"
+    r"|actualizado|publicado|datemodified|datepublished|editor.s note|correction)\b"
+    r"(?P<gap>(?:\s+(?:on|at|am|le|el|date|time))?[\s:=,(\[\"'|·•–—-]{0,6}"
     r"(?:\d{1,2}[:.]\d{2}\s*(?:[ap]\.?m\.?)?\s*(?:[a-z]{2,4})?,?\s*(?:on\s+)?)?"
     r"(?:[a-z]{3,9}day,?\s+|(?:mon|tue|wed|thu|fri|sat|sun)\.?,?\s+)?)"
     r"(?P<rest>[^\n]{0,40})",
@@ -159,11 +160,17 @@ def age_stamp(text: str) -> str | None:
     return None
 
 
-def _stamps(text: str) -> Iterator[re.Match[str]]:
-    """Lines that look like a stamp. Plain searches for a few stems come first: texts are long and stamps rare."""
+@lru_cache(maxsize=4)
+def _stamps(text: str) -> tuple[re.Match[str], ...]:
+    """Lines that look like a stamp; kept for the next rule, which reads the same text."""
+    return tuple(_stamps_in(text))
+
+
+def _stamps_in(text: str) -> Iterator[re.Match[str]]:
+    """Plain searches for a few stems come first: texts are long and stamps rare."""
     lowered = text.lower()
     if len(lowered) != len(text):
-        lowered = text = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+        lowered = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
     for stem in STEMS:
         place = lowered.find(stem)
         while place >= 0:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -174,6 +175,15 @@ def test_a_wrong_key_is_told_without_the_key(name: str) -> None:
     error = failed(name, meddle)
     assert error.status == 401
     assert "invalid key" in str(error)
+
+
+@every_engine
+def test_no_key_is_logged(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        searched(name)
+    assert "HTTP Request" in caplog.text
+    assert KEY not in caplog.text
+    assert "9%2B9" not in caplog.text
 
 
 @every_engine

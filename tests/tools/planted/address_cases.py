@@ -54,6 +54,9 @@ SPELLINGS = (
     "https://[2606:4700::6812:22cd]/event/bill",
     "https://reuters.com\\@polymarket.com/event/bill",
     "https://poly\u200bmarket.com/event/bill",
+    "https://poly\u00admarket.com/event/bill",
+    "https://polymarket\u2024com/event/bill",
+    "https://duckduckgo.com/l/?uddg=https%3A%2F%2Fpolymarket.com%2Fevent",
     "https://kalshi.com/markets/bill",
     "https://manifold.markets/someone/bill",
     "https://www.metaculus.com/questions/1/",
@@ -128,8 +131,8 @@ def named_pages() -> Iterator[Case]:
     yield opened(kind, "stored before the cutoff", "keep", PAGE, NAMING, captured=at("2025-10-01"))
     for source, url in LIVE_PAGES.items():
         asked = question(source=source)
-        yield found(kind, f"live data of {source}", "drop", url, asked)
-        yield opened(kind, f"live data of {source}", "drop", url, asked)
+        yield found(kind, f"live data of {source}, found", "drop", url, asked)
+        yield opened(kind, f"live data of {source}, opened", "drop", url, asked)
     yield found(
         kind, "a weekly report of acled", "keep", "https://acleddata.com/2025/10/20/week", question(source="acled")
     )

@@ -17,6 +17,7 @@ from foretell.tools.series import FetchSeries
 from foretell.tools.tool import Tool
 
 Must = Literal["drop", "keep"]
+Misreader = Literal["", "rules", "stand-in"]
 Decider = Literal["address", "date", "data", "content"]
 
 
@@ -34,6 +35,8 @@ class Case:
     asked: Question = field(default_factory=question)
     as_of: AsOf = CUTOFF
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    misread_by: Misreader = ""
+    """Who is known to get it wrong; kept in the suite so that the figures are honest."""
 
     @property
     def id(self) -> str:

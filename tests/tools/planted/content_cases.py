@@ -26,6 +26,21 @@ CONDITIONAL = (
 )
 
 
+HARD = (
+    ("The ministry announced on Monday that the vote takes place on November 16, 2025.", "stand-in"),
+    ("Organisers confirmed the date: December 7, 2025.", "stand-in"),
+    ("Tickets for the match of 7 December 2025 sold out within an hour.", ""),
+    ("Situation report (30 October 2025) – Situation report (23 October 2025)", ""),
+    ("She was appointed for a term that runs to 31 January 2028.", "stand-in"),
+    ("The deal closed last week; the loan was extended to 15 March 2027.", "stand-in"),
+    ("Cover of the January 2026 issue, on sale now. Published: January 2026.", "rules"),
+    ("Hardcover, 320 pages. Published 3 February 2026. Order ahead.", "rules"),
+    ("The rule was adopted in May and applies from January 1, 2026.", ""),
+    ("The fund was launched in 2019 and will be wound up on 30 June 2026.", ""),
+)
+"""Clean texts that look like leaks, and who is known to drop them by mistake."""
+
+
 def content_cases() -> Iterator[Case]:
     for topic in TOPICS:
         kind = "scheduled event"
@@ -41,6 +56,8 @@ def content_cases() -> Iterator[Case]:
     for order, topic in zip(ORDERS, TOPICS, strict=False):
         text = f"{order} {topic.dated_outcome}"
         yield search(topic, "text that gives orders", order, "drop", by="content", text=text)
+    for (text, misread), topic in zip(HARD, TOPICS, strict=False):
+        yield search(topic, "looks like a leak", text[:40], "keep", by="content", text=text, misread_by=misread)
     for text, topic in zip(TIMELESS, TOPICS, strict=False):
         yield search(topic, "timeless or seasonal", text[:40], "keep", by="content", text=text)
     for text, topic in zip(CONDITIONAL, TOPICS, strict=False):

@@ -36,6 +36,9 @@ STAMPS = (
     '"dateModified": "2026-01-05T10:00:00Z"',
     "The article was updated on 2 December 2025 to add the result.",
     "更新 Updated 2026年3月5日",
+    "UPDATE (March 5, 2026): the figures were corrected.",
+    "Update, 5-Mar-2026",
+    "Editor's note: 5th of March 2026",
 )
 HARMLESS_STAMPS = (
     "Updated October 20, 2025",
@@ -54,6 +57,7 @@ def search(topic: Topic, kind: str, name: str, must: Must, **fields: Any) -> Cas
     by = fields.pop("by", "date")
     options = fields.pop("options", {})
     needle = fields.pop("needle", text[:60])
+    misread = fields.pop("misread_by", "")
     given: dict[str, Any] = {
         "url": f"https://news.example/{topic.name}",
         "title": f"On {topic.name}",
@@ -72,6 +76,7 @@ def search(topic: Topic, kind: str, name: str, must: Must, **fields: Any) -> Cas
         arguments={"query": topic.name},
         needle=needle,
         options=options,
+        misread_by=misread,
     )
 
 

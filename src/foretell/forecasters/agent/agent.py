@@ -17,12 +17,12 @@ from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.agent.signals import crowd_of, prior_of
 from foretell.forecasters.agent.variants import FULL, Variant
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
-from foretell.llm.message import Request
+from foretell.llm.message import Request, ToolSpec
 from foretell.questions.event import Failed, ForecastMade
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.tools.fence import Fenced
-from foretell.tools.policy import offered
+from foretell.tools.policy import ANY_SOURCE, FIXED, offered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +73,8 @@ class BeliefAgent:
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
         form = Form.of(question)
-        available = [spec.name for spec in toolbox.specs()]
-        usual = offered(question.source, 1, available, fixed=False)
-        research = tuple(spec for spec in toolbox.specs() if spec.name in usual)
-        offer = Offer(form=form, variant=self.variant, research=research)
+        offer = Offer(form=form, variant=self.variant, research=_research(toolbox, question.source))
+        laid_down = self.settings.fixed and question.source in FIXED
         signals = self._start(question, context)
         job = Job(
             request=self._request(context, question),
@@ -86,7 +84,7 @@ class BeliefAgent:
             toolbox=toolbox,
             emit=context.emit,
             settings=self.settings,
-            allowed=lambda step: offered(question.source, step, offer.by_name, fixed=self.settings.fixed),
+            allowed=lambda step: offered(question.source, step, offer.by_name) if laid_down else None,
             push=self.push,
         )
         by_schema = self.settings.asking == "schema"
@@ -149,3 +147,9 @@ class BeliefAgent:
         p = self.settings.clamp.apply(estimate.p, exclusive=Form.of(question).exclusive)
         told = f"{Stop.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
         return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=told)
+
+
+def _research(toolbox: Fenced, source: str) -> tuple[ToolSpec, ...]:
+    """The tools that suit the source; one the policy has never heard of is offered to all."""
+    usual = offered(source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
+    return tuple(spec for spec in toolbox.specs() if spec.name in usual or spec.name not in ANY_SOURCE)

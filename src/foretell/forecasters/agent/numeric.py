@@ -26,8 +26,18 @@ class Threshold:
     value: float
 
     def chance(self, distribution: Numeric) -> float:
-        """The probability of this target under a distribution of the quantity."""
-        return distribution.above(self.value) if self.side == "above" else distribution.below(self.value)
+        """The probability of this target. Beyond the outermost quantiles half of the tail counts: nobody described it.
+
+        >>> Threshold(side="above", value=9).chance(Numeric.from_quantiles({0.1: 1.0, 0.9: 5.0}))
+        0.05
+        """
+        x, cdf = distribution.x, distribution.cdf
+        below = distribution.below(self.value)
+        if self.value < x[0]:
+            below = cdf[0] / 2
+        elif self.value > x[-1]:
+            below = (1 + cdf[-1]) / 2
+        return round(1 - below if self.side == "above" else below, 12)
 
 
 def thresholds_of(question: Question) -> dict[str, Threshold] | None:

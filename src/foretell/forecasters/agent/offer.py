@@ -10,12 +10,12 @@ from foretell.forecasters.agent.statement import BELIEF, belief_schema
 from foretell.forecasters.agent.submit import submit_spec
 from foretell.forecasters.agent.variants import Variant
 from foretell.llm.message import ToolSpec
+from foretell.tools.names import SUBMIT
 
 TOOL = "tool"
 ACTION = "action"
 ACTIONS = "actions"
 """Fields of an answer by schema: the belief, and one action or a list of them, each naming its `tool`."""
-from foretell.tools.names import SUBMIT
 
 
 @dataclass(frozen=True, kw_only=True)

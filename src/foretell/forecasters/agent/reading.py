@@ -11,11 +11,11 @@ from foretell.forecasters.agent.statement import BELIEF, LONGEST_REASON, Stateme
 from foretell.llm.json_text import NoJson, read_json
 from foretell.llm.message import Assistant, Reply, ToolCall
 from foretell.llm.shape import faults
+from foretell.tools.names import SUBMIT
 
 LONGEST_REPLY = 100_000
 """Characters of a reply that are looked at; nobody states a belief at greater length."""
 MOST_ACTIONS = 8
-from foretell.tools.names import SUBMIT
 
 
 class Unusable(ValueError):

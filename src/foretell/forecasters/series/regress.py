@@ -63,7 +63,9 @@ class Regression:
         b = np.linalg.solve(xx + np.diag(strength), (xy + strength * prior)[:, :, None])[:, :, 0]
         rest = gram[:, j, j] - 2 * (b * xy).sum(axis=1) + np.einsum("ri,rij,rj->r", b, xx, b)
         spread = np.sqrt((np.maximum(rest, 0.0) + SCALE_PRIOR) / (gram[:, j + 1, j + 1] + SCALE_PRIOR))
-        return Fitted(mean=(self.x[:, columns] * b[self._refit]).sum(axis=1), spread=spread[self._refit])
+        full = np.zeros((len(b), j))
+        full[:, columns] = b
+        return Fitted(mean=np.einsum("nj,nj->n", self.x, full[self._refit]), spread=spread[self._refit])
 
     @cached_property
     def _edges(self) -> Ints:
@@ -97,12 +99,13 @@ def independent_share(y: Floats, valid: Bools, *, least: float) -> float:
     >>> independent_share(np.tile([1.0, -1.0], 8), np.ones(16, bool), least=0.1)
     1.0
     """
-    both = valid[1:] & valid[:-1]
-    if both.sum() < 8:
+    used = valid.astype(np.float64)
+    n, pairs = float(used.sum()), float(used[1:] @ used[:-1])
+    if pairs < 8:
         return least
-    centred = np.where(valid, y - y[valid].mean(), 0.0)
-    power = float(centred @ centred) / int(valid.sum())
+    centred = (y - float(y @ used) / n) * used
+    power = float(centred @ centred) / n
     if power <= 0:
         return least
-    rho = float((centred[1:] * both) @ centred[:-1]) / (int(both.sum()) * power)
+    rho = float(centred[1:] @ centred[:-1]) / (pairs * power)
     return float(np.clip(2 * (1 - rho) / (1 + rho), least, 1.0)) if rho > -1 else 1.0

@@ -11,6 +11,10 @@ LONGEST = 300
 """Characters of a provider's own words that are passed on."""
 
 
+SHORTEST = 6
+"""Characters of a key worth hiding: local servers take any word, such as "x"."""
+
+
 def http_problem(status: int, told: str, *, model: str, wait: float | None = None, code: str = "") -> ModelError:
     """The error for an HTTP status. `code` is the provider's own word for it, where it has one."""
     if status in (401, 403):
@@ -26,7 +30,7 @@ def http_problem(status: int, told: str, *, model: str, wait: float | None = Non
 
 def without_key(text: str, key: str) -> str:
     """Text that may be shown: shortened, on one line, and without the key."""
-    clean = " ".join((text.replace(key, "***") if key else text).split())
+    clean = " ".join((text.replace(key, "***") if len(key) >= SHORTEST else text).split())
     return clean if len(clean) <= LONGEST else clean[:LONGEST] + "…"
 
 

@@ -75,7 +75,7 @@ def _not_stored(answer: Payload) -> set[str]:
     found = answer.get("statuses")
     if found is None:
         return set()
-    return {text(one, "id") for one in found.items() if maybe(one, "status") == "error"}
+    return {maybe(one, "id") or "" for one in found.items() if maybe(one, "status") == "error"}
 
 
 def _hit(one: Payload, missing: set[str]) -> SearchHit:

@@ -51,7 +51,7 @@ class Gdelt:
         url = answer.hops[-1]
         body = answer.body.decode("utf-8", "replace").strip()
         if "json" not in answer.headers.get("content-type", "") and not body.startswith("{"):
-            said = " ".join(re.sub(r"<[^>]*>", " ", body).split())[:200]
+            said = " ".join(re.sub(r"<[^<>]*>", " ", body[:2_000]).split())[:200]
             raise SourceError(f"the query was refused: {self._client.redact(said)}", url=url)
         try:
             return Payload(value=json.loads(_mended(body) or "{}", strict=False), url=url)

@@ -1,0 +1,70 @@
+"""Where things are kept and which keys there are: from the environment, never printed."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foretell.sources.datasets.cache import cache_home
+
+KEYS = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "brave": ("BRAVE_API_KEY",),
+    "exa": ("EXA_API_KEY",),
+    "tavily": ("TAVILY_API_KEY",),
+    "serper": ("SERPER_API_KEY",),
+    "asknews": ("ASKNEWS_API_KEY",),
+    "fred": ("FRED_API_KEY",),
+    "metaculus": ("METACULUS_TOKEN",),
+}
+"""Service → environment variables that may hold its key, the first that is set wins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What this machine knows. Keys are hidden from every printed form."""
+
+    home: Path
+    """Runs, journals, pulled data and corpora live here."""
+    keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """By the name of the environment variable."""
+    addresses: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By service: a mirror, a proxy or a test server instead of the public address."""
+
+    def key(self, service: str) -> str:
+        """The key of a service, empty where there is none."""
+        return next((self.keys[name] for name in KEYS.get(service, ()) if name in self.keys), "")
+
+    @property
+    def store(self) -> Path:
+        """The file of runs."""
+        return self.home / "runs.db"
+
+    @property
+    def journal(self) -> Path:
+        """The file of paid replies and tool results."""
+        return self.home / "journal.db"
+
+    @property
+    def corpus(self) -> Path:
+        """The local dated corpus."""
+        return self.home / "corpus.db"
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """From environment variables: keys by their usual names, FORETELL_HOME, and FORETELL_<SERVICE>_URL.
+
+    >>> load_settings({"FORETELL_HOME": "/tmp/f", "OPENAI_API_KEY": "sk-secret", "FORETELL_BRAVE_URL": "http://x"})
+    Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'})
+    """
+    values = os.environ if environment is None else environment
+    names = [name for several in KEYS.values() for name in several]
+    addresses = {
+        name.removeprefix("FORETELL_").removesuffix("_URL").lower(): value
+        for name, value in values.items()
+        if name.startswith("FORETELL_") and name.endswith("_URL") and name != "FORETELL_DATABASE_URL"
+    }
+    return Settings(home=cache_home(values), keys={n: values[n] for n in names if values.get(n)}, addresses=addresses)

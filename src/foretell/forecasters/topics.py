@@ -1,0 +1,147 @@
+"""What a question is about, as one of ten topics: asked of a model, or told from its words where there is none."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, get_args
+
+from foretell.llm.answer import ask_typed
+from foretell.llm.message import System, User
+from foretell.llm.model import Model, ModelError
+from foretell.llm.roles import Models
+from foretell.questions.question import Question
+
+Topic = Literal[
+    "Domestic Politics",
+    "Geopolitics & Conflict",
+    "Business & Industry",
+    "Society & Law",
+    "Macroeconomics",
+    "Science & Technology",
+    "Health & Biology",
+    "Financial Markets",
+    "Sports & Entertainment",
+    "Other",
+]
+TOPICS: tuple[Topic, ...] = get_args(Topic)
+"""The classes of BLF 2026, Table 21."""
+BY_SOURCE: Mapping[str, Topic] = {
+    "acled": "Geopolitics & Conflict",
+    "yfinance": "Financial Markets",
+    "fred": "Macroeconomics",
+    "dbnomics": "Science & Technology",
+}
+"""Sources that ask about one subject only; the last one asks about the weather."""
+WORDS: Mapping[Topic, str] = {
+    "Geopolitics & Conflict": """war wars ceasefire truce invade invasion military missile missiles nuclear treaty
+        sanctions nato russia russian ukraine ukrainian israel israeli gaza hamas hezbollah iran iranian taiwan china
+        chinese north.korea coup troops strike strikes airstrike border peace hostage hostages attack terror terrorist
+        embassy diplomatic syria yemen houthi houthis kashmir sudan zelensky zelenskyy putin xi.jinping netanyahu summit
+        travel.advisory recognize annex sovereignty militant militants fatalities riots conflict strait greenland
+        venezuela maduro""",
+    "Domestic Politics": """election elections elected vote votes president presidential prime.minister chancellor
+        senate senator congress house parliament parliamentary party coalition cabinet minister governor mayor nominee
+        nomination primary approval.rating poll polls polling impeach impeached impeachment democrat democrats
+        democratic republican republicans white.house shutdown bill veto executive.order secretary trump biden harris
+        candidacy candidate resign resigns state.of.emergency referendum ballot government lawmakers amendment doge epstein""",
+    "Macroeconomics": """inflation cpi gdp unemployment interest.rate interest.rates fed federal.reserve fomc ecb
+        central.bank recession tariff tariffs trade.deal payrolls jobs.report deficit debt.ceiling bps basis.points
+        economy economic currency yield yields treasury mortgage imf world.bank free.trade budget""",
+    "Financial Markets": """stock stocks share.price shares bitcoin btc ethereum eth solana xrp crypto cryptocurrency
+        market.cap nasdaq dow s&p spx index gold oil.price brent wti close.above close.below all-time.high ipo price
+        a.share etf dividend ticker market.close""",
+    "Business & Industry": """company companies ceo merger acquire acquires acquisition acquired bankruptcy bankrupt
+        layoffs launch launches product revenue earnings tesla apple google amazon microsoft meta nvidia openai tiktok
+        uber boeing airline airlines recall recalls factory sales subsidiary shareholder antitrust starbucks
+        intel customers store""",
+    "Science & Technology": """ai agi model gpt gpt-5 gemini claude llm grok deepseek xai chatbot spacex starship
+        nasa rocket orbit moon mars satellite starlink telescope physics quantum fusion climate temperature hurricane
+        hurricanes earthquake earthquakes volcano eruption magnitude weather arctic robot robotaxi chip software
+        technology lmarena benchmark research scientists browser asteroid storm""",
+    "Health & Biology": """vaccine vaccines virus disease covid coronavirus pandemic measles flu influenza h5n1 bird.flu
+        cholera ebola mpox polio outbreak fda cdc who drug clinical.trial cancer health hospital medicine species
+        epidemic cases.of""",
+    "Society & Law": """court courts supreme.court judge lawsuit sued convicted conviction indicted indictment trial
+        sentence sentenced guilty charged charges arrested prison pardon pardoned law legal ruling appeal certiorari
+        university immigration protest protests police pope vatican church religion human.rights death.penalty murder
+        extradited deported tax-exempt""",
+    "Sports & Entertainment": """win.the champion champions championship championships league cup game games
+        match nba nfl nhl mlb fifa uefa f1 formula.1 grand.prix olympic olympics super.bowl world.series premier.league
+        tournament team player players coach oscar oscars academy.awards grammy emmy film films movie box.office album
+        song songs spotify billboard netflix artist singer taylor.swift video.game gta poker chess fide elo grandmaster
+        swimming world.record swimmer tennis golf boxing ufc marathon streamed celebrity streamer searched eurovision
+        película videojuego tour.de.france ballon mvp playoffs opening.weekend""",
+}
+INSTRUCTION = (
+    "Sort a forecasting question into exactly one topic by what decides it, not by who is mentioned. "
+    f"The topics: {'; '.join(TOPICS)}. Weather and climate belong to Science & Technology; wars, borders and relations "
+    "between states to Geopolitics & Conflict; elections and governments of one country to Domestic Politics; prices "
+    "of traded assets to Financial Markets; rates, prices and output of whole economies to Macroeconomics."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sorted:
+    """A topic and who said so."""
+
+    topic: Topic
+    by: Literal["model", "words", "source", "nobody"]
+
+
+@dataclass(frozen=True)
+class Label:
+    """A model's answer."""
+
+    topic: Topic
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicSorter:
+    """Asks the filter's model, a quick one; without a model, or where it fails, words decide."""
+
+    models: Models | None = None
+    model: Model | None = None
+
+    async def sort(self, question: Question) -> Sorted:
+        """The topic of a question."""
+        if self.models is None or self.model is None:
+            return by_words(question)
+        told = f"{question.text}\n\n{question.criteria[:1000]}".strip()
+        request = self.models.request("filter", (System(text=INSTRUCTION), User(text=told)), slot="topic")
+        try:
+            label = await ask_typed(self.model, request, Label)
+        except ModelError:
+            return by_words(question)
+        return Sorted(topic=label.topic, by="model")
+
+
+def by_words(question: Question) -> Sorted:
+    """The topic whose words stand in the question most often; where none do, in its criteria; else by its source.
+
+    >>> from foretell.questions import Target
+    >>> q = Question(id="q", source="own", text="Will the ceasefire in Gaza hold?", due="2025-10-26",
+    ...              targets=(Target(id="yes"),))
+    >>> by_words(q)
+    Sorted(topic='Geopolitics & Conflict', by='words')
+    """
+    if question.source in BY_SOURCE:
+        return Sorted(topic=BY_SOURCE[question.source], by="source")
+    for text in (question.text, question.criteria, question.background):
+        counts = {topic: len(set(pattern.findall(text.lower()))) for topic, pattern in _patterns().items()}
+        topic = max(counts, key=lambda topic: counts[topic])
+        if counts[topic]:
+            return Sorted(topic=topic, by="words")
+    return Sorted(topic="Other", by="nobody")
+
+
+@cache
+def _patterns() -> dict[Topic, re.Pattern[str]]:
+    """One pattern per topic; a dot in a word list stands for a space. Ties go to the topic listed last in `TOPICS`."""
+    order: list[Topic] = [topic for topic in reversed(TOPICS) if topic in WORDS]
+    return {topic: re.compile(rf"(?<!\w)(?:{_choice(WORDS[topic])})(?!\w)") for topic in order}
+
+
+def _choice(words: str) -> str:
+    spaced = (re.escape(word).replace(r"\.", r"\s+") for word in sorted(words.split(), key=len, reverse=True))
+    return "|".join(spaced)

@@ -1,0 +1,84 @@
+"""Topics: a model's word where there is one, words where there is none, and no exception in between."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from foretell.forecasters.topics import TOPICS, Sorted, TopicSorter, by_words
+from foretell.llm.model import BudgetSpent, ModelError
+from foretell.llm.roles import Models
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import Question, Target
+
+
+def about(text, source="metaculus", criteria="", background=""):
+    return Question(
+        id="q",
+        source=source,
+        text=text,
+        due="2025-10-26",
+        targets=(Target(id="yes"),),
+        criteria=criteria,
+        background=background,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("Will a ceasefire be announced between Russia and Ukraine?", "Geopolitics & Conflict"),
+        ("Will the senator win the primary election?", "Domestic Politics"),
+        ("Will CPI inflation exceed 3%?", "Macroeconomics"),
+        ("Will Bitcoin reach $140,000?", "Financial Markets"),
+        ("Will Chegg file for bankruptcy?", "Business & Industry"),
+        ("Will the Supreme Court rule in this lawsuit?", "Society & Law"),
+        ("Will NASA launch the rocket to the moon?", "Science & Technology"),
+        ("Will the CDC report a measles outbreak?", "Health & Biology"),
+        ("Will the 49ers win the Super Bowl?", "Sports & Entertainment"),
+        ("Will it?", "Other"),
+    ],
+)
+def test_words_decide_without_a_model(text, topic):
+    assert by_words(about(text)).topic == topic
+    assert asyncio.run(TopicSorter().sort(about(text))).topic == topic
+
+
+def test_sources_with_one_subject_need_no_words():
+    assert by_words(about("Will it rise?", "yfinance")) == Sorted(topic="Financial Markets", by="source")
+
+
+def test_criteria_speak_where_the_question_is_silent():
+    assert by_words(about("Will it happen?", criteria="YES if a vaccine is approved.")).topic == "Health & Biology"
+
+
+def sort(script):
+    sorter = TopicSorter(models=Models(agent="scripted:x"), model=ScriptedModel(script))
+    return asyncio.run(sorter.sort(about("Will the ceasefire hold?")))
+
+
+def test_a_model_has_the_last_word_and_is_asked_again_if_it_invents_a_topic():
+    assert sort(['{"topic": "Society & Law"}']) == Sorted(topic="Society & Law", by="model")
+    assert sort(['{"topic": "Gardening"}', '{"topic": "Other"}']) == Sorted(topic="Other", by="model")
+
+
+@pytest.mark.parametrize("script", [["?"] * 3, [ModelError("down")], [BudgetSpent("spent")]])
+def test_where_the_model_fails_words_decide(script):
+    assert sort(script) == Sorted(topic="Geopolitics & Conflict", by="words")
+
+
+@pytest.mark.shared_data
+def test_word_topics_of_the_paper_tranches_are_near_the_published_counts(shared_data):
+    """BLF 2026 counts 69 Sports & Entertainment and 66 Geopolitics & Conflict among the questions of A and B."""
+    import duckdb
+
+    path = shared_data / "tables" / "ab_questions.parquet"
+    sql = "select distinct source, question, resolution_criteria, background from read_parquet(?)"
+    rows = duckdb.connect().execute(sql, [str(path)]).fetchall()
+    counts = Counter(
+        by_words(about(text, source, criteria or "", more or "")).topic for source, text, criteria, more in rows
+    )
+    assert set(counts) <= set(TOPICS)
+    assert 55 <= counts["Sports & Entertainment"] <= 80
+    assert 55 <= counts["Geopolitics & Conflict"] <= 80
+    assert counts["Other"] <= 15

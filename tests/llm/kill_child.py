@@ -1,0 +1,36 @@
+"""Asks a fake provider 200 questions through journal, limits and wire; a line of progress for every reply used."""
+
+import asyncio
+import os
+import sys
+
+from foretell.llm.journal import Journal
+from foretell.llm.limits import Limits
+from foretell.llm.message import Request, User
+from foretell.llm.opening import Exchange
+
+CALLS = 200
+
+
+def request(url: str, place: int) -> Request:
+    return Request(model=f"compat:m@{url}/v1", messages=(User(text=f"question {place}"),), slot=f"cell {place}")
+
+
+async def main(url: str, path: str, progress: str) -> None:
+    journal = Journal(path)
+    file = os.open(progress, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    places = iter(range(CALLS))
+    async with Exchange({}, journal=journal, limits={"compat": Limits(at_once=20)}) as exchange:
+
+        async def work() -> None:
+            for place in places:
+                reply = await exchange.complete(request(url, place))
+                assert reply.text == f"You said: question {place}"
+                os.write(file, f"{place}\n".encode())
+
+        await asyncio.gather(*[work() for _ in range(20)])
+    journal.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

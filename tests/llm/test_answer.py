@@ -1,0 +1,192 @@
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from foretell.llm.answer import BadAnswer, ask_typed, parse_arguments, schema_of
+from foretell.llm.json_text import NoJson, read_json
+from foretell.llm.message import Assistant, Reply, Request, ToolCall, User
+from foretell.llm.model import ModelError
+from foretell.llm.scripted import ScriptedModel
+from foretell.llm.shape import faults
+
+
+class Guess(BaseModel):
+    p: float = Field(ge=0, le=1)
+    why: str = ""
+
+
+@dataclass
+class Pair:
+    low: float
+    high: float
+
+
+REQUEST = Request(model="scripted:x", messages=(User(text="q"),))
+
+
+def _ask(*script: Reply | str, kind: type[Any] = Guess, attempts: int = 3) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(script)
+    return asyncio.run(ask_typed(model, REQUEST, kind, attempts=attempts)), model
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"p": 0.3}', {"p": 0.3}),
+        ('```json\n{"p": 0.3}\n```', {"p": 0.3}),
+        ('Sure! Here it is:\n{"p": 0.3}\nHope that helps.', {"p": 0.3}),
+        ('{"p": 0.3, "why": ["a", "b",],}', {"p": 0.3, "why": ["a", "b"]}),
+        ("{'p': 0.3, 'sure': True}", {"p": 0.3, "sure": True}),
+        ('{"p": 0.3, // a guess\n "why": "http://x, ]"}', {"p": 0.3, "why": "http://x, ]"}),
+        ('{"p": 0.3, "sure": None}', {"p": 0.3, "sure": None}),
+        ('{"why": "line\nbreak", "p": 1}', {"why": "line\nbreak", "p": 1}),
+        ('First {"p": 0.1} but on reflection {"p": 0.7}', {"p": 0.7}),
+        ('I weigh {a, b}. So: {"p": 0.7}', {"p": 0.7}),
+        ('[0.2] is my list, {"p": 0.7} my answer [1]', {"p": 0.7}),
+        ('<think>{"p": 0.1</think>\n```\n{"p": 0.7}\n```', {"p": 0.7}),
+        ('{"why": "polls mov', {"why": "polls mov"}),
+        ('{"p": 0.3, "why": ["polls", "pri', {"p": 0.3, "why": ["polls", "pri"]}),
+        ('{"why": "x", "p": 0.1', {"why": "x"}),
+        ('{"p": 0.3, "n": tru', {"p": 0.3}),
+        ('{"p": 0.3, "wh', {"p": 0.3}),
+        ('```json\n{"p": 0.3, "why": "cut in a fence', {"p": 0.3, "why": "cut in a fence"}),
+        ("[1, 2, 3]", [1, 2, 3]),
+    ],
+)
+def test_json_is_found(text: str, found: object):
+    assert read_json(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "no idea", "0.3", '"0.3"', "{broken: [}", "{p = 0.3}"])
+def test_no_json(text: str):
+    with pytest.raises(NoJson):
+        read_json(text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda part: st.lists(part, max_size=4) | st.dictionaries(st.text(), part, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.sampled_from(["{}", "So:\n{}", "```json\n{}\n```", "{} done."]))
+def test_whatever_is_valid_is_read_as_it_is(value: dict[str, Any], around: str):
+    assert read_json(around.replace("{}", json.dumps(value))) == value
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.dictionaries(st.text(min_size=1), st.integers() | st.text() | st.lists(st.text()), min_size=1), st.data())
+def test_a_cut_off_object_never_gains_or_changes_a_value(value: dict[str, Any], data: st.DataObject):
+    text = json.dumps(value)
+    cut = text[: data.draw(st.integers(1, len(text) - 1))]
+    try:
+        found = read_json(cut)
+    except NoJson:
+        return
+    for key, part in found.items():
+        whole = value[key]
+        if isinstance(whole, str):
+            assert whole.startswith(part)
+        elif isinstance(whole, list):
+            assert len(part) <= len(whole)
+            assert all(one.startswith(two) for one, two in zip(whole, part, strict=False))
+        else:
+            assert part == whole
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text(alphabet='{}[]",:\\ab01 \n`'))
+def test_reading_never_fails_in_another_way(text: str):
+    with contextlib.suppress(NoJson):
+        assert isinstance(read_json(text), dict | list)
+
+
+def test_first_answer_fits():
+    guess, model = _ask('{"p": 0.3}')
+    assert guess == Guess(p=0.3)
+    assert model.requests[0].schema == schema_of(Guess)
+
+
+def test_faults_go_back_to_the_model():
+    guess, model = _ask('{"p": 3}', "I would rather not say", '{"p": 0.3}')
+    assert guess.p == 0.3
+    first, second = model.requests[1].messages[1:], model.requests[2].messages[3:]
+    assert first[0] == Assistant(text='{"p": 3}')
+    assert "p: Input should be less than or equal to 1" in first[1].text
+    assert "it holds no JSON object" in second[1].text
+
+
+def test_attempts_are_bounded():
+    with pytest.raises(ModelError, match=r"no usable answer in 2 attempts; the last: p: Field required"):
+        _ask("{}", '{"q": 1}', '{"p": 0.3}', attempts=2)
+
+
+def test_empty_and_refused_answers_are_asked_again():
+    guess, model = _ask(Reply(text=""), Reply(text="no", finish="refusal"), '{"p": 0.3}')
+    assert guess.p == 0.3
+    # Nothing was said in the first turn: an empty turn would be refused by some providers.
+    assert [type(message) for message in model.requests[1].messages] == [User, User]
+
+
+def test_answer_in_a_tool_call_and_dataclasses():
+    call = ToolCall(id="1", name="answer", arguments='{"low": 0, "high": 1}')
+    pair, _ = _ask(Reply(calls=(call,), finish="tool"), kind=Pair)
+    assert pair == Pair(low=0.0, high=1.0)
+
+
+def test_arguments_are_repaired_and_checked():
+    call = ToolCall(id="1", name="submit", arguments='{"p": 0.3, "why": "because')
+    assert parse_arguments(call, Guess) == Guess(p=0.3, why="because")
+    schema = schema_of(Guess)
+    assert parse_arguments(call, schema) == {"p": 0.3, "why": "because"}
+    with pytest.raises(BadAnswer, match="p is missing"):
+        parse_arguments(ToolCall(id="1", name="submit", arguments=""), schema)
+    with pytest.raises(BadAnswer, match="must be a JSON object"):
+        parse_arguments(ToolCall(id="1", name="submit", arguments="[1]"), schema)
+
+
+NESTED = {
+    "$defs": {
+        "E": {"type": "object", "properties": {"claim": {"type": "string", "minLength": 1}}, "required": ["claim"]}
+    },
+    "type": "object",
+    "properties": {
+        "n": {"type": "integer", "exclusiveMinimum": 0},
+        "kind": {"enum": ["a", "b"]},
+        "one": {"const": 1},
+        "evidence": {"type": "array", "items": {"$ref": "#/$defs/E"}, "minItems": 1, "maxItems": 2},
+        "maybe": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        "both": {"type": ["string", "null"]},
+    },
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"n": 1, "kind": "a", "one": 1, "evidence": [{"claim": "x"}], "maybe": None, "both": None}, []),
+        ({"n": 0}, ["n is 0, below 0"]),
+        ({"n": True}, ["n must be integer, not boolean"]),
+        ({"kind": "c"}, ["kind must be one of a, b"]),
+        ({"one": 2}, ["one must be 1"]),
+        ({"evidence": []}, ["evidence needs at least 1 items"]),
+        ({"evidence": [{"claim": ""}] * 3}, None),
+        ({"evidence": [{}]}, ["evidence[0].claim is missing"]),
+        ({"maybe": "x"}, ["maybe must be number, not string"]),
+        ({"more": 1}, ["more is unknown"]),
+        ([], ["the value must be object, not array"]),
+    ],
+)
+def test_shapes(value: object, told: list[str] | None):
+    found = faults(value, NESTED)
+    assert found == told if told is not None else len(found) == 4

@@ -1,0 +1,63 @@
+"""A key never appears in journal, log, error or repr."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from foretell.fakes.providers import FakeProviders, Fault
+from foretell.llm.journal import Journal
+from foretell.llm.limits import Limits
+from foretell.llm.message import Request, User
+from foretell.llm.model import ModelError
+from foretell.llm.opening import Exchange, Wire
+
+FAULTS = [
+    Fault(kind="status", status=401, told="Incorrect API key provided: {key}"),
+    Fault(kind="status", status=400, told="header Authorization: Bearer {key} is malformed"),
+    Fault(kind="status", status=404, told="no such model for {key}"),
+    Fault(kind="status", status=429, told="slow down, {key}"),
+    Fault(kind="status", status=500, told="{key} broke us"),
+    Fault(kind="cut"),
+    Fault(kind="hang_up"),
+    Fault(kind="malformed"),
+]
+NAMES = ["openai:m", "openrouter:vendor/m", "anthropic:claude-sonnet-4-6", "google:gemini-3-flash-preview"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_key_never_leaks(
+    name: str,
+    tmp_path: Path,
+    canary: str,
+    keys: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+    loopback: Callable[[str, str], Wire],
+):
+    caplog.set_level(logging.DEBUG)
+    told: list[str] = []
+
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+        async with FakeProviders() as fake:
+            wire = loopback(name, fake.url + ("/v1" if name.startswith("open") else ""))
+            limits = {name.partition(":")[0]: Limits(attempts=1)}
+            async with Exchange(keys, journal=journal, limits=limits, wire=lambda _: wire) as exchange:
+                told.append(repr(exchange) + repr(wire))
+                for fault in FAULTS:
+                    fake.fail(Fault(kind=fault.kind, status=fault.status, told=fault.told.format(key=canary)))
+                    with pytest.raises(ModelError) as caught:
+                        await exchange.complete(Request(model=name, messages=(User(text=f"{fault}"),)))
+                    told.extend(traceback.format_exception(caught.value))
+                await exchange.complete(Request(model=name, messages=(User(text="well"),)))
+        journal.close()
+
+    asyncio.run(main())
+    assert canary not in "".join(told)
+    assert canary[:14] not in "".join(told)  # Nor a part of it.
+    assert canary not in caplog.text
+    for file in tmp_path.iterdir():
+        assert canary.encode() not in file.read_bytes()

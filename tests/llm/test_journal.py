@@ -1,0 +1,242 @@
+import asyncio
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from foretell.fakes.providers import FakeProviders, Fault
+from foretell.llm.canonical import content_key, pack_reply, request_key
+from foretell.llm.cost import Spend
+from foretell.llm.failures import NotInJournal, ReplyLost
+from foretell.llm.journal import Answer, Asked, Journal
+from foretell.llm.limits import Limits
+from foretell.llm.message import Reply, Request, Settings, System, Tokens, User
+from foretell.llm.model import ModelBusy, ModelError
+from foretell.llm.opening import Exchange
+from foretell.llm.prices import Price, Prices
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions.problems import InputError
+
+
+def _request(place: int = 0, model: str = "openai:m", **rest: object) -> Request:
+    return Request(model=model, messages=(System(text="s"), User(text=f"q {place}")), **rest)  # type: ignore[arg-type]
+
+
+def _exchange(fake: FakeProviders, journal: Journal, keys: dict[str, str], **rest: object) -> Exchange:
+    return Exchange(keys, journal=journal, addresses={"openai": f"{fake.url}/v1"}, **rest)  # type: ignore[arg-type]
+
+
+def test_every_part_of_a_request_changes_its_key():
+    plain = _request()
+    others = [
+        _request(1),
+        _request(model="openai:n"),
+        _request(slot="trial 2"),
+        _request(force="*"),
+        _request(schema={"type": "object"}),
+        _request(settings=Settings(temperature=0.5)),
+        dataclasses.replace(plain, messages=(System(text="s"), User(text="q 0", cached=True))),
+    ]
+    assert len({request_key(one) for one in [plain, *others]}) == 8
+    assert request_key(plain) == request_key(_request())
+
+
+def test_key_does_not_depend_on_the_order_of_a_schema():
+    one, two = {"type": "object", "title": "t"}, {"title": "t", "type": "object"}
+    assert request_key(_request(schema=one)) == request_key(_request(schema=two))
+
+
+def test_equal_requests_in_flight_are_sent_once(tmp_path: Path, keys: dict[str, str]):
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+        async with FakeProviders(latency=0.05) as fake, _exchange(fake, journal, keys) as exchange:
+            replies = await asyncio.gather(*[exchange.complete(_request()) for _ in range(10)])
+            assert await exchange.complete(_request()) == replies[0]
+            await exchange.complete(_request(slot="trial 2"))
+            assert len(set(map(id, replies))) == 1
+            # The slot is ours alone, so the provider sees the same words twice.
+            assert list(fake.billed.values()) == [2]
+        assert journal.sends() == 2
+        journal.close()
+
+    asyncio.run(main())
+
+
+def test_follower_asks_by_itself_when_the_leader_is_cancelled(tmp_path: Path, keys: dict[str, str]):
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+        async with FakeProviders(latency=0.1) as fake, _exchange(fake, journal, keys) as exchange:
+            leader = asyncio.create_task(exchange.complete(_request()))
+            await asyncio.sleep(0.03)
+            follower = asyncio.create_task(exchange.complete(_request()))
+            await asyncio.sleep(0.01)
+            leader.cancel()
+            assert (await follower).text == "You said: q 0"
+            assert journal.maybe_paid() == 1  # The leader's send was cut short.
+        journal.close()
+
+    asyncio.run(main())
+
+
+def test_followers_share_the_failure(tmp_path: Path):
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+
+        async def fail() -> bytes:
+            await asyncio.sleep(0.01)
+            raise ModelError("no")
+
+        outcomes = await asyncio.gather(
+            *[journal.once(content_key("x"), "tool", fail) for _ in range(3)], return_exceptions=True
+        )
+        assert [str(outcome) for outcome in outcomes] == ["no"] * 3
+        assert (journal.sends(), journal.maybe_paid()) == (1, 0)
+        journal.close()
+
+    asyncio.run(main())
+
+
+def test_replay_is_offline_and_byte_for_byte(tmp_path: Path, keys: dict[str, str]):
+    path = tmp_path / "j.db"
+
+    async def live() -> list[bytes]:
+        journal = Journal(path)
+        async with FakeProviders() as fake, _exchange(fake, journal, keys) as exchange:
+            replies = [pack_reply(await exchange.complete(_request(place))) for place in range(5)]
+        journal.close()
+        return replies
+
+    async def replay() -> list[bytes]:
+        journal = Journal(path, mode="replay")
+        async with Exchange({}, journal=journal) as exchange:  # No key, no provider.
+            exchange.check(["openai:m"])
+            replies = [pack_reply(await exchange.complete(_request(place))) for place in range(5)]
+            with pytest.raises(
+                NotInJournal, match=r"no answer is kept for model openai:m slot trial 9 \([0-9a-f]{12}\)"
+            ):
+                await exchange.complete(_request(5, slot="trial 9"))
+        journal.close()
+        return replies
+
+    assert asyncio.run(live()) == asyncio.run(replay())
+
+
+def test_nothing_to_replay(tmp_path: Path):
+    with pytest.raises(InputError, match="there is no journal to replay"):
+        Journal(tmp_path / "none.db", mode="replay")
+    (tmp_path / "text.db").write_text("not a database at all, and long enough to be read as a header " * 20)
+    with pytest.raises(InputError, match="this is no journal"):
+        Journal(tmp_path / "text.db")
+
+
+def test_tool_results_are_kept_once(tmp_path: Path):
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+        fetched = 0
+
+        async def fetch() -> dict[str, object]:
+            nonlocal fetched
+            fetched += 1
+            return {"found": (1, 2)}
+
+        first = await journal.once_json(content_key({"tool": "search", "q": "x"}), "search", fetch)
+        again = await journal.once_json(content_key({"q": "x", "tool": "search"}), "search", fetch)
+        assert first == again == {"found": [1, 2]}
+        assert fetched == 1
+        assert journal.spent() == {}
+        journal.close()
+
+    asyncio.run(main())
+
+
+def test_reply_is_on_file_before_it_is_returned(tmp_path: Path):
+    async def main() -> None:
+        journal, reader = Journal(tmp_path / "j.db"), Journal(tmp_path / "j.db")
+        seen: list[bytes | None] = []
+        exchange = Exchange({}, journal=journal, wire=lambda _: _Unwired(ScriptedModel(["yes"])))
+        await exchange.complete(_request())
+        seen.append(reader.find(request_key(_request())))
+        assert seen == [pack_reply(Reply(text="yes", model="openai:m"))]
+        reader.close()
+        journal.close()
+
+    asyncio.run(main())
+
+
+class _Unwired:
+    def __init__(self, model: ScriptedModel) -> None:
+        self.complete = model.complete
+
+    async def close(self) -> None:
+        return None
+
+
+def test_two_processes_with_one_file_use_the_same_reply(tmp_path: Path):
+    mine, other = Journal(tmp_path / "j.db"), Journal(tmp_path / "j.db")
+    asked = Asked(key=content_key("x"), kind="tool")
+    mine.intend(asked)
+    other.intend(asked)
+    assert other.keep(asked, Answer(body=b"first")) == b"first"
+    assert mine.keep(asked, Answer(body=b"second")) == b"first"
+    assert mine.maybe_paid() == 1
+    mine.close()
+    other.close()
+
+
+def test_what_was_on_the_wire_counts_as_maybe_paid(tmp_path: Path, keys: dict[str, str]):
+    limits = {"openai": Limits(attempts=3, first_pause=0.001)}
+
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+        async with FakeProviders() as fake, _exchange(fake, journal, keys, limits=limits) as exchange:
+            fake.fail(Fault(kind="status", status=500))
+            fake.fail(Fault(kind="cut"))
+            await exchange.complete(_request())
+            # The 500 was surely not billed, the reply that broke off may have been, and here it was.
+            assert (journal.sends(), journal.maybe_paid()) == (3, 1)
+            assert list(fake.billed.values()) == [2]
+        journal.close()
+
+        crashed = Journal(tmp_path / "j.db")
+        crashed.intend(Asked(key=content_key("on the wire"), kind="model"))
+        assert crashed.maybe_paid() == 1  # Under way.
+        crashed.close()
+        after = Journal(tmp_path / "j.db")
+        assert after.maybe_paid() == 2
+        after.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("error", "unsure"), [(ModelBusy("429"), 0), (ReplyLost("cut"), 1)])
+def test_failures_told_apart(tmp_path: Path, error: Exception, unsure: int):
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+
+        async def fail() -> bytes:
+            raise error
+
+        with pytest.raises(ModelBusy):
+            await journal.once(content_key("x"), "tool", fail)
+        assert journal.maybe_paid() == unsure
+        journal.close()
+
+    asyncio.run(main())
+
+
+def test_spend_by_model(tmp_path: Path):
+    async def main() -> None:
+        journal = Journal(tmp_path / "j.db")
+        prices = Prices({"openai:m": Price(input=1, output=10)}, public=False)
+        reply = Reply(text="x", tokens=Tokens(input=1_000_000, output=100_000))
+        script = ScriptedModel(lambda _: reply)
+        exchange = Exchange({}, journal=journal, prices=prices, wire=lambda _: _Unwired(script))
+        for place in range(2):
+            await exchange.complete(_request(place))
+        await exchange.complete(_request(model="compat:x@http://example.org/v1"))
+        spent = journal.spent()
+        assert spent["openai:m"] == Spend(calls=2, tokens=Tokens(input=2_000_000, output=200_000), dollars=4.0)
+        assert spent["compat:x@http://example.org/v1"].unpriced == 1
+        journal.close()
+
+    asyncio.run(main())

@@ -1,0 +1,67 @@
+"""kill -9 at random points: nothing that was received is paid for twice."""
+
+import importlib.util
+import json
+import random
+import sys
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+
+from foretell.fakes.providers.process import FakeProcess
+from foretell.llm.canonical import request_key
+from foretell.llm.journal import Journal
+from foretell.llm.wires.openai_body import body
+
+CHILD = Path(__file__).with_name("kill_child.py")
+
+
+def _child() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("kill_child", CHILD)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_killed_run_resumes_without_repeating_a_call(tmp_path: Path, kill_harness: ModuleType):
+    child = _child()
+    rng = random.Random(7)
+    path, progress = tmp_path / "journal.db", tmp_path / "progress"
+    with FakeProcess(latency=0.02) as fake:
+        requests = [child.request(fake.url, place) for place in range(child.CALLS)]
+        key = {place: request_key(one) for place, one in enumerate(requests)}
+        asked = {place: _at_the_fake(one) for place, one in enumerate(requests)}
+        paid_when_kept: dict[int, int] = {}
+
+        def after_kill() -> None:
+            journal = Journal(path)
+            kept = journal.kept_keys()
+            journal.close()
+            used = {int(line) for line in kill_harness.lines(progress)}
+            assert {key[place] for place in used} <= kept  # Stored before it was used.
+            billed = fake.stats()["billed"]
+            for place in key:
+                if key[place] in kept:
+                    paid_when_kept.setdefault(place, billed[asked[place]])
+
+        command = [sys.executable, str(CHILD), fake.url, str(path), str(progress)]
+        points = kill_harness.kill_points(child.CALLS, 6, rng)
+        lives = kill_harness.live_and_die(command, progress, points, rng=rng, after_kill=after_kill)
+        billed = fake.stats()["billed"]
+
+    assert lives.code == 0
+    assert lives.kills >= 3
+    assert {place: billed[asked[place]] for place in paid_when_kept} == paid_when_kept
+    journal = Journal(path)
+    assert journal.kept_keys() == frozenset(key.values())
+    # Every bill beyond the first of a request was announced as maybe paid.
+    assert sum(billed.values()) - child.CALLS <= journal.maybe_paid()
+    assert sum(spend.calls for spend in journal.spent().values()) == child.CALLS
+    journal.close()
+
+
+def _at_the_fake(request: object) -> str:
+    sent = json.dumps(body(request, provider="compat", name="m"), separators=(",", ":"))  # type: ignore[arg-type]
+    return sha256(f"/v1/chat/completions\n{sent}".encode()).hexdigest()

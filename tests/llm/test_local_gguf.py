@@ -1,0 +1,41 @@
+"""A real model from a file, where one is at hand: FORETELL_TEST_GGUF names it."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from foretell.llm.json_text import read_json
+from foretell.llm.message import Request, Settings, User
+from foretell.llm.opening import Exchange, open_model
+from foretell.questions.problems import InputError
+
+
+def test_missing_file_is_named(tmp_path: Path):
+    pytest.importorskip("xllamacpp")
+    with pytest.raises(InputError, match="there is no model file here"):
+        open_model(f"local:{tmp_path}/none.gguf", {})
+
+
+def test_a_real_model_answers_in_the_shape_asked_for():
+    pytest.importorskip("xllamacpp")
+    path = os.environ.get("FORETELL_TEST_GGUF")
+    if not path:
+        pytest.skip("set FORETELL_TEST_GGUF to the path of a small .gguf file")
+    schema = {"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}
+    request = Request(
+        model=f"local:{path}",
+        messages=(User(text="How likely is rain tomorrow? Answer with JSON."),),
+        schema=schema,
+        settings=Settings(max_tokens=60, temperature=0.0),
+    )
+
+    async def main() -> None:
+        async with Exchange({}) as exchange:
+            reply = await exchange.complete(request)
+        assert "p" in read_json(reply.text)
+        assert reply.tokens.input > 0
+        assert exchange.prices.dollars(request.model, reply.tokens) == 0.0
+
+    asyncio.run(main())

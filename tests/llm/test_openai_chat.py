@@ -1,0 +1,152 @@
+import asyncio
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from foretell.fakes.providers import Call, FakeProviders, Fault, Said
+from foretell.fakes.providers.heard import Heard
+from foretell.llm.failures import ReplyLost
+from foretell.llm.message import (
+    Assistant,
+    Reply,
+    Request,
+    Settings,
+    System,
+    Tokens,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    User,
+)
+from foretell.llm.model import ModelBusy, ModelError, ModelRefused
+from foretell.llm.opening import open_model
+from foretell.llm.wires.openai_body import is_strict
+
+SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
+KEYS = {"OPENAI_API_KEY": "sk-of-a-test", "OPENROUTER_API_KEY": "sk-of-a-test"}
+
+
+def _asked(request: Request, said: Iterable[Said] | None, faults: Iterable[Fault] = ()) -> tuple[Reply, Heard]:
+    async def main() -> tuple[Reply, Heard]:
+        async with FakeProviders(said) as fake:
+            for fault in faults:
+                fake.fail(fault)
+            wire = open_model(request.model, KEYS, address=f"{fake.url}/v1")
+            try:
+                return await wire.complete(request), fake.heard[-1]
+            finally:
+                await wire.close()
+
+    return asyncio.run(main())
+
+
+def _plain(model: str = "openai:m", **rest: object) -> Request:
+    return Request(model=model, messages=(User(text="q"),), **rest)  # type: ignore[arg-type]
+
+
+def test_conversation_with_tools_reaches_the_provider():
+    messages = (
+        System(text="standing"),
+        User(text="question"),
+        Assistant(text="", calls=(ToolCall(id="c1", name="search", arguments='{"q": "x"}'),)),
+        ToolResult(call_id="c1", name="search", text="found"),
+    )
+    said = Said(calls=(Call(name="submit", arguments='{"p": 0.5'),), input=100, output=20, cached=80)
+    reply, heard = _asked(Request(model="openai:m", messages=messages, tools=(SUBMIT,), force="submit"), [said])
+    assert [message["role"] for message in heard.json["messages"]] == ["system", "user", "assistant", "tool"]
+    assert heard.json["messages"][2]["tool_calls"][0]["function"] == {"name": "search", "arguments": '{"q": "x"}'}
+    assert heard.json["messages"][3]["tool_call_id"] == "c1"
+    assert (heard.force, heard.tools[0].name) == ("submit", "submit")
+    # Broken arguments come back as they are: repairing them is not the wire's job.
+    assert (reply.finish, reply.calls[0].name, reply.calls[0].arguments) == ("tool", "submit", '{"p": 0.5')
+    assert reply.tokens == Tokens(input=100, output=20, cached=80)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("openai:m", {"max_completion_tokens": 9, "reasoning_effort": "low", "temperature": 0.5, "seed": 3}),
+        ("openrouter:v/m", {"max_tokens": 9, "reasoning": {"effort": "low"}, "temperature": 0.5, "seed": 3}),
+    ],
+)
+def test_settings_in_each_dialect(model: str, expected: dict[str, object]):
+    settings = Settings(temperature=0.5, seed=3, max_tokens=9, effort="low")
+    _, heard = _asked(_plain(model, settings=settings), None)
+    assert {name: heard.json[name] for name in expected} == expected
+    _, heard = _asked(_plain(model), None)
+    assert set(heard.json) == {"model", "messages"}
+
+
+def test_any_tool_schema_and_cache_mark():
+    _, heard = _asked(_plain(tools=(SUBMIT,), force="*"), None)
+    assert heard.json["tool_choice"] == "required"
+    schema = {"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}
+    reply, heard = _asked(_plain(schema=schema), None)
+    assert heard.json["response_format"]["json_schema"]["strict"] is False
+    assert 0 <= json.loads(reply.text)["p"] <= 1
+    assert is_strict(schema | {"additionalProperties": False})
+    marked = Request(model="openrouter:anthropic/m", messages=(User(text="long", cached=True), User(text="q")))
+    _, heard = _asked(marked, None)
+    assert heard.json["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert heard.json["messages"][1]["content"] == "q"
+
+
+@pytest.mark.parametrize(
+    ("said", "finish", "text"),
+    [
+        (Said(text="half", finish="length"), "length", "half"),
+        (Said(text="no", finish="refusal"), "refusal", "no"),
+        (Said(), "stop", ""),
+    ],
+)
+def test_finish_reasons(said: Said, finish: str, text: str):
+    reply, _ = _asked(_plain(), [said])
+    assert (reply.finish, reply.text) == (finish, text)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "told"),
+    [
+        (Fault(kind="status", status=400, told="bad schema"), ModelRefused, "HTTP 400: bad schema"),
+        (Fault(kind="status", status=401, told="key sk-1"), ModelRefused, "does not accept the key"),
+        (Fault(kind="status", status=402), ModelRefused, "no credit"),
+        (Fault(kind="status", status=404, told="no such model"), ModelRefused, "no such model"),
+        (Fault(kind="status", status=429, wait=2.5), ModelBusy, "HTTP 429"),
+        (Fault(kind="status", status=529), ModelBusy, "HTTP 529"),
+        (Fault(kind="cut"), ReplyLost, "the connection broke"),
+        (Fault(kind="hang_up"), ReplyLost, "the connection broke"),
+        (Fault(kind="malformed"), ReplyLost, "no JSON or was cut off"),
+    ],
+)
+def test_failures(fault: Fault, kind: type[ModelError], told: str):
+    with pytest.raises(kind, match=told) as caught:
+        _asked(_plain(), None, [fault])
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith("openai:m: ")
+    if isinstance(caught.value, ModelBusy):
+        assert caught.value.wait == fault.wait
+
+
+def test_no_server_is_busy_not_lost():
+    async def main() -> None:
+        wire = open_model("compat:m@http://127.0.0.1:9/v1", {})
+        with pytest.raises(ModelBusy, match="no connection") as caught:
+            await wire.complete(_plain("compat:m@http://127.0.0.1:9/v1"))
+        assert not isinstance(caught.value, ReplyLost)
+        await wire.close()
+
+    asyncio.run(main())
+
+
+def test_servers_that_bend_the_format():
+    from foretell.llm.wires.openai_chat import _error, _reply  # pyright: ignore[reportPrivateUsage]
+
+    call = {"function": {"name": "f", "arguments": {"a": 1}}}
+    loose = {"choices": [{"message": {"content": [{"type": "text", "text": "hi"}], "tool_calls": [call]}}]}
+    reply = _reply(loose, _plain())
+    assert (reply.text, reply.calls[0]) == ("hi", ToolCall(id="call_0", name="f", arguments='{"a": 1}'))
+    assert reply.finish == "tool"
+    assert reply.tokens.input > 0  # Estimated: this server does not count.
+    assert _error({"choices": [{"error": {"code": 502, "message": "upstream"}}]})["code"] == 502
+    assert _error({"error": "text"}) == {"message": "text"}

@@ -1,0 +1,226 @@
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.tools.doubles import CUTOFF, Engine, Judge, Pages, Plugin, at, drops_all, fenced, keeps_all, question, use
+
+from foretell.questions.clock import AsOf
+from foretell.questions.event import LeakBlocked
+from foretell.sources.page import Page, PageUnavailable
+from foretell.sources.search import SearchHit
+from foretell.tools.fence import Fence, Fenced
+from foretell.tools.leaks import LeakFilter
+from foretell.tools.page import LookupUrl
+from foretell.tools.search import WebSearch
+from foretell.tools.shelf import Shelf
+from foretell.tools.tool import Item, ToolFailed
+
+OLD = Item(
+    title="Old", text="Talks went on.", url="https://n.example/a", published=at("2025-10-01"), dating="published"
+)
+NEW = replace(OLD, title="New", text="It is settled.", url="https://n.example/b", published=at("2025-11-05"))
+LIVE = AsOf(at=at("2025-10-26"), mode="live")
+
+
+def blocked(events: list) -> list[LeakBlocked]:
+    return [event for event in events if isinstance(event, LeakBlocked)]
+
+
+def hit(n: int, **fields: object) -> SearchHit:
+    given = {"url": f"https://n.example/{n}", "title": f"T{n}", "snippet": f"S{n}", "published": at("2025-10-01")}
+    return SearchHit(**{**given, **fields})
+
+
+def test_only_around_makes_a_fenced_toolbox() -> None:
+    with pytest.raises(TypeError, match=r"Fenced\.around"):
+        Fenced(object(), {}, Fence(as_of=CUTOFF, question=question()), None)  # pyright: ignore
+
+
+def test_a_backtest_without_content_filter_is_refused() -> None:
+    fence = Fence(as_of=CUTOFF, question=question())
+    with pytest.raises(ValueError, match="content filter"):
+        Fenced.around((), fence, None)
+    Fenced.around((), replace(fence, clairvoyant=True), None)
+    Fenced.around((), replace(fence, as_of=LIVE), None)
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two tools"):
+        fenced(Plugin(items=()), Plugin(items=()))
+
+
+def test_a_shelf_belongs_to_one_fence() -> None:
+    shelf = Shelf()
+    fence = Fence(as_of=LIVE, question=question())
+    Fenced.around((), fence, None, shelf=shelf)
+    with pytest.raises(ValueError, match="its own"):
+        Fenced.around((), fence, None, shelf=shelf)
+
+
+def test_admitted_results_are_numbered_shown_and_shelved() -> None:
+    hits = (hit(1), hit(2, published=at("2026-01-01")), hit(3))
+    toolbox, _ = fenced(WebSearch(engine=Engine(hits=hits)))
+    seen = use(toolbox, "web_search", query="talks")
+    assert seen.source_ids == ("search_1_result_1", "search_1_result_2")
+    assert "[search_1_result_2] T3 (n.example, 2025-10-01)\nS3" in seen.text
+    assert "T2" not in seen.text
+    assert toolbox.shelf["search_1_result_2"].url == "https://n.example/3"
+    assert toolbox.shelf["search_1_result_2"].published == at("2025-10-01")
+    assert use(toolbox, "web_search", query="again").source_ids[0] == "search_2_result_1"
+
+
+def test_every_refusal_is_an_event_with_layer_and_reason() -> None:
+    hits = (hit(1, published=None, dating="none"), hit(2, url="https://kalshi.com/x"), hit(3))
+    toolbox, events = fenced(WebSearch(engine=Engine(hits=hits)), model=drops_all())
+    use(toolbox, "web_search", query="talks")
+    assert [(event.layer, event.title) for event in blocked(events)] == [
+        ("date", "T1"),
+        ("address", "T2"),
+        ("content", "T3"),
+    ]
+    assert all(event.reason and event.url for event in blocked(events))
+
+
+def test_nobody_is_told_how_much_was_withheld() -> None:
+    """A count of results from after the cutoff would itself tell that something happened."""
+    clean, _ = fenced(WebSearch(engine=Engine(hits=(hit(1),))))
+    leaky, _ = fenced(WebSearch(engine=Engine(hits=(hit(2, published=at("2026-01-01")), hit(1)))))
+    assert use(clean, "web_search", query="q").text == use(leaky, "web_search", query="q").text
+    nothing, _ = fenced(WebSearch(engine=Engine(hits=())))
+    dropped, _ = fenced(WebSearch(engine=Engine(hits=(hit(1, published=None),))))
+    assert use(nothing, "web_search", query="q") == use(dropped, "web_search", query="q")
+
+
+def test_a_page_that_will_exist_and_one_that_never_will_look_the_same() -> None:
+    later = Page(
+        url="https://n.example/x", hops=("https://n.example/x",), title="", text="It", published=at("2026-01-01")
+    )
+    there, _ = fenced(LookupUrl(pages=Pages(page=later)))
+    absent, events = fenced(LookupUrl(pages=Pages(page=PageUnavailable("404"))))
+    assert (
+        use(there, "lookup_url", url="https://n.example/x").text
+        == use(absent, "lookup_url", url="https://n.example/x").text
+    )
+    assert "404" in blocked(events)[0].reason
+
+
+def test_live_failures_are_told_in_full() -> None:
+    toolbox, _ = fenced(LookupUrl(pages=Pages(page=PageUnavailable("404 not found"))), as_of=LIVE)
+    assert "404 not found" in use(toolbox, "lookup_url", url="https://n.example/x").text
+
+
+def test_a_closed_address_is_not_even_opened_and_the_message_says_what_to_do() -> None:
+    class Untouched:
+        async def fetch(self, url: str, as_of: AsOf) -> Page:
+            raise AssertionError("opened")
+
+    toolbox, events = fenced(LookupUrl(pages=Untouched()))
+    seen = use(toolbox, "lookup_url", url="https://polymarket.com/event/x")
+    assert seen.failed
+    assert "Do not try it again: search" in seen.text
+    assert [event.layer for event in blocked(events)] == ["address"]
+
+
+def test_an_unknown_tool_names_those_on_offer() -> None:
+    toolbox, _ = fenced(Plugin(items=()))
+    assert "Tools on offer: plugin" in use(toolbox, "browse").text
+
+
+def test_live_nothing_is_withheld_and_the_filter_is_not_asked() -> None:
+    model = drops_all()
+    undated = replace(OLD, published=None, dating="none")
+    items = (undated, NEW, replace(OLD, url="https://polymarket.com/x"))
+    toolbox, events = fenced(Plugin(items=items), as_of=LIVE, model=model)
+    assert len(use(toolbox, "plugin").source_ids) == 3
+    assert (events, model.asked) == ([], [])
+
+
+def test_a_clairvoyant_run_sees_everything_and_says_so_everywhere() -> None:
+    tool = Plugin(items=(NEW,))
+    toolbox, events = fenced(tool, clairvoyant=True, model=drops_all())
+    seen = use(toolbox, "plugin")
+    assert "It is settled." in seen.text
+    assert seen.text.startswith("(Clairvoyant run")
+    assert seen.clairvoyant
+    assert toolbox.clairvoyant
+    assert use(toolbox, "no such tool").clairvoyant
+    assert events == []
+    assert tool.seen == [AsOf(at=CUTOFF.at + timedelta(days=365), mode="live")]
+    assert toolbox.as_of == CUTOFF
+
+
+def test_an_honest_run_is_not_marked() -> None:
+    toolbox, _ = fenced(Plugin(items=(OLD,)))
+    assert not use(toolbox, "plugin").clairvoyant
+    assert not toolbox.clairvoyant
+
+
+def test_a_stranger_who_calls_prose_numbers_is_still_read_by_the_filter() -> None:
+    prose = Item(title="x", text="2025-10-01, 4\nUnited won the final.", clamped=True)
+    toolbox, events = fenced(Plugin(items=(prose,)), model=drops_all())
+    assert "United" not in use(toolbox, "plugin").text
+    assert blocked(events)[0].layer == "content"
+
+
+def test_a_stranger_cannot_leak_through_its_heading_or_its_failures() -> None:
+    class Failing(Plugin):
+        async def use(self, arguments, as_of):
+            raise ToolFailed("the market resolved YES")
+
+    judge = Judge(lambda title, text, cutoff: "resolved" not in title)
+    toolbox, _ = fenced(
+        Plugin(items=(OLD,), heading="It resolved YES."), Failing(items=(), name="failing"), model=judge
+    )
+    assert "YES" not in use(toolbox, "plugin").text
+    assert "YES" not in use(toolbox, "failing").text
+
+
+def test_long_texts_are_shown_in_part_and_only_that_part_is_judged() -> None:
+    model = keeps_all()
+    toolbox, _ = fenced(Plugin(items=(replace(OLD, text="word " * 4_000),)), model=model)
+    seen = use(toolbox, "plugin")
+    assert "(14000 more characters: summarize_results reads them)" in seen.text
+    assert "word " * 1_300 not in model.asked[0].messages[-1].text
+
+
+def test_the_whole_text_passes_the_filter_before_it_is_read() -> None:
+    model = Judge(lambda title, text, cutoff: "settled" not in text)
+    hits = (hit(1, text="S1 and then it was settled."), hit(2, text="S2 and talks go on."))
+    toolbox, events = fenced(WebSearch(engine=Engine(hits=hits)), model=model)
+    assert len(use(toolbox, "web_search", query="q").source_ids) == 2
+    read = asyncio.run(toolbox.shelf.read(["search_1_result_1", "search_1_result_2"]))
+    assert [text for _, text in read] == ["S1", "S2 and talks go on."]
+    assert [event.layer for event in blocked(events)] == ["content"]
+    asked = len(model.asked)
+    asyncio.run(toolbox.shelf.read(["search_1_result_1"]))
+    assert len(model.asked) == asked
+
+
+def test_a_filter_that_loses_count_drops_everything() -> None:
+    class Short:
+        async def judge(self, excerpts, as_of, question):
+            return []
+
+    fence = Fence(as_of=CUTOFF, question=question())
+    toolbox = Fenced.around((Plugin(items=(OLD,)),), fence, Short())
+    assert not use(toolbox, "plugin").source_ids
+
+
+def test_specs_keep_their_order() -> None:
+    toolbox, _ = fenced(Plugin(items=(), name="b"), Plugin(items=(), name="a"))
+    assert [spec.name for spec in toolbox.specs()] == ["b", "a"]
+
+
+def test_results_of_other_tools_have_ids_of_their_own() -> None:
+    toolbox, _ = fenced(Plugin(items=(OLD,)), Plugin(items=(OLD, replace(OLD, title="Two")), name="pair"))
+    assert use(toolbox, "plugin").source_ids == ("plugin_1",)
+    assert use(toolbox, "pair").source_ids == ("pair_1_result_1", "pair_1_result_2")
+
+
+def test_a_filter_is_a_filter_model_by_role() -> None:
+    model = keeps_all()
+    leak_filter = LeakFilter(model=model, name="google:flash")
+    fence = Fence(as_of=CUTOFF, question=question())
+    use(Fenced.around((Plugin(items=(OLD,)),), fence, leak_filter), "plugin")
+    assert model.asked[0].model == "google:flash"

@@ -1,0 +1,53 @@
+import pytest
+
+from foretell.tools.names import PREFIXES, SUBMIT
+from foretell.tools.policy import ANY_SOURCE, HINTS, TOOLS, hint, offered
+
+ALL = frozenset(PREFIXES) | {SUBMIT}
+SEARCH = ("web_search", "summarize_results", "lookup_url", "submit")
+
+
+@pytest.mark.parametrize(
+    ("source", "first"),
+    [
+        ("fred", "fetch_series"),
+        ("yfinance", "fetch_series"),
+        ("polymarket", "fetch_prices"),
+        ("manifold", "fetch_prices"),
+        ("wikipedia", "fetch_wikipedia"),
+    ],
+)
+def test_sources_with_data_of_their_own_add_it_to_searching(source: str, first: str) -> None:
+    assert offered(source, 1, ALL) == (first, *SEARCH)
+    assert offered(source, 7, ALL) == (first, *SEARCH)
+
+
+@pytest.mark.parametrize("source", ["infer", "metaculus", "acled"])
+def test_other_sources_only_search(source: str) -> None:
+    assert offered(source, 1, ALL) == SEARCH
+
+
+def test_dbnomics_reads_its_series_and_submits() -> None:
+    assert [offered("dbnomics", step, ALL) for step in (1, 2, 3)] == [("fetch_series",), ("submit",), ("submit",)]
+    assert offered("dbnomics", 1, ALL, fixed=False) == ("fetch_series", "lookup_url", "submit")
+    assert offered("dbnomics", 1, ALL - {"fetch_series"}) == ("lookup_url", "submit")
+
+
+def test_an_unknown_source_is_offered_all_there_is() -> None:
+    assert offered("my-questions", 1, ALL) == ANY_SOURCE
+    assert set(ANY_SOURCE) == ALL
+
+
+@pytest.mark.parametrize("source", [*TOOLS, "else"])
+@pytest.mark.parametrize("missing", sorted(ALL))
+def test_neither_offer_nor_hint_names_a_tool_that_is_not_there(source: str, missing: str) -> None:
+    """The public system told a model to begin with a tool it had switched off; the model gave up."""
+    tools = offered(source, 1, ALL - {missing})
+    assert missing not in tools
+    assert missing not in hint(tools)
+    assert all(tool in tools for tool in HINTS if tool in hint(tools))
+
+
+def test_steps_count_from_one() -> None:
+    with pytest.raises(ValueError, match="from 1"):
+        offered("fred", 0, ALL)

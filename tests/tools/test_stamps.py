@@ -1,0 +1,96 @@
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.tools.doubles import CUTOFF
+
+from foretell.questions.clock import AsOf
+from foretell.tools.stamps import age_stamp, dates_in, late_entry, late_path, late_stamp, without_age
+
+WRITTEN = (
+    "{0:%Y-%m-%d}",
+    "{0:%B} {0.day}, {0.year}",
+    "{0.day} {0:%b} {0.year}",
+    "{0.day}. {0:%B} {0.year}",
+    "{0.month}/{0.day}/{0.year}",
+)
+
+
+@given(st.dates(date(2001, 1, 1), date(2060, 12, 31)), st.sampled_from(WRITTEN))
+@settings(max_examples=150, deadline=None)
+def test_every_way_to_write_a_date_is_read(day: date, written: str) -> None:
+    found = [days for _, days in dates_in(f"It was said on {written.format(day)} that all is well.")]
+    assert len(found) == 1
+    assert day in found[0]
+
+
+@given(st.dates(date(2001, 1, 1), date(2060, 12, 31)), st.dates(date(2001, 1, 1), date(2060, 12, 31)))
+@settings(max_examples=100, deadline=None)
+def test_a_stamp_is_late_exactly_if_its_day_begins_after_the_cutoff(day: date, cutoff: date) -> None:
+    text = f"A story.\nUpdated {day:%B} {day.day}, {day.year}\nMore of it."
+    assert (late_stamp(text, AsOf.day(cutoff)) is not None) == (day > cutoff)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The timetable will be published on March 5, 2026.",
+        "It is to be updated March 5, 2026, they said.",
+        "He posted a photo. On March 5, 2026 the fair opens.",
+        "An updated forecast is due on March 5, 2026.",
+        "Rates are not revised until March 5, 2026.",
+        "We publish on March 5, 2026.",
+    ],
+)
+def test_plans_to_publish_are_no_stamps(text: str) -> None:
+    assert late_stamp(text, CUTOFF) is None
+
+
+def test_letters_that_change_length_in_lower_case_do_not_hide_a_stamp() -> None:
+    assert late_stamp("İstanbul İİİ. Updated March 5, 2026", CUTOFF) is not None
+
+
+def test_an_age_is_a_stamp_only_about_the_page_itself() -> None:
+    assert age_stamp("Updated 3 hours ago") is not None
+    assert age_stamp("The rule was introduced 3 years ago") is None
+    assert age_stamp("They had it published two years ago") is None
+
+
+def test_only_live_reports_have_entries() -> None:
+    text = "27 October 2025: the vote begins."
+    assert late_entry("Vote: live updates", text, CUTOFF) is not None
+    assert late_entry("Calendar of votes", text, CUTOFF) is None
+    assert late_entry("Vote: live updates", text.replace("27", "26"), CUTOFF) is None
+
+
+def test_dates_in_addresses_of_agendas_are_plans() -> None:
+    assert late_path("https://a.org/2026/03/05/x", CUTOFF) is not None
+    assert late_path("https://a.org/events/2026/03/05/x", CUTOFF) is None
+    assert late_path("https://a.org/2025/10/26/x", CUTOFF) is None
+    assert late_path("https://a.org/2026/99/99/x", CUTOFF) is None
+
+
+def test_a_leading_age_is_taken_off_and_nothing_else() -> None:
+    assert without_age("2 months ago · Ten days ago it rained.") == "Ten days ago it rained."
+    assert without_age("It rained 2 days ago.") == "It rained 2 days ago."
+
+
+@pytest.mark.shared_data
+def test_on_thousands_of_real_texts_the_only_late_stamps_are_real_leaks(shared_data) -> None:
+    """Question texts of ForecastBench: one in five names a day after its due date, four were rewritten after it."""
+    import duckdb
+
+    found = duckdb.connect().execute(
+        "SELECT forecast_due_date, concat_ws(chr(10), question, background, resolution_criteria) FROM read_parquet(?)",
+        [str(shared_data / "tables" / "questions.parquet")],
+    )
+    late = [late_stamp(text, AsOf.day(str(due)[:10])) for due, text in found.fetchall()]
+    assert len(late) > 8_000
+    assert {stamp for stamp in late if stamp} == {"Update 2025-07-01"}
+
+
+def test_a_day_after_the_cutoff_is_told_to_the_hour() -> None:
+    morning = AsOf(at=CUTOFF.at - timedelta(hours=15))
+    assert late_stamp("Updated 26 October 2025", morning) is None
+    assert late_stamp("Updated 27 October 2025", morning) is not None

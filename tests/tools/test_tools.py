@@ -1,0 +1,322 @@
+"""The tools themselves: what they ask for, what they bring, and how they say that they cannot."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.tools.doubles import (
+    CUTOFF,
+    Articles,
+    Engine,
+    Numbers,
+    Pages,
+    Prices,
+    at,
+    fenced,
+    keeps_all,
+    question,
+    series,
+    use,
+)
+
+from foretell.llm.message import Request
+from foretell.llm.model import ModelError
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Event, LeakBlocked
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.sources.http import SourceError
+from foretell.sources.market import PricePoint, PricesUnavailable
+from foretell.sources.page import Page, PageUnavailable
+from foretell.sources.search import CannotSearch, SearchHit
+from foretell.sources.series import Series, SeriesUnavailable
+from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.sources.wikipedia import Revision
+from foretell.tools.fence import Fence, Fenced
+from foretell.tools.leaks import LeakFilter
+from foretell.tools.page import LookupUrl
+from foretell.tools.prices import FetchPrices
+from foretell.tools.search import WebSearch
+from foretell.tools.series import FetchSeries, shown_places
+from foretell.tools.shelf import Shelf
+from foretell.tools.summarize import SummarizeResults
+from foretell.tools.tool import Material, Tool, ToolFailed
+from foretell.tools.wikipedia import FetchWikipedia
+
+YIELD = question(
+    id="fred/DGS10",
+    source="fred",
+    kind="dataset",
+    targets=(Target(id="2025-11-02", resolves_at="2025-11-02"),),
+    series=SeriesRef(provider="fred", id="DGS10"),
+)
+ROWS = {"2025-10-20": 4.0, "2025-10-24": 4.25, "2025-10-30": 9.99}
+
+
+def brought(tool: Tool, **arguments: Any) -> Material:
+    return asyncio.run(tool.use(arguments, CUTOFF))
+
+
+def test_every_schema_is_an_object_that_names_its_arguments() -> None:
+    tools: list[Tool] = [
+        WebSearch(engine=Engine(hits=())),
+        LookupUrl(pages=Pages(page=PageUnavailable(""))),
+        FetchSeries(question=YIELD, source=Numbers(rows={})),
+        FetchPrices(question=YIELD, sources={}),
+        FetchWikipedia(wikipedia=Articles(revision_=PageUnavailable(""))),
+        SummarizeResults(shelf=Shelf(), model=keeps_all(), name="m:x", question=YIELD),
+    ]
+    for tool in tools:
+        schema = tool.spec.parameters
+        assert schema["type"] == "object"
+        assert set(schema.get("required", [])) <= set(schema["properties"])
+        assert "updated_belief" not in schema["properties"]
+        assert len(tool.spec.description) > 60
+
+
+@pytest.mark.parametrize("error", [CannotSearch("too long"), SourceError("is down", url="https://e.example")])
+def test_a_search_that_fails_says_why(error: Exception) -> None:
+    class Failing(Engine):
+        async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+            raise error
+
+    with pytest.raises(ToolFailed, match=r"too long|is down"):
+        brought(WebSearch(engine=Failing(hits=())), query="q")
+
+
+def test_missing_and_wrong_arguments_are_told() -> None:
+    tool = WebSearch(engine=Engine(hits=()))
+    for arguments in ({}, {"query": ""}, {"query": ["a"]}):
+        with pytest.raises(ToolFailed, match="query"):
+            brought(tool, **arguments)
+
+
+def test_of_a_stored_version_only_its_own_words_are_shown() -> None:
+    hit = SearchHit(
+        url="https://n.example/a",
+        title="T",
+        snippet="Words of today's index.",
+        published=at("2025-10-01"),
+        text="Words of the stored version.",
+        text_as_of=at("2025-10-02"),
+    )
+    item = brought(WebSearch(engine=Engine(hits=(hit,))), query="q").items[0]
+    assert item.snippet == "Words of the stored version."
+    assert item.captured == at("2025-10-02")
+
+
+def test_a_page_brings_every_address_it_passed() -> None:
+    page = Page(
+        url="https://b.example/", hops=("https://a.example/", "https://b.example/"), title="T", text="x", published=None
+    )
+    item = brought(LookupUrl(pages=Pages(page=page)), url="https://start.example/").items[0]
+    assert item.hops == ("https://start.example/", "https://a.example/", "https://b.example/")
+    assert item.dating == "none"
+
+
+def test_only_web_addresses_are_opened() -> None:
+    with pytest.raises(ToolFailed, match="https"):
+        brought(LookupUrl(pages=Pages(page=PageUnavailable(""))), url="file:///etc/passwd")
+
+
+def test_a_series_shows_reference_estimate_and_rows_up_to_the_cutoff() -> None:
+    events: list[Event] = []
+
+    async def estimate(asked: Question, known: Series, as_of: AsOf) -> dict[str, float]:
+        assert float(known.values[-1]) == 4.25
+        return {"2025-11-02": 0.4321}
+
+    tool = FetchSeries(question=YIELD, source=Numbers(rows=ROWS), estimate=estimate, emit=events.append)
+    text = brought(tool).items[0].text
+    assert text.splitlines() == [
+        "last value on or before 2025-10-26: 4.25",
+        "asked: whether the value will be above that value",
+        "observations: 2",
+        "model estimate of yes for 2025-11-02: 0.432",
+        "day, value",
+        "2025-10-20, 4",
+        "2025-10-24, 4.25",
+    ]
+    assert [event.reason for event in events if isinstance(event, LeakBlocked)] == [
+        "1 points of fred/DGS10 after the cutoff"
+    ]
+
+
+def test_the_reference_is_the_last_value_on_or_before_the_due_day_not_the_last_of_all() -> None:
+    rows = {"2025-10-20": 1.0, "2025-10-26": 2.0, "2025-10-28": 3.0}
+    tool = FetchSeries(question=YIELD, source=Numbers(rows=rows))
+    later = AsOf.day("2025-10-30", "live")
+    text = asyncio.run(tool.use({}, later)).items[0].text
+    assert "last value on or before 2025-10-26: 2" in text
+    assert "2025-10-28, 3" in text
+
+
+def test_a_source_that_says_nothing_of_corrections_counts_as_corrected() -> None:
+    plain = SeriesInMemory(series={"DGS10": series(ROWS)})
+    with pytest.raises(ToolFailed, match="corrected later"):
+        brought(FetchSeries(question=YIELD, source=plain))
+    assert brought(FetchSeries(question=YIELD, source=plain, allow_revised=True)).items[0].clamped
+
+
+def test_no_series_no_values_no_answer() -> None:
+    class Absent(Numbers):
+        async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf):
+            raise SeriesUnavailable("no such series")
+
+    with pytest.raises(ToolFailed, match="not decided by a series"):
+        brought(FetchSeries(question=question(), source=Numbers(rows=ROWS)))
+    with pytest.raises(ToolFailed, match="known at the cutoff"):
+        brought(FetchSeries(question=YIELD, source=Numbers(rows={"2026-01-01": 1.0})))
+    with pytest.raises(ToolFailed, match="no such series"):
+        brought(FetchSeries(question=YIELD, source=Absent(rows={})))
+
+
+def test_long_histories_are_thinned_with_age_and_keep_the_newest() -> None:
+    for count in (0, 1, 59, 60, 61, 365, 5_000, 100_000):
+        places = shown_places(count)
+        assert places == sorted(set(places))
+        assert len(places) <= 300
+        assert places[-60:] == list(range(max(0, count - 60), count))
+        assert all(0 <= place < count for place in places)
+
+
+def test_prices_of_several_targets_are_several_results() -> None:
+    asked = question(
+        id="metaculus/7", source="metaculus", url="", targets=(Target(id="1", label="A"), Target(id="2", label="B"))
+    )
+    points = [PricePoint(at=at("2025-10-25"), p=0.25)]
+    tool = FetchPrices(question=asked, sources={"metaculus": Prices(points=points, platform="metaculus")})
+    assert [item.title for item in brought(tool).items] == ["A", "B"]
+
+
+def test_no_market_and_no_price() -> None:
+    market = question(id="metaculus/7", source="metaculus")
+    with pytest.raises(ToolFailed, match="no market"):
+        brought(FetchPrices(question=question(), sources={}))
+    unknown = Prices(points=PricesUnavailable("none"), platform="metaculus")
+    with pytest.raises(ToolFailed, match="could not be read"):
+        brought(FetchPrices(question=market, sources={"metaculus": unknown}))
+    late = Prices(points=[PricePoint(at=at("2026-01-01"), p=0.9)], platform="metaculus")
+    with pytest.raises(ToolFailed, match="known at the cutoff"):
+        brought(FetchPrices(question=market, sources={"metaculus": late}))
+
+
+ARTICLE = Revision(
+    title="FIDE rankings",
+    revid=1,
+    at=at("2025-10-20"),
+    wikitext="The '''list''' of [[chess]] players.\n== Top ==\nCarlsen 2839\n=== Women ===\nHou 2609\n"
+    "== History ==\nOld.",
+)
+
+
+def test_an_article_opens_with_introduction_and_contents() -> None:
+    item = brought(FetchWikipedia(wikipedia=Articles(revision_=ARTICLE)), title="FIDE_rankings").items[0]
+    assert item.text.startswith("The list of chess players.")
+    assert item.text.endswith("Sections:\n0 Introduction\n1 Top\n1.1 Women\n2 History")
+    assert item.url == "https://en.wikipedia.org/wiki/FIDE_rankings"
+    assert item.captured == at("2025-10-20")
+
+
+@pytest.mark.parametrize("section", ["1", "top", "1 Top"])
+def test_a_section_is_read_by_number_or_heading(section: str) -> None:
+    tool = FetchWikipedia(wikipedia=Articles(revision_=ARTICLE))
+    text = brought(tool, url="https://en.wikipedia.org/wiki/FIDE_rankings", section=section).items[0].text
+    assert "Carlsen 2839" in text
+    assert "Hou 2609" in text
+    assert "Old." not in text
+
+
+def test_articles_that_cannot_be_read() -> None:
+    tool = FetchWikipedia(wikipedia=Articles(revision_=ARTICLE))
+    with pytest.raises(ToolFailed, match="it has: 0 Introduction"):
+        brought(tool, title="x", section="9")
+    with pytest.raises(ToolFailed, match="title or its url"):
+        brought(tool)
+    with pytest.raises(ToolFailed, match="Only articles"):
+        brought(tool, url="https://de.wikipedia.org/wiki/Schach")
+    with pytest.raises(ToolFailed, match="did not exist"):
+        brought(FetchWikipedia(wikipedia=Articles(revision_=PageUnavailable("did not exist"))), title="x")
+
+
+def reading(model: Any, filter_model: Any = None) -> tuple[Fenced, list[Request]]:
+    """A search and a summariser on one shelf."""
+    shelf = Shelf()
+    hits = tuple(
+        SearchHit(
+            url=f"https://n.example/{n}",
+            title=f"T{n}",
+            snippet=f"Excerpt {n}",
+            published=at(f"2025-10-0{n}"),
+            text=f"Excerpt {n} and the full text {n}.",
+        )
+        for n in (1, 2)
+    )
+    asked = question(criteria="By the gazette.")
+    summarizer = SummarizeResults(shelf=shelf, model=model, name="m:sum", question=asked)
+    fence = Fence(as_of=CUTOFF, question=asked)
+    leak_filter = LeakFilter(model=filter_model or keeps_all(), name="m:filter")
+    return Fenced.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, shelf=shelf), []
+
+
+def test_a_summary_is_made_of_admitted_full_texts_and_told_what_decides() -> None:
+    model = ScriptedModel(["Talks go on [search_1_result_2]."])
+    toolbox, _ = reading(model)
+    use(toolbox, "web_search", query="q")
+    seen = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="Where do talks stand?")
+    assert "Talks go on" in seen.text
+    assert seen.source_ids == ("summary_1",)
+    assert toolbox.shelf["summary_1"].published == at("2025-10-02")
+    task = model.requests[0].messages[-1].text
+    assert "full text 2" in task
+    assert "full text 1" not in task
+    assert "By the gazette." in task
+    assert "Where do talks stand?" in task
+
+
+def test_a_summariser_that_knows_the_future_is_stopped_by_the_filter() -> None:
+    from tests.tools.planted.stand_in import stand_in
+
+    model = ScriptedModel(["The bill was rejected on 3 December 2025."])
+    toolbox, _ = reading(model, stand_in())
+    use(toolbox, "web_search", query="q")
+    assert "rejected" not in use(toolbox, "summarize_results", ids=["search_1_result_1"], question="?").text
+
+
+def test_unknown_ids_and_a_failing_summariser_are_told() -> None:
+    toolbox, _ = reading(ScriptedModel([ModelError("down"), ""]))
+    assert "none yet" in use(toolbox, "summarize_results", ids=["search_9_result_9"], question="?").text
+    use(toolbox, "web_search", query="q")
+    assert "search_1_result_1, search_1_result_2" in use(toolbox, "summarize_results", ids=["x"], question="?").text
+    for words in ("could not read", "nothing to report"):
+        assert words in use(toolbox, "summarize_results", ids=["[search_1_result_1]"], question="?").text
+    assert "at least one" in use(toolbox, "summarize_results", ids=[], question="?").text
+
+
+def test_a_shelf_without_a_fence_gives_nothing() -> None:
+    shelf = Shelf()
+    tool = SummarizeResults(shelf=shelf, model=keeps_all(), name="m:x", question=question())
+    with pytest.raises(ToolFailed):
+        brought(tool, ids=["a"], question="?")
+
+
+def test_numbers_can_be_summarised_too() -> None:
+    shelf = Shelf()
+    model = ScriptedModel(["It rose by a quarter point [series_1]."])
+    tools = (
+        FetchSeries(question=YIELD, source=Numbers(rows=ROWS)),
+        SummarizeResults(shelf=shelf, model=model, name="m:s", question=YIELD),
+    )
+    leak_filter = LeakFilter(model=keeps_all(), name="m:f")
+    toolbox = Fenced.around(tools, Fence(as_of=CUTOFF, question=YIELD), leak_filter, shelf=shelf)
+    assert use(toolbox, "fetch_series").source_ids == ("series_1",)
+    assert "quarter point" in use(toolbox, "summarize_results", ids=["series_1"], question="trend?").text
+
+
+def test_a_named_article_is_read_by_revision_but_not_opened_as_a_page() -> None:
+    asked = question(source="wikipedia", url="https://en.wikipedia.org/wiki/FIDE_rankings")
+    page = Page(url=asked.url, hops=(asked.url,), title="", text="Carlsen 9999", published=at("2025-10-01"))
+    tools = (FetchWikipedia(wikipedia=Articles(revision_=ARTICLE)), LookupUrl(pages=Pages(page=page)))
+    toolbox, _ = fenced(*tools, asked=asked)
+    assert "list of chess players" in use(toolbox, "fetch_wikipedia", url=asked.url).text
+    assert "call fetch_wikipedia" in use(toolbox, "lookup_url", url=asked.url).text

@@ -1,0 +1,166 @@
+"""The fence around real sources that talk to fake servers over sockets."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from tests.tools.doubles import keeps_all, question
+from tests.tools.planted.stand_in import stand_in
+
+from foretell.fakes.search import search_server
+from foretell.fakes.server import FakeServer
+from foretell.fakes.web import wayback_server, web_server
+from foretell.fakes.wikipedia import wikipedia_server
+from foretell.fakes.world import small_world
+from foretell.questions.clock import AsOf, instant
+from foretell.questions.event import Event, LeakBlocked
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.corpus.store import Corpus, Document
+from foretell.sources.engines.brave import Brave
+from foretell.sources.engines.exa import Exa
+from foretell.sources.engines.gdelt import Gdelt
+from foretell.sources.engines.local import LocalCorpus
+from foretell.sources.engines.serper import Serper
+from foretell.sources.engines.tavily import Tavily
+from foretell.sources.http import Limits
+from foretell.sources.search import SearchEngine
+from foretell.sources.wayback import WaybackPages
+from foretell.sources.web import WebPages
+from foretell.sources.wikipedia import Wikipedia
+from foretell.tools.fence import Fence, Fenced, Observation
+from foretell.tools.leaks import LeakFilter
+from foretell.tools.page import LookupUrl
+from foretell.tools.search import WebSearch
+from foretell.tools.tool import Tool
+from foretell.tools.wikipedia import FetchWikipedia
+
+KEY = "k"
+JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
+QUICK = Limits(attempts=1, wait_seconds=0.0, total_seconds=5.0)
+ENGINES: dict[str, Callable[[AsyncHttpClient, str], SearchEngine]] = {
+    "brave": lambda client, url: Brave(client, KEY, f"{url}/brave"),
+    "exa": lambda client, url: Exa(client, KEY, f"{url}/exa"),
+    "exa with snapshots": lambda client, url: Exa(client, KEY, f"{url}/exa", snapshots=True),
+    "tavily": lambda client, url: Tavily(client, KEY, f"{url}/tavily"),
+    "serper": lambda client, url: Serper(client, KEY, f"{url}/serper"),
+    "gdelt": lambda client, url: Gdelt(client, f"{url}/gdelt", per_second=1e6),
+}
+
+
+def around(tool: Tool, *, model: object = None, as_of: AsOf = JULY) -> tuple[Fenced, list[Event]]:
+    events: list[Event] = []
+    fence = Fence(as_of=as_of, question=question(due="2026-07-01"), emit=events.append)
+    leak_filter = LeakFilter(model=model or keeps_all(), name="scripted:filter")  # pyright: ignore
+    return Fenced.around((tool,), fence, leak_filter), events
+
+
+def searched(name: str, *, as_of: AsOf = JULY) -> tuple[Observation, list[Event]]:
+    async def run() -> tuple[Observation, list[Event]]:
+        async with search_server(small_world(), KEY) as server, AsyncHttpClient(limits=QUICK) as client:
+            toolbox, events = around(WebSearch(engine=ENGINES[name](client, server.url)), as_of=as_of)
+            return await toolbox.use("web_search", {"query": "central bank rate Norway"}), events
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_no_engine_brings_what_came_after_or_has_no_date(name: str) -> None:
+    seen, _ = searched(name)
+    assert "Norges Bank holds rates" in seen.text
+    for later in ("cut its rate to three and a half", "Nobody dated this page", "has since cut"):
+        assert later not in seen.text
+
+
+def test_ages_and_missing_dates_are_recorded() -> None:
+    reasons = {event.reason for event in searched("brave")[1] if isinstance(event, LeakBlocked)}
+    assert any("age" in reason for reason in reasons)
+    assert any("no date" in reason for reason in reasons)
+
+
+def test_live_the_same_search_brings_everything() -> None:
+    live = AsOf(at=instant("2026-10-01"), mode="live")
+    assert "Nobody dated this page" in searched("brave", as_of=live)[0].text
+
+
+def opened(
+    make: Callable[[AsyncHttpClient, str], Tool], server: FakeServer, **arguments: str
+) -> tuple[Observation, list[Event]]:
+    async def run() -> tuple[Observation, list[Event]]:
+        async with server as started, AsyncHttpClient(limits=QUICK) as client:
+            toolbox, events = around(make(client, started.url))
+            told = {
+                key: value.format(numbered=started.url, site=started.url.replace("127.0.0.1", "localhost"))
+                for key, value in arguments.items()
+            }
+            name = toolbox.specs()[0].name
+            return await toolbox.use(name, told), events
+
+    return asyncio.run(run())
+
+
+def test_the_archive_gives_the_version_before_the_cutoff() -> None:
+    seen, _ = opened(
+        lambda client, url: LookupUrl(pages=WaybackPages(client, url)),
+        wayback_server(small_world()),
+        url="https://news.example/rates-held",
+    )
+    assert "First version." in seen.text
+    assert "has since cut" not in seen.text
+
+
+@pytest.mark.parametrize("path", ["/rates-cut", "/rates-undated", "/moved/rates-cut", "/pdf", "/nowhere"])
+def test_a_page_that_must_not_or_cannot_be_read_gives_the_same_words(path: str) -> None:
+    seen, events = opened(
+        lambda client, url: LookupUrl(pages=WebPages(client, allow_private=True)),
+        web_server(small_world()),
+        url="{site}" + path,
+    )
+    assert seen.text.startswith("lookup_url: nothing could be admitted as of 2026-07-01.")
+    assert any(isinstance(event, LeakBlocked) for event in events)
+
+
+def test_a_redirect_is_followed_but_not_to_a_machine_without_a_name() -> None:
+    def pages(client: AsyncHttpClient, url: str) -> Tool:
+        return LookupUrl(pages=WebPages(client, allow_private=True))
+
+    seen, events = opened(pages, web_server(small_world()), url="{site}/away?to=/rates-held")
+    assert "kept its rate" in seen.text
+    assert not events
+    seen, events = opened(pages, web_server(small_world()), url="{site}/away?to={numbered}/rates-held")
+    assert "kept its rate" not in seen.text
+    assert [event.layer for event in events if isinstance(event, LeakBlocked)] == ["address"]
+
+
+def test_an_article_is_read_as_of_the_cutoff() -> None:
+    world = small_world()
+    title, versions = next((title, versions) for title, versions in world.articles.items() if len(versions) > 1)
+    seen, _ = opened(
+        lambda client, url: FetchWikipedia(wikipedia=Wikipedia(client, url)), wikipedia_server(world), title=title
+    )
+    assert seen.source_ids == ("wikipedia_1",)
+    assert f"version of {max(one.at for one in versions if one.at <= JULY.at):%Y-%m-%d}" in seen.text
+
+
+def test_a_local_corpus_is_fenced_like_the_web() -> None:
+    corpus = Corpus(":memory:")
+    corpus.add(
+        Document(url=url, title=title, text=text, published=published)
+        for url, title, text, published in (
+            ("file:///notes/a.txt", "Before", "The rate was held.", instant("2026-06-01T08:00:00Z")),
+            (
+                "file:///notes/b.txt",
+                "Rewritten",
+                "The rate was cut on 17 September 2026.",
+                instant("2026-06-02T08:00:00Z"),
+            ),
+            ("https://polymarket.com/x", "Market", "The rate: yes 97 %.", instant("2026-06-02T08:00:00Z")),
+            ("file:///notes/c.txt", "Undated", "The rate.", None),
+        )
+    )
+    toolbox, events = around(WebSearch(engine=LocalCorpus(corpus)), model=stand_in())
+    text = asyncio.run(toolbox.use("web_search", {"query": "rate"})).text
+    assert "Before" in text
+    assert "Rewritten" not in text
+    assert "Market" not in text
+    assert sorted(event.layer for event in events if isinstance(event, LeakBlocked)) == ["address", "content"]
+    corpus.close()
