@@ -45,7 +45,7 @@ class Peeker:
     name = "peeker"
 
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
-        series = context.series_of(question)
+        series = await context.series_of(question)
         self.last = series.days[-1]
         return Forecast(
             question_id=question.id,
@@ -58,7 +58,7 @@ class Peeker:
 class Leaky:
     """A source that hands out everything, whatever the cutoff."""
 
-    def fetch(self, ref: SeriesRef, as_of: object) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: object) -> Series:
         days = np.arange("2025-12-01", "2026-03-01", dtype="M8[D]")
         return Series(id="b", days=days, values=np.arange(len(days), dtype=float))
 

@@ -1,3 +1,4 @@
+import asyncio
 import builtins
 from pathlib import Path
 
@@ -26,8 +27,8 @@ def test_long_file_in_any_order(tmp_path: Path) -> None:
     text = "series,date,value\nb,2024-01-01,5\na,2024-01-03,3\na,2024-01-01,1\na,2024-01-02,\n"
     source = CsvSeries(path=write(tmp_path / "all.csv", text))
     assert source.ids() == ("a", "b")
-    assert source.fetch(ref("a"), AsOf.day("2024-01-03")).values.tolist() == [1.0, 3.0]
-    assert source.fetch(ref("a"), AS_OF).values.tolist() == [1.0]
+    assert asyncio.run(source.fetch(ref("a"), AsOf.day("2024-01-03"))).values.tolist() == [1.0, 3.0]
+    assert asyncio.run(source.fetch(ref("a"), AS_OF)).values.tolist() == [1.0]
 
 
 def test_directory_with_one_file_per_series(tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_directory_with_one_file_per_series(tmp_path: Path) -> None:
     write(tmp_path / "DGS2.csv", "\ufeffdate,value\n2024-01-01,4.1\n")
     assert CsvSeries(path=tmp_path).ids() == ("DGS10", "DGS2")
     with pytest.raises(SeriesUnavailable):
-        CsvSeries(path=tmp_path).fetch(ref("DGS5"), AS_OF)
+        asyncio.run(CsvSeries(path=tmp_path).fetch(ref("DGS5"), AS_OF))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_memory_clamps_to_the_cutoff() -> None:
     days = np.array(["2024-01-01", "2024-01-03"], "M8[D]")
     source = SeriesInMemory(series={"x": Series(id="x", days=days, values=np.array([1.0, 2.0]))})
     assert source.ids() == ("x",)
-    assert len(source.fetch(ref("x"), AS_OF)) == 1
+    assert len(asyncio.run(source.fetch(ref("x"), AS_OF))) == 1
 
 
 def test_packaged_series_have_proper_dates() -> None:
@@ -87,7 +88,7 @@ def test_packaged_series_have_proper_dates() -> None:
     assert first["sunspots"] == "1700-12-31"
     assert source.series("elnino").values[0] == 23.11
     assert source.series("nile").values[:2].tolist() == [1120.0, 1160.0]
-    assert str(source.fetch(ref("nile"), AsOf.day("1900-06-01")).days[-1]) == "1899-12-31"
+    assert str(asyncio.run(source.fetch(ref("nile"), AsOf.day("1900-06-01"))).days[-1]) == "1899-12-31"
     with pytest.raises(SeriesUnavailable, match="there are"):
         source.series("nothing")
 

@@ -150,7 +150,7 @@ def test_rubbish_anywhere(provider: str, nth: int, place: int, rubbish: Any) -> 
                 points = await source.prices(MarketRef(platform=provider, id=one), NOW)
                 assert all(NOW.admits(point.at) and 0 <= point.p <= 1 for point in points)
             else:
-                series = await source.fetch_async(SeriesRef(provider=provider, id=one), NOW)
+                series = await source.fetch(SeriesRef(provider=provider, id=one), NOW)
                 assert all(NOW.admits_day(day) for day in series.days.tolist())
 
     with contextlib.suppress(SourceError, SeriesUnavailable, PricesUnavailable):

@@ -19,9 +19,6 @@ from tests.tools.doubles import (
     use,
 )
 
-from foretell.llm.message import Request
-from foretell.llm.model import ModelError
-from foretell.llm.scripted import ScriptedModel
 from foretell.questions.clock import AsOf
 from foretell.questions.event import Event, LeakBlocked
 from foretell.questions.question import Question, SeriesRef, Target
@@ -32,8 +29,6 @@ from foretell.sources.search import CannotSearch, SearchHit
 from foretell.sources.series import Series, SeriesUnavailable
 from foretell.sources.series_from.memory import SeriesInMemory
 from foretell.sources.wikipedia import Revision
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.leaks import LeakFilter
 from foretell.tools.page import LookupUrl
 from foretell.tools.prices import FetchPrices
 from foretell.tools.search import WebSearch
@@ -237,80 +232,6 @@ def test_articles_that_cannot_be_read() -> None:
         brought(tool, url="https://de.wikipedia.org/wiki/Schach")
     with pytest.raises(ToolFailed, match="did not exist"):
         brought(FetchWikipedia(wikipedia=Articles(revision_=PageUnavailable("did not exist"))), title="x")
-
-
-def reading(model: Any, filter_model: Any = None) -> tuple[Fenced, list[Request]]:
-    """A search and a summariser on one shelf."""
-    shelf = Shelf()
-    hits = tuple(
-        SearchHit(
-            url=f"https://n.example/{n}",
-            title=f"T{n}",
-            snippet=f"Excerpt {n}",
-            published=at(f"2025-10-0{n}"),
-            text=f"Excerpt {n} and the full text {n}.",
-        )
-        for n in (1, 2)
-    )
-    asked = question(criteria="By the gazette.")
-    summarizer = SummarizeResults(shelf=shelf, model=model, name="m:sum", question=asked)
-    fence = Fence(as_of=CUTOFF, question=asked)
-    leak_filter = LeakFilter(model=filter_model or keeps_all(), name="m:filter")
-    return Fenced.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, shelf=shelf), []
-
-
-def test_a_summary_is_made_of_admitted_full_texts_and_told_what_decides() -> None:
-    model = ScriptedModel(["Talks go on [search_1_result_2]."])
-    toolbox, _ = reading(model)
-    use(toolbox, "web_search", query="q")
-    seen = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="Where do talks stand?")
-    assert "Talks go on" in seen.text
-    assert seen.source_ids == ("summary_1",)
-    assert toolbox.shelf["summary_1"].published == at("2025-10-02")
-    task = model.requests[0].messages[-1].text
-    assert "full text 2" in task
-    assert "full text 1" not in task
-    assert "By the gazette." in task
-    assert "Where do talks stand?" in task
-
-
-def test_a_summariser_that_knows_the_future_is_stopped_by_the_filter() -> None:
-    from tests.tools.planted.stand_in import stand_in
-
-    model = ScriptedModel(["The bill was rejected on 3 December 2025."])
-    toolbox, _ = reading(model, stand_in())
-    use(toolbox, "web_search", query="q")
-    assert "rejected" not in use(toolbox, "summarize_results", ids=["search_1_result_1"], question="?").text
-
-
-def test_unknown_ids_and_a_failing_summariser_are_told() -> None:
-    toolbox, _ = reading(ScriptedModel([ModelError("down"), ""]))
-    assert "none yet" in use(toolbox, "summarize_results", ids=["search_9_result_9"], question="?").text
-    use(toolbox, "web_search", query="q")
-    assert "search_1_result_1, search_1_result_2" in use(toolbox, "summarize_results", ids=["x"], question="?").text
-    for words in ("could not read", "nothing to report"):
-        assert words in use(toolbox, "summarize_results", ids=["[search_1_result_1]"], question="?").text
-    assert "at least one" in use(toolbox, "summarize_results", ids=[], question="?").text
-
-
-def test_a_shelf_without_a_fence_gives_nothing() -> None:
-    shelf = Shelf()
-    tool = SummarizeResults(shelf=shelf, model=keeps_all(), name="m:x", question=question())
-    with pytest.raises(ToolFailed):
-        brought(tool, ids=["a"], question="?")
-
-
-def test_numbers_can_be_summarised_too() -> None:
-    shelf = Shelf()
-    model = ScriptedModel(["It rose by a quarter point [series_1]."])
-    tools = (
-        FetchSeries(question=YIELD, source=Numbers(rows=ROWS)),
-        SummarizeResults(shelf=shelf, model=model, name="m:s", question=YIELD),
-    )
-    leak_filter = LeakFilter(model=keeps_all(), name="m:f")
-    toolbox = Fenced.around(tools, Fence(as_of=CUTOFF, question=YIELD), leak_filter, shelf=shelf)
-    assert use(toolbox, "fetch_series").source_ids == ("series_1",)
-    assert "quarter point" in use(toolbox, "summarize_results", ids=["series_1"], question="trend?").text
 
 
 def test_a_named_article_is_read_by_revision_but_not_opened_as_a_page() -> None:

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import date
+from typing import Any
 
 import pytest
 from tests.tools.doubles import keeps_all, question
 from tests.tools.planted.stand_in import stand_in
 
+from foretell.fakes.fred import FakeFred, FakeFredSeries, FakeObservation
 from foretell.fakes.search import search_server
 from foretell.fakes.server import FakeServer
 from foretell.fakes.web import wayback_server, web_server
@@ -14,6 +17,7 @@ from foretell.fakes.wikipedia import wikipedia_server
 from foretell.fakes.world import small_world
 from foretell.questions.clock import AsOf, instant
 from foretell.questions.event import Event, LeakBlocked
+from foretell.questions.question import SeriesRef
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.corpus.store import Corpus, Document
 from foretell.sources.engines.brave import Brave
@@ -24,6 +28,7 @@ from foretell.sources.engines.serper import Serper
 from foretell.sources.engines.tavily import Tavily
 from foretell.sources.http import Limits
 from foretell.sources.search import SearchEngine
+from foretell.sources.series_from.fred import FredSeries
 from foretell.sources.wayback import WaybackPages
 from foretell.sources.web import WebPages
 from foretell.sources.wikipedia import Wikipedia
@@ -31,6 +36,7 @@ from foretell.tools.fence import Fence, Fenced, Observation
 from foretell.tools.leaks import LeakFilter
 from foretell.tools.page import LookupUrl
 from foretell.tools.search import WebSearch
+from foretell.tools.series import FetchSeries
 from foretell.tools.tool import Tool
 from foretell.tools.wikipedia import FetchWikipedia
 
@@ -164,3 +170,35 @@ def test_a_local_corpus_is_fenced_like_the_web() -> None:
     assert "Market" not in text
     assert sorted(event.layer for event in events if isinstance(event, LeakBlocked)) == ["address", "content"]
     corpus.close()
+
+
+def series_through_the_fence(day: str, **options: Any) -> Observation:
+    """One figure of FRED, first 3.8 and corrected to 3.7 in January 2024."""
+    asked = question(source="fred", due=day, series=SeriesRef(provider="fred", id="UNRATE"))
+    first = FakeObservation(day=date(2023, 8, 1), value=3.8, since=date(2023, 9, 1), until=date(2024, 1, 5))
+    rows = (first, FakeObservation(day=date(2023, 8, 1), value=3.7, since=date(2024, 1, 5)))
+    archived_since = options.pop("archived_since", date(2000, 1, 1))
+    unrate = FakeFredSeries(observations=rows, archived_since=archived_since)
+
+    async def run() -> Observation:
+        fake = FakeFred({"UNRATE": unrate}, key="canary", today=date(2026, 11, 1))
+        async with fake.server() as server, AsyncHttpClient(limits=QUICK) as http:
+            source = FredSeries(http=http, key="canary", host=f"{server.url}/fred", per_second=1e4, **options)
+            tool = FetchSeries(question=asked, source=source)
+            fence = Fence(as_of=asked.as_of, question=asked)
+            toolbox = Fenced.around((tool,), fence, LeakFilter(model=keeps_all(), name="scripted:filter"))
+            return await toolbox.use("fetch_series", {})
+
+    return asyncio.run(run())
+
+
+def test_a_series_is_shown_as_it_was_first_published_and_corrected_later() -> None:
+    assert "2023-08-01, 3.8" in series_through_the_fence("2023-10-01").text
+    assert "2023-08-01, 3.7" in series_through_the_fence("2024-02-01").text
+
+
+def test_a_series_without_vintages_is_refused_even_if_its_source_would_allow_it() -> None:
+    for allow in (False, True):
+        seen = series_through_the_fence("2023-10-01", archived_since=None, allow_revised=allow)
+        assert "3.7" not in seen.text
+        assert seen.failed

@@ -19,6 +19,8 @@ FORECASTERS = {
     "knn": "foretell.forecasters.series.forecasters:SeasonalKnn",
     "linear": "foretell.forecasters.series.forecasters:LinearTrend",
     "hybrid": "foretell.forecasters.series.forecasters:Hybrid",
+    "climatology": "foretell.forecasters.series.forecasters:Climatology",
+    "walk": "foretell.forecasters.series.forecasters:Walk",
     "auto": "foretell.forecasters.series.forecasters:Auto",
 }
 GROUP = "foretell.forecasters"

@@ -14,6 +14,10 @@ COMMANDS = {
     "plan": ("foretell.app.commands.plan:plan", "How many questions it takes to see a gain of a given size."),
     "backtest": ("foretell.app.commands.backtest:backtest", "Run forecasters over a question set as of each date."),
     "data": ("foretell.app.commands.data:data", "Download and inspect public question sets."),
+    "corpus": (
+        "foretell.app.commands.corpus:corpus",
+        "Your own dated documents: import them, search them as of a date.",
+    ),
     "questions": ("foretell.app.commands.questions:questions", "Check a file of questions and show what is in it."),
 }
 """Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""

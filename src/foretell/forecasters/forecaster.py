@@ -6,6 +6,7 @@ from typing import Protocol
 from foretell.questions.clock import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef
+from foretell.sources.http import SourceError
 from foretell.sources.series import Series, SeriesSource, SeriesUnavailable
 
 
@@ -16,7 +17,7 @@ class CannotForecast(Exception):
 class NoSeries:
     """The source of a run that was given none."""
 
-    def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """Always refuses."""
         raise SeriesUnavailable(f"no source of series was given for {ref.provider}/{ref.id}")
 
@@ -28,13 +29,13 @@ class RunContext:
     as_of: AsOf
     series: SeriesSource = field(default_factory=NoSeries)
 
-    def series_of(self, question: Question) -> Series:
+    async def series_of(self, question: Question) -> Series:
         """The series that decides the question, clamped to the cutoff whatever the source returned."""
         if question.series is None:
             raise CannotForecast(f"question {question.id} is not about a time series")
         try:
-            known = self.series.fetch(question.series, self.as_of).until(self.as_of)
-        except SeriesUnavailable as error:
+            known = (await self.series.fetch(question.series, self.as_of)).until(self.as_of)
+        except (SeriesUnavailable, SourceError) as error:
             raise CannotForecast(str(error)) from error
         if not len(known):
             raise CannotForecast(f"nothing of series {question.series.id} was known at {self.as_of}")

@@ -44,7 +44,8 @@ WORDS: Mapping[Topic, str] = {
         senate senator congress house parliament parliamentary party coalition cabinet minister governor mayor nominee
         nomination primary approval.rating poll polls polling impeach impeached impeachment democrat democrats
         democratic republican republicans white.house shutdown bill veto executive.order secretary trump biden harris
-        candidacy candidate resign resigns state.of.emergency referendum ballot government lawmakers amendment doge epstein""",
+        candidacy candidate resign resigns state.of.emergency referendum ballot government lawmakers amendment
+        doge epstein""",
     "Macroeconomics": """inflation cpi gdp unemployment interest.rate interest.rates fed federal.reserve fomc ecb
         central.bank recession tariff tariffs trade.deal payrolls jobs.report deficit debt.ceiling bps basis.points
         economy economic currency yield yields treasury mortgage imf world.bank free.trade budget""",
@@ -128,7 +129,9 @@ def by_words(question: Question) -> Sorted:
     if question.source in BY_SOURCE:
         return Sorted(topic=BY_SOURCE[question.source], by="source")
     for text in (question.text, question.criteria, question.background):
-        counts = {topic: len(set(pattern.findall(text.lower()))) for topic, pattern in _patterns().items()}
+        counts: dict[Topic, int] = {
+            topic: len(set(pattern.findall(text.lower()))) for topic, pattern in _patterns().items()
+        }
         topic = max(counts, key=lambda topic: counts[topic])
         if counts[topic]:
             return Sorted(topic=topic, by="words")

@@ -14,7 +14,7 @@ class Bucket:
     """At most `limit` units in any 60 seconds, handed out in the order of asking.
 
     A bucket that starts full lets a burst and a minute's refill through together; refilling a little more slowly than
-    the limit keeps the two within it.
+    the limit keeps the two within it. Only one who takes more at once than a burst may exceed it, by the difference.
 
     >>> bucket = Bucket(60, clock=lambda: 0.0)
     >>> [round(bucket.take(1), 2) for _ in range(7)]

@@ -61,6 +61,6 @@ def _last_admitted_day(as_of: AsOf) -> np.datetime64:
 class SeriesSource(Protocol):
     """Supplies series as of a cutoff. Returning anything later is a leak, so callers clamp again."""
 
-    def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The series as known at the cutoff, or `SeriesUnavailable`."""
         ...

@@ -82,7 +82,7 @@ class FetchSeries:
     async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         if isinstance(self.source, WithProvenance):
             return await self.source.fetch_with_provenance(ref, as_of)
-        return FetchedSeries(series=self.source.fetch(ref, as_of), revised=True)
+        return FetchedSeries(series=await self.source.fetch(ref, as_of), revised=True)
 
     def _clamped(self, ref: SeriesRef, series: Series, as_of: AsOf) -> Series:
         known, late = clamp_series(series, as_of)

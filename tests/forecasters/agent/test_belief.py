@@ -62,7 +62,7 @@ def test_sources_that_do_not_exist_are_stripped_recorded_and_told(desk, say, thi
     )
     first = desk.of(BeliefRevised)[0].belief
     assert [item["source_id"] for item in first["evidence_for"]] == ["", "question"]
-    assert first["unknown_sources"] == ("search_9_result_9",)
+    assert first["unknown_sources"] == ["search_9_result_9"]
     assert "no result has the id search_9_result_9" in desk.requests[1].messages[-1].text
 
 

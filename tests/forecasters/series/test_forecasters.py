@@ -18,7 +18,7 @@ ALL = [SeasonalKnn(), Climatology(), LinearTrend(), Hybrid(), Walk(), Auto()]
 class Leaky:
     """A source that hands out the future."""
 
-    def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         return Series(id=ref.id, days=DAYS, values=VALUES)
 
 

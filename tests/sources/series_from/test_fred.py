@@ -1,6 +1,5 @@
 """FRED by vintages: what was known then, not what is known now."""
 
-import asyncio
 import traceback
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from foretell.fakes.fred import FakeFred, FakeFredSeries, FakeObservation
 from foretell.fakes.server import Fault, busy, failing, garbled
 from foretell.questions.clock import AsOf
-from foretell.questions.question import SeriesRef
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.http import SourceError
 from foretell.sources.payload import Malformed
@@ -181,18 +179,3 @@ def test_the_key_shows_nowhere(ask: Any) -> None:
         ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [failing(500)] * 3)
     assert KEY not in "".join(traceback.format_exception(down.value))
     assert KEY not in repr(FredSeries(http=AsyncHttpClient(), key=KEY))
-
-
-def test_without_a_loop_fetch_waits_by_itself_and_within_one_it_refuses() -> None:
-    ref, cutoff = SeriesRef(provider="fred", id="UNRATE"), AsOf.day("2023-10-01")
-
-    async def inside() -> None:
-        async with fake().server() as server, AsyncHttpClient() as http:
-            source = make()(http, server.url)
-            with pytest.raises(RuntimeError, match="await fetch_async"):
-                source.fetch(ref, cutoff)
-            waited = await source.fetch_async(ref, cutoff)
-            alone = await asyncio.to_thread(source.fetch, ref, cutoff)
-            assert waited.values.tolist() == alone.values.tolist() == [3.5, 3.8]
-
-    asyncio.run(inside())

@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log, nan
 
+import numpy as np
+
 from foretell.arena.studies.trajectory import Trace, belief_path
+from foretell.evaluate.arrays import Floats
+from foretell.evaluate.intervals import percentile_interval
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.context import AgentContext
 from foretell.forecasters.agent.job import Push
@@ -82,8 +86,6 @@ class Effect:
 
 def effect(pairs: Sequence[Pair], *, seed: int = 0, draws: int = 2000) -> Effect:
     """How much of a push survives on average."""
-    from foretell.evaluate.intervals import percentile_interval
-
     found = [(pair.question_id, one) for pair in pairs if (one := follow(pair)) is not None]
     finals = [(question, one.final) for question, one in found if one.final == one.final]
     longest = max((len(one.kept) for _, one in found), default=0)
@@ -140,9 +142,7 @@ def _forecast(trace: Trace, target: str) -> float | None:
     return made[-1].p.get(target) if made else None
 
 
-def _resampled(shares: Sequence[tuple[str, float]], seed: int, draws: int):
-    import numpy as np
-
+def _resampled(shares: Sequence[tuple[str, float]], seed: int, draws: int) -> Floats:
     names, code = np.unique([question for question, _ in shares], return_inverse=True)
     values = np.asarray([share for _, share in shares], dtype=np.float64)
     sums, counts = np.bincount(code, weights=values), np.bincount(code).astype(np.float64)

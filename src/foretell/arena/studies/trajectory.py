@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 
+from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.questions.event import BeliefRevised, Event, Failed, ForecastMade, ModelCalled, ToolUsed
+from foretell.tools.names import SUBMIT
 
-SUBMIT = "submit"
-UNUSABLE = "(unusable reply)"
 Trace = Sequence[Event]
 """The events of one trial, in order."""
 

@@ -1,10 +1,11 @@
 """The belief an agent holds: probabilities, the cited evidence behind them, and what is still open."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from foretell.forecasters.agent.form import Form
+from foretell.forecasters.agent.numeric import write_quantiles
 from foretell.forecasters.agent.statement import Claim, Confidence, Statement
 from foretell.questions.distribution import Numeric
 
@@ -85,8 +86,17 @@ class Belief:
         return replace(self, p=form.coherent(merged), stated=merged, origin="overwritten", distribution=None)
 
     def as_json(self) -> dict[str, Any]:
-        """For the event that records it."""
-        return {name: value for name, value in asdict(self).items() if name not in ("p", "reason", "step")}
+        """For the event that records it, which tells p, reason and step itself."""
+        return {
+            "stated": self.stated,
+            "origin": self.origin,
+            "confidence": self.confidence,
+            "evidence_for": [vars(item) for item in self.evidence_for],
+            "evidence_against": [vars(item) for item in self.evidence_against],
+            "open_questions": list(self.open_questions),
+            "unknown_sources": list(self.unknown_sources),
+            "quantiles": write_quantiles(self.distribution) if self.distribution else None,
+        }
 
     @property
     def formed(self) -> bool:

@@ -44,9 +44,9 @@ class Asked:
         return chances.above if self.ref.comparison == "above" else chances.below
 
 
-def ask(question: Question, context: RunContext) -> Asked:
+async def ask(question: Question, context: RunContext) -> Asked:
     """Read the series of a question as of the cutoff, or say why it cannot be forecast."""
-    series = context.series_of(question)
+    series = await context.series_of(question)
     assert question.series is not None
     horizons: list[int] = []
     for target in question.targets:
@@ -77,8 +77,8 @@ def _answer(question: Question, context: RunContext, name: str, p: Floats, ratio
     )
 
 
-def _run(question: Question, context: RunContext, name: str, model: Callable[[Asked], Chances]) -> Forecast:
-    asked = ask(question, context)
+async def _run(question: Question, context: RunContext, name: str, model: Callable[[Asked], Chances]) -> Forecast:
+    asked = await ask(question, context)
     try:
         chances = model(asked)
     except ValueError as error:
@@ -102,7 +102,7 @@ class SeasonalKnn:
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date."""
         near = Neighbourhood(window=self.window, age=None if self.years is None else round(self.years * 365))
-        return _run(question, context, self.name, lambda a: knn(*a.arrays, threshold=a.ref.threshold, near=near))
+        return await _run(question, context, self.name, lambda a: knn(*a.arrays, threshold=a.ref.threshold, near=near))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class Climatology:
 
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date."""
-        return _run(question, context, self.name, lambda a: climatology(*a.arrays, threshold=a.ref.threshold))
+        return await _run(question, context, self.name, lambda a: climatology(*a.arrays, threshold=a.ref.threshold))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class LinearTrend:
         def model(asked: Asked) -> Chances:
             return safe(linear(*asked.arrays, threshold=asked.ref.threshold, window=self.window), self.alpha)
 
-        return _run(question, context, self.name, model)
+        return await _run(question, context, self.name, model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,9 @@ class Hybrid:
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date."""
         line = (self.window, self.alpha, self.beta)
-        return _run(question, context, self.name, lambda a: hybrid(*a.arrays, threshold=a.ref.threshold, line=line))
+        return await _run(
+            question, context, self.name, lambda a: hybrid(*a.arrays, threshold=a.ref.threshold, line=line)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +163,7 @@ class Walk:
         def model(asked: Asked) -> Chances:
             return walk(*asked.arrays, threshold=asked.ref.threshold, drift=self.drift)
 
-        return _run(question, context, self.name, model)
+        return await _run(question, context, self.name, model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +178,7 @@ class Auto:
 
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date, with the weights of the models in the rationale."""
-        asked = ask(question, context)
+        asked = await ask(question, context)
         expected = PRICES if asked.ref.provider in PRICE_PROVIDERS else NOTHING_KNOWN
         chosen = choices(*asked.arrays, threshold=asked.ref.threshold, expected=expected)
         chances = Chances(above=np.asarray([c.above for c in chosen]), below=np.asarray([c.below for c in chosen]))

@@ -33,7 +33,7 @@ class CsvSeries:
         """The ids it knows, sorted."""
         return tuple(sorted(self._all))
 
-    def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The series as known at the cutoff."""
         if ref.id not in self._all:
             raise SeriesUnavailable(f"no series {ref.id!r} in {self.path}")

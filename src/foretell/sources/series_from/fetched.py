@@ -1,7 +1,5 @@
-"""What every series from the web has in common: where it stands in time, and two ways to wait for it."""
+"""What every series from the web has in common: where it stands in time."""
 
-import asyncio
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,24 +35,9 @@ class WebSeries(ABC):
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """The series as known at the cutoff, or `SeriesUnavailable`; `SourceError` where the server fails."""
 
-    async def fetch_async(self, ref: SeriesRef, as_of: AsOf) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The same without its provenance."""
         return (await self.fetch_with_provenance(ref, as_of)).series
-
-    def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The same for code that does not wait: opens its own connection, and refuses inside a running event loop."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self._fetch_alone(ref, as_of))
-        raise RuntimeError("an event loop is running: await fetch_async instead of calling fetch")
-
-    async def _fetch_alone(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        async with AsyncHttpClient(limits=self._http.limits) as http:
-            alone = copy.copy(self)
-            alone._http = http
-            alone._introduce(http)
-            return await alone.fetch_async(ref, as_of)
 
     @abstractmethod
     def _introduce(self, http: AsyncHttpClient) -> None:

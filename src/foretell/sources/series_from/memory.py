@@ -18,7 +18,7 @@ class SeriesInMemory:
         """The ids it knows."""
         return tuple(self.series)
 
-    def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The series as known at the cutoff."""
         if ref.id not in self.series:
             raise SeriesUnavailable(f"no series is called {ref.id!r}")

@@ -53,7 +53,7 @@ class Packaged:
             raise SeriesUnavailable(f"no packaged series is called {id!r}; there are {', '.join(TITLES)}")
         return _load(id)
 
-    def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The series as known at the cutoff."""
         return self.series(ref.id).until(as_of)
 

@@ -1,0 +1,70 @@
+"""Agents over scripted models, for studies that read their events."""
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from foretell.forecasters.agent.context import AgentContext
+from foretell.llm.message import Assistant, Reply, Request, ToolCall, ToolSpec
+from foretell.llm.model import Model
+from foretell.llm.roles import Models
+from foretell.questions import Question, Target
+from foretell.tools.fence import Fence, Fenced
+from foretell.tools.leaks import Verdict
+from foretell.tools.tool import ToolFailed
+
+
+class NoResults:
+    """A search that finds nothing."""
+
+    spec = ToolSpec(name="web_search", description="", parameters={"type": "object", "properties": {"query": {}}})
+
+    async def use(self, arguments, as_of):
+        raise ToolFailed("nothing found")
+
+
+class KeepAll:
+    async def judge(self, excerpts, as_of, question):
+        return [Verdict(word="KEEP", reason="")] * len(excerpts)
+
+
+def stated(request: Request) -> float | None:
+    """The belief the model stated last, as its own history tells it."""
+    said = [call.arguments for message in request.messages if isinstance(message, Assistant) for call in message.calls]
+    return json.loads(said[-1])["updated_belief"]["p"] if said else None
+
+
+def call(tool: str, believed: float, **arguments: object) -> Reply:
+    body = {"updated_belief": {"p": believed, "reason": "r"}, **arguments}
+    return Reply(calls=(ToolCall(id="c", name=tool, arguments=json.dumps(body)),))
+
+
+@pytest.fixture
+def questions() -> Sequence[Question]:
+    return [
+        Question(id=f"q{n}", source="own", text=f"Number {n}?", due="2025-10-26", targets=(Target(id="yes"),))
+        for n in range(4)
+    ]
+
+
+@pytest.fixture
+def say() -> Callable[..., Reply]:
+    return call
+
+
+@pytest.fixture
+def last_belief() -> Callable[[Request], float | None]:
+    return stated
+
+
+@pytest.fixture
+def context_with() -> Callable[[Model], Callable[[Question], AgentContext]]:
+    def toolbox(question: Question, context: AgentContext) -> Fenced:
+        return Fenced.around([NoResults()], Fence(as_of=context.as_of, question=question), KeepAll())
+
+    def of(model: Model) -> Callable[[Question], AgentContext]:
+        cast = Models(agent="scripted:x")
+        return lambda question: AgentContext(as_of=question.as_of, models=cast, model=model, toolbox=toolbox)
+
+    return of

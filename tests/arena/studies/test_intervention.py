@@ -1,0 +1,85 @@
+"""A pushed belief: carried on by a model that reads it, ignored by one that does not."""
+
+import asyncio
+
+import pytest
+
+from foretell.arena.studies.intervention import effect, follow, intervene, opposite
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.settings import AgentSettings
+from foretell.forecasters.agent.variants import NOBELIEF
+from foretell.llm.journal import Journal
+from foretell.llm.journaled import Recorded, Remembered
+from foretell.llm.prices import Prices
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions.event import BeliefRevised
+
+AGENT = BeliefAgent(settings=AgentSettings(steps=4))
+
+
+def model_that(say, last_belief, carry):
+    """Searches three times, then submits; each belief is a mix of the one before and its own 0.3."""
+
+    def reply(request):
+        before = last_belief(request)
+        p = 0.3 if before is None else carry * before + (1 - carry) * 0.3
+        step = int(request.slot.split("step ")[1].split("/")[0])
+        return say("submit", p, p=p) if step == 4 else say("web_search", p, query="x")
+
+    return ScriptedModel(reply)
+
+
+def run(model, questions, context_with, agent=AGENT):
+    return asyncio.run(intervene(agent, questions, context_with(model), step=2))
+
+
+def test_a_model_that_reads_its_belief_follows_a_push(say, last_belief, questions, context_with):
+    pairs = run(model_that(say, last_belief, 1.0), questions, context_with)
+    assert len(pairs) == 4
+    one = follow(pairs[0])
+    assert one.kept == pytest.approx((1.0, 1.0))
+    assert one.final == pytest.approx(1.0)
+    found = effect(pairs)
+    assert (found.final, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_a_model_that_ignores_it_does_not(say, last_belief, questions, context_with):
+    found = effect(run(model_that(say, last_belief, 0.0), questions, context_with))
+    assert found.kept == pytest.approx((0.0, 0.0))
+    assert found.final == pytest.approx(0.0)
+    assert found.compared == 4
+
+
+def test_a_push_can_fade(say, last_belief, questions, context_with):
+    kept = effect(run(model_that(say, last_belief, 0.5), questions, context_with)).kept
+    assert 1 > kept[0] > kept[1] > 0
+
+
+def test_the_push_is_in_the_trace_and_in_what_the_model_reads(say, last_belief, questions, context_with):
+    model = model_that(say, last_belief, 1.0)
+    pair = run(model, questions[:1], context_with)[0]
+    beliefs = [
+        (event.step, event.p["yes"], event.belief["origin"])
+        for event in pair.pushed
+        if isinstance(event, BeliefRevised)
+    ]
+    assert beliefs[:3] == [(0, 0.3, "model"), (1, 0.3, "model"), (1, 0.85, "overwritten")]
+    assert last_belief(model.requests[-2]) == opposite(0.3)
+
+
+def test_with_a_journal_the_shared_steps_are_paid_once(say, last_belief, questions, context_with):
+    inner = model_that(say, last_belief, 1.0)
+    journal = Journal(":memory:")
+    model = Remembered(Recorded(inner, journal, Prices(public=False)), journal)
+    run(model, questions[:1], context_with)
+    journal.close()
+    assert len(inner.requests) == 4 + 2, "steps 1 and 2 are the same in both runs"
+
+
+def test_trials_that_ended_before_the_push_are_left_out(say, questions, context_with):
+    assert run(ScriptedModel(lambda request: say("submit", 0.4, p=0.4)), questions, context_with) == []
+
+
+def test_an_agent_without_belief_has_nothing_to_push(say, questions, context_with):
+    agent = BeliefAgent(variant=NOBELIEF)
+    assert run(ScriptedModel(lambda request: say("submit", 0.4, p=0.4)), questions, context_with, agent) == []

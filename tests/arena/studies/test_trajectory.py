@@ -1,0 +1,68 @@
+"""Statistics of traces, from events written by hand."""
+
+from math import isnan
+
+import pytest
+
+from foretell.arena.studies.trajectory import errors, habits, summarise
+from foretell.questions.event import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
+
+
+def believed(step, p):
+    return BeliefRevised(step=step, p={"yes": p}, reason="", belief={})
+
+
+def used(step, tool, failed=False, **arguments):
+    return ToolUsed(step=step, tool=tool, arguments=arguments, result="", failed=failed)
+
+
+ASKED = ModelCalled(role="agent", model="m", key="k", input_tokens=100, output_tokens=10, dollars=0.02)
+GOOD = [
+    ASKED,
+    believed(0, 0.5),
+    used(1, "web_search"),
+    ASKED,
+    believed(1, 0.8),
+    used(2, "lookup_url", failed=True),
+    ASKED,
+    believed(2, 0.6),
+    used(3, "submit", p={"yes": 0.6}),
+    ForecastMade(p={"yes": 0.6}, how="submitted"),
+]
+TORN = [ASKED, believed(0, 0.2), used(1, "submit", p={"yes": 0.4}), ForecastMade(p={"yes": 0.4}, how="submitted")]
+BROKEN = [ASKED, used(1, "(unusable reply)", failed=True), Failed(error="no probability was stated")]
+
+
+def test_one_trial():
+    one = summarise(GOOD)
+    assert [(point.step, point.p["yes"]) for point in one.path] == [(0, 0.5), (1, 0.8), (2, 0.6)]
+    assert dict(one.tools) == {"web_search": 1, "lookup_url": 1}
+    assert (one.steps, one.failed_uses, one.unusable, one.calls) == (2, 1, 0, 3)
+    assert one.moved == pytest.approx(0.1)
+    assert one.travelled == pytest.approx(0.5)
+    assert one.gap == pytest.approx(0.0)
+    assert one.dollars == pytest.approx(0.06)
+
+
+def test_many_trials():
+    seen = habits([GOOD, TORN, BROKEN])
+    assert seen.trials == 3
+    assert seen.failed == 1
+    assert seen.endings == {"submitted": 2, "failed": 1}
+    assert seen.submit_rate == pytest.approx(2 / 3)
+    assert seen.tools == pytest.approx({"web_search": 1 / 3, "lookup_url": 1 / 3})
+    assert seen.consistent == pytest.approx(0.5)
+    assert seen.largest_gap == pytest.approx(0.2)
+    assert seen.unusable == pytest.approx(1 / 3)
+    assert seen.tokens == pytest.approx(110 * 5 / 3)
+    assert errors([GOOD, BROKEN]) == {"no probability was stated": 1}
+
+
+def test_consistency_is_not_made_up_where_no_belief_is_kept():
+    plain = [used(1, "submit", p={"yes": 0.4}), ForecastMade(p={"yes": 0.4}, how="submitted")]
+    assert isnan(habits([plain]).consistent)
+
+
+def test_nothing_to_summarise_is_said():
+    with pytest.raises(ValueError, match="empty"):
+        habits([])
