@@ -6,6 +6,7 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "ask": ("foretell.app.commands.ask:ask", "Ask one question: a researched probability with its reasons."),
     "demo": ("foretell.app.commands.demo:demo", "A first real job: 400+ questions, scored, no key and no network."),
     "score": ("foretell.app.commands.score:score", "Score a table of forecasts against a table of outcomes."),
     "compare": ("foretell.app.commands.compare:compare", "Which of two forecasters is better, and by more than noise?"),
@@ -13,6 +14,10 @@ COMMANDS = {
     "errors": ("foretell.app.commands.errors:errors", "Where a forecaster wins and loses, as an HTML page."),
     "plan": ("foretell.app.commands.plan:plan", "How many questions it takes to see a gain of a given size."),
     "backtest": ("foretell.app.commands.backtest:backtest", "Run forecasters over a question set as of each date."),
+    "run": ("foretell.app.commands.run:run", "Run the agent over many questions; crash-proof, resumable."),
+    "runs": ("foretell.app.commands.runs:runs", "List the runs on this machine."),
+    "show": ("foretell.app.commands.show:show", "What a run found, and every step to it."),
+    "replay": ("foretell.app.commands.replay:replay", "Run again from the journal alone, offline, and compare."),
     "data": ("foretell.app.commands.data:data", "Download and inspect public question sets."),
     "corpus": (
         "foretell.app.commands.corpus:corpus",

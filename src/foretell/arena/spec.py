@@ -72,7 +72,6 @@ class RunSpec:
 def read_spec(path: str | Path) -> RunSpec:
     """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
     import yaml
-    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
     file = Path(path)
     if not file.exists():
@@ -84,8 +83,18 @@ def read_spec(path: str | Path) -> RunSpec:
     if isinstance(data, dict) and isinstance(data.get("questions"), str):
         data = {**data, "questions": {"dataset": data["questions"]}}
     try:
+        return spec_from_json(data)
+    except InputError as error:
+        raise error.at(path=file) from None
+
+
+def spec_from_json(data: Any) -> RunSpec:
+    """A spec from parsed JSON or YAML; a wrong field raises an `InputError` that names it."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+    try:
         return TypeAdapter(with_config(ConfigDict(extra="forbid"))(RunSpec)).validate_python(data)
     except ValidationError as error:
         first = error.errors()[0]
         field_name = ".".join(str(part) for part in first["loc"]) or None
-        raise InputError(first["msg"].removeprefix("Value error, "), path=file, column=field_name) from None
+        raise InputError(first["msg"].removeprefix("Value error, "), column=field_name) from None

@@ -136,6 +136,25 @@ def test_a_probability_in_the_text_is_salvaged(desk):
     assert desk.of(ForecastMade)[0].how == Stop.SALVAGED.value
 
 
+def test_a_model_that_manages_nothing_else_is_asked_for_the_numbers_alone(desk):
+    desk = desk.with_agent(settings=AgentSettings(again=0))
+    forecast = desk.run([Reply(text="Let me think."), Reply(text='{"percent": 35}')])
+    assert isinstance(forecast, Forecast)
+    assert forecast.p == {"yes": 0.35}
+    assert desk.of(ForecastMade)[0].how == Stop.PLAIN.value
+    plain = desk.requests[-1]
+    assert plain.tools == ()
+    assert plain.schema["properties"]["percent"]["type"] == "integer"
+    assert desk.question.criteria in plain.messages[1].text
+
+
+def test_what_was_found_is_told_when_the_numbers_alone_are_asked_for(desk, say):
+    desk = desk.with_agent(variant=NOBELIEF, settings=AgentSettings(again=0))
+    desk.run([say("web_search", {"query": "a"}), Reply(text="hm"), Reply(text='{"percent": 35}')])
+    assert "Text of 2025-10-20" in desk.requests[-1].messages[-1].text
+    assert "Text of 2025-11-05" not in desk.requests[-1].messages[-1].text
+
+
 def test_no_belief_ever_is_a_failure_and_never_one_half(desk):
     answer = desk.run([Reply(text="No comment.")] * 3)
     assert isinstance(answer, Failure)
@@ -254,7 +273,7 @@ def test_models_without_tools_answer_by_schema(desk, think):
     desk = desk.with_agent(settings=AgentSettings(asking="schema", steps=2))
     action = {"tool": "web_search", "query": "strait"}
     first = json.dumps({"updated_belief": think(0.4), "action": action})
-    last = json.dumps({"updated_belief": think(0.5), "action": {"tool": "submit", "p": 0.5, "reason": "r"}})
+    last = json.dumps({"updated_belief": think(0.5), "action": {"tool": "submit", "percent": 50, "reason": "r"}})
     forecast = desk.run([Reply(text=first), Reply(text=last)])
     assert forecast.p == {"yes": 0.5}
     one, two = desk.requests
@@ -266,6 +285,7 @@ def test_models_without_tools_answer_by_schema(desk, think):
     ]
     assert two.schema["properties"]["action"]["properties"]["tool"]["enum"] == ["submit"]
     assert "web_search" in one.messages[0].text
+    assert "whole numbers from 0 to 100" in one.messages[0].text
 
 
 def test_no_belief_variant_fails_rather_than_inventing_a_half(desk, say):

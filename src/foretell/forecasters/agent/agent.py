@@ -72,7 +72,8 @@ class BeliefAgent:
         toolbox = context.toolbox(question, context)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
-        form = Form.of(question)
+        by_schema = self.settings.asking == "schema"
+        form = Form.of(question, percent=by_schema)
         offer = Offer(form=form, variant=self.variant, research=_research(toolbox, question.source))
         laid_down = self.settings.fixed and question.source in FIXED
         signals = self._start(question, context)
@@ -87,7 +88,6 @@ class BeliefAgent:
             allowed=lambda step: offered(question.source, step, offer.by_name) if laid_down else None,
             push=self.push,
         )
-        by_schema = self.settings.asking == "schema"
         system = system_prompt(offer, steps=job.steps, clamp=self.settings.clamp, by_schema=by_schema)
         messages = opening(question, context.as_of, offer, system=system, start=signals)
         return replace(job, request=replace(job.request, messages=messages))

@@ -12,6 +12,7 @@ class Stop(StrEnum):
     """Why the loop stopped, in the words that `ForecastMade.how` keeps."""
 
     SUBMITTED = "submitted"
+    PLAIN = "stated when asked for the numbers alone"
     SALVAGED = "read from the model's text"
     STEPS = "standing belief at the step limit"
     TIME = "standing belief at the time limit"

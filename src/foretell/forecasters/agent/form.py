@@ -1,7 +1,7 @@
 """How the probabilities of a question are written in JSON, and how they are read back."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -32,10 +32,12 @@ class Form:
     """Target id by the key the model uses. Providers refuse odd characters in keys, so odd ids get short ones."""
     labels: Mapping[str, str]
     exclusive: bool = False
+    percent: bool = False
+    """Whole percents in place of fractions: a grammar can hold a small model to a range of integers only."""
     thresholds: Mapping[str, Threshold] | None = None
 
     @classmethod
-    def of(cls, question: Question) -> "Form":
+    def of(cls, question: Question, *, percent: bool = False) -> "Form":
         """The form for a question."""
         keys = target_keys(question)
         labels = {key: target.label or target.id for key, target in zip(keys, question.targets, strict=True)}
@@ -43,13 +45,14 @@ class Form:
             targets=keys,
             labels=labels,
             exclusive=question.exclusive and len(keys) > 1,
+            percent=percent,
             thresholds=thresholds_of(question),
         )
 
     @property
     def field(self) -> str:
         """The name of the field that holds the answer."""
-        return "p" if self.thresholds is None else "quantiles"
+        return "quantiles" if self.thresholds is not None else "percent" if self.percent else "p"
 
     def schema(self) -> dict[str, Any]:
         """JSON schema of that field."""
@@ -57,26 +60,27 @@ class Form:
             number = {key: {"type": "number", "description": f"value at {q:.0%}"} for key, q in LEVELS.items()}
             return _closed(number, "Quantiles of the quantity asked about, increasing.")
         if len(self.targets) == 1:
-            return _probability("Probability that it resolves YES, from 0 to 1.")
-        told = "Exactly one comes true: they sum to 1." if self.exclusive else "Each on its own, from 0 to 1."
-        return _closed({key: _probability(self.labels[key][:200]) for key in self.targets}, told)
+            return self._number("Probability that it resolves YES.")
+        told = "Exactly one of them comes true." if self.exclusive else "Each on its own."
+        return _closed({key: self._number(self.labels[key][:200]) for key in self.targets}, told)
 
     def read(self, given: Mapping[str, Any]) -> Stated:
         """What an object says about the targets; never raises."""
         if self.thresholds is not None:
             return self._read_quantiles(given.get("quantiles", given.get("p")))
+        if given.get("percent") is not None:
+            return self._read_p(given["percent"], as_percent)
         raw = next((given[name] for name in ("p", "probability", "probabilities") if name in given), None)
         if raw is None:
-            return Stated(p={}, problems=("p is missing",))
-        return self._read_p(raw)
+            return Stated(p={}, problems=(f"{self.field} is missing",))
+        return self._read_p(raw, as_probability)
 
     def write(self, p: Mapping[str, float], distribution: Numeric | None = None) -> Any:
         """The field's value for given probabilities: what `read` understands."""
         if distribution is not None:
             return write_quantiles(distribution)
-        if len(self.targets) == 1:
-            return next(iter(p.values()))
-        return {key: p[id] for key, id in self.targets.items()}
+        values = {key: round(100 * p[id]) if self.percent else p[id] for key, id in self.targets.items()}
+        return next(iter(values.values())) if len(values) == 1 else values
 
     def missing(self, p: Mapping[str, float]) -> tuple[str, ...]:
         """Keys of the targets that have no probability yet."""
@@ -102,16 +106,21 @@ class Form:
         p = {id: min(1.0, max(0.0, t.chance(distribution))) for id, t in self.thresholds.items()}
         return Stated(p=p, distribution=distribution)
 
-    def _read_p(self, raw: Any) -> Stated:
+    def _number(self, told: str) -> dict[str, Any]:
+        kind = {"type": "integer", "maximum": 100} if self.percent else {"type": "number", "maximum": 1}
+        return {**kind, "minimum": 0, "description": f"{told} {'In percent' if self.percent else 'From 0 to 1'}."}
+
+    def _read_p(self, raw: Any, read: Callable[[Any], float]) -> Stated:
         if not isinstance(raw, Mapping):
             if len(self.targets) > 1:
-                return Stated(p={}, problems=(f"p must be an object with the keys {', '.join(self.targets)}",))
+                problem = f"{self.field} must be an object with the keys {', '.join(self.targets)}"
+                return Stated(p={}, problems=(problem,))
             raw = {next(iter(self.targets)): raw}
         p: dict[str, float] = {}
         problems: list[str] = []
         for key, id in self.targets.items():
             try:
-                p[id] = as_probability(raw[key] if key in raw else raw[id])
+                p[id] = read(raw[key] if key in raw else raw[id])
             except KeyError:
                 problems.append(f"p of {key} is missing")
             except ValueError as problem:
@@ -144,8 +153,17 @@ def as_probability(value: Any) -> float:
     return number
 
 
-def _probability(told: str) -> dict[str, Any]:
-    return {"type": "number", "minimum": 0, "maximum": 1, "description": told}
+def as_percent(value: Any) -> float:
+    """A whole number of percents as a probability. 0.35 is refused: it may be meant as a fraction.
+
+    >>> as_percent(35), as_percent("35 %")
+    (0.35, 0.35)
+    """
+    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    number = float(percent[1]) if percent else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100 or number % 1:
+        raise ValueError(f"is {repr(value)[:40]}, not a whole number from 0 to 100")
+    return float(number) / 100
 
 
 def _closed(properties: dict[str, Any], told: str) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from foretell.forecasters.agent.statement import BELIEF
 from foretell.llm.message import Assistant, Message, Reply, ToolCall, ToolResult, User
 
 LONGEST_ECHO = 2000
+LONGEST_FOUND = 12_000
+RESULT = "Result of "
 DECLINED = (
     "This is a forecast from public information: nobody is advised or harmed by it, and a rough probability is better "
     "than none. "
@@ -27,6 +29,12 @@ class History:
     def messages(self) -> tuple[Message, ...]:
         """All of them, oldest first."""
         return tuple(self._messages)
+
+    def found(self) -> str:
+        """What tools showed so far, as one text; the newest is kept where it gets too long."""
+        results = [message.text for message in self._messages if isinstance(message, ToolResult)]
+        results += [m.text for m in self._messages if isinstance(m, User) and m.text.startswith(RESULT)]
+        return "\n\n".join(results)[-LONGEST_FOUND:]
 
     def object_to(self, reply: Reply, problem: str, names: Sequence[str]) -> None:
         """Keep a reply that could not be used as plain text, and say what was wrong with it.
@@ -51,7 +59,7 @@ class History:
 
 def _result(action: Action, text: str) -> Message:
     if action.call is None:
-        return User(text=f"Result of {action.tool}:\n{text}")
+        return User(text=f"{RESULT}{action.tool}:\n{text}")
     return ToolResult(call_id=action.call.id, name=action.tool, text=text)
 
 

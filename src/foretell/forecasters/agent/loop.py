@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from foretell.forecasters.agent.ending import Ending, Stop, standing
+from foretell.forecasters.agent.form import Stated
 from foretell.forecasters.agent.history import History, restated
 from foretell.forecasters.agent.job import Job
 from foretell.forecasters.agent.reading import Action, Turn, Unusable, belief_in, read_reply
 from foretell.forecasters.agent.salvage import salvaged
 from foretell.forecasters.agent.statement import Statement
-from foretell.llm.message import Reply, Request
+from foretell.llm.message import Reply, Request, User
 from foretell.llm.model import BudgetSpent, ModelError
 from foretell.questions.event import BeliefRevised, ToolUsed
 from foretell.tools.fence import Observation
@@ -19,6 +20,7 @@ from foretell.tools.names import SUBMIT
 
 UNUSABLE = "(unusable reply)"
 """Stands for the tool in the event of a reply that asked for nothing that could be done."""
+PLAINLY = "Leave the tools aside. Answer now with one JSON object that holds nothing but `{}`, your best numbers."
 NO_BUDGET = Observation(text="the budget is spent", failed=True)
 
 
@@ -75,7 +77,7 @@ class Trial:
             self._believe(belief_in(reply, self.job.offer))
             self._history.object_to(reply, problem, names)
             self._tell(UNUSABLE, {"attempt": attempt + 1}, Observation(text=problem, failed=True))
-        return self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
+        return await self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
 
     def _request(self, names: Sequence[str], attempt: int) -> Request:
         slot = f"{self.job.request.slot}/step {self.number}/{attempt}"
@@ -140,13 +142,32 @@ class Trial:
         self._tell(SUBMIT, {"p": p, "reason": turn.reason}, Observation(text="submitted"))
         return self._end(Stop.SUBMITTED, p=p, distribution=turn.final.distribution, reason=turn.reason)
 
-    def _salvage(self, unusable: Sequence[Reply], problem: str, *, last: bool) -> Ending:
-        """The number in the model's text if there is only one way to read it, else the belief as it stands."""
+    async def _salvage(self, unusable: Sequence[Reply], problem: str, *, last: bool) -> Ending:
+        """The number in the model's text if there is only one way to read it, else the belief as it stands.
+
+        Where the model never formed one, it is asked a last time, for the numbers alone.
+        """
+        stop = Stop.SALVAGED
         found = salvaged(unusable, self.job.offer.form)
+        if found is None and self.belief.origin != "model":
+            stop, found = Stop.PLAIN, await self._ask_plainly()
         if found is None:
             return self._stand(Stop.STEPS if last else Stop.UNUSABLE, problem)
         p = self.job.offer.form.coherent(found.p)
-        return self._end(Stop.SALVAGED, p=p, distribution=found.distribution, detail=problem)
+        return self._end(stop, p=p, distribution=found.distribution, detail=problem)
+
+    async def _ask_plainly(self) -> Stated | None:
+        """No tools, no belief, no conversation: the question, what was found, and a schema that holds the numbers."""
+        offer = replace(self.job.offer, form=replace(self.job.offer.form, percent=True))
+        found = self._history.found()
+        told = "\n\n".join(filter(None, [found and f"What was found:\n{found}", PLAINLY.format(offer.form.field)]))
+        messages = (*self.job.request.messages, User(text=told))
+        slot = f"{self.job.request.slot}/step {self.number}/plain"
+        request = replace(self.job.request, messages=messages, schema=offer.numbers_alone(), slot=slot)
+        try:
+            return salvaged([await self.job.model.complete(request)], offer.form)
+        except ModelError:
+            return None
 
     def _stand(self, stop: Stop, detail: str = "") -> Ending:
         return standing(stop, self.belief, detail=detail, steps=self.number)

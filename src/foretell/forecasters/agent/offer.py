@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from foretell.forecasters.agent.form import Form
 from foretell.forecasters.agent.statement import BELIEF, belief_schema
@@ -16,6 +16,9 @@ TOOL = "tool"
 ACTION = "action"
 ACTIONS = "actions"
 """Fields of an answer by schema: the belief, and one action or a list of them, each naming its `tool`."""
+
+LONGEST_TEXT = 400
+MOST_ITEMS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +55,11 @@ class Offer:
             properties[ACTIONS] = {"type": "array", "items": one, "minItems": 1}
         else:
             properties[ACTION] = one
-        return _object(properties)
+        return _bounded(_object(properties))
+
+    def numbers_alone(self) -> dict[str, Any]:
+        """The shortest answer there is, for a model that managed nothing else."""
+        return _object({self.form.field: self.form.schema()})
 
 
 def _with_belief(spec: ToolSpec, form: Form) -> ToolSpec:
@@ -72,6 +79,18 @@ def _as_action(spec: ToolSpec) -> dict[str, Any]:
     required = [name for name in spec.parameters.get("required", ()) if name != BELIEF]
     action = _object({TOOL: {"type": "string", "enum": [spec.name]}, **own})
     return {**action, "required": [TOOL, *required]}
+
+
+def _bounded(schema: Any) -> Any:
+    """The same schema with an end to every text and list: a small model held by a grammar may never stop by itself."""
+    if isinstance(schema, list):
+        return [_bounded(part) for part in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _bounded(part) for name, part in cast("dict[str, Any]", schema).items()}
+    if parts.get("type") == "string" and "enum" not in parts:
+        return {"maxLength": LONGEST_TEXT, **parts}
+    return {"maxItems": MOST_ITEMS, **parts} if parts.get("type") == "array" else parts
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,9 @@ def opening(question: Question, as_of: AsOf, offer: Offer, *, system: str, start
 
 def system_prompt(offer: Offer, *, steps: int, clamp: Clamp, by_schema: bool = False) -> str:
     """Who the model is and how it works; the same for all questions of one kind."""
-    values = {"steps": steps, "low": f"{clamp.low:g}", "high": f"{clamp.high:g}", "field": offer.form.field}
+    scale = "whole numbers from 0 to 100, in percent" if offer.form.percent else "numbers from 0 to 1"
+    bounds = {"low": f"{clamp.low:g}", "high": f"{clamp.high:g}"}
+    values = {"steps": steps, "field": offer.form.field, "scale": scale, **bounds}
     parts = [wording(name).substitute(values) for name in ("role", offer.variant.wording, "rules")]
     if by_schema:
         parts.append(wording("schema").substitute(tools=_tools_as_text(offer)))

@@ -1,0 +1,123 @@
+"""foretell ask: one question, researched step by step."""
+
+import json
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from foretell.app import loop
+
+if TYPE_CHECKING:
+    from foretell.app.asking import Asked
+    from foretell.app.running import Prepared
+    from foretell.app.settings import Settings
+    from foretell.questions.forecast import Forecast
+
+NO_MODEL = """No model is set: give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …),
+or take one on this machine: --model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
+
+
+@click.command()
+@click.argument("question")
+@click.option("--by", metavar="DATE", help="When it will be known.")
+@click.option("--as-of", metavar="DATE", help="Ask as if it were that day: nothing later is seen.")
+@click.option("--option", "options", multiple=True, help="One of several exclusive outcomes; repeat for each.")
+@click.option("--criteria", default="", help="How exactly it resolves.")
+@click.option("--price", type=click.FloatRange(0, 1), help="What a market says now.")
+@click.option("--model", envvar="FORETELL_MODEL", show_envvar=True, help="provider:name of the agent.")
+@click.option(
+    "--search", "engines", multiple=True, help="Search engine: brave, exa, tavily, serper, asknews, gdelt, local."
+)
+@click.option(
+    "--trials", type=click.IntRange(1, 50), default=1, show_default=True, help="Independent trials to combine."
+)
+@click.option("--budget", type=float, metavar="DOLLARS", help="Hard limit; a spent budget ends in the standing belief.")
+@click.option(
+    "--variant", type=click.Choice(["full", "nobelief", "zero-shot", "batch"]), default="full", show_default=True
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the forecast as JSON.")
+def ask(
+    question: str,
+    by: str | None,
+    as_of: str | None,
+    options: tuple[str, ...],
+    criteria: str,
+    price: float | None,
+    model: str | None,
+    engines: tuple[str, ...],
+    trials: int,
+    budget: float | None,
+    variant: str,
+    as_json: bool,
+) -> None:
+    """Ask QUESTION: the agent searches step by step, keeps a belief, and answers with a probability and its reasons.
+
+    foretell ask "Will it snow in Oslo before Christmas?" --by 2026-12-24 --model openai:NAME --search brave
+    """
+    from foretell.app.asking import Asked, benchmark_of, question_of, spec_of
+    from foretell.app.running import prepare
+    from foretell.app.settings import load_settings
+
+    asked = Asked(text=question, by=by, as_of=as_of, options=options, criteria=criteria, price=price)
+    due = question_of(asked, datetime.now(UTC).replace(microsecond=0))
+    settings = load_settings()
+    if model is None:
+        _without_model(asked, settings)
+        raise SystemExit(2)
+    search = engines or tuple(filter(None, os.environ.get("FORETELL_SEARCH", "").split(",")))
+    spec = spec_of(asked, model, search=search, trials=trials, budget=budget, variant=variant)
+    prepared = prepare(spec, benchmark_of(due))
+    for warning in prepared.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    forecast = _answered(prepared, settings, watched=not as_json)
+    if as_json:
+        from foretell.questions.codec import to_json
+
+        click.echo(json.dumps(json.loads(to_json(forecast)), ensure_ascii=False, indent=1))
+    else:
+        _print(forecast, prepared)
+
+
+def _answered(prepared: "Prepared", settings: "Settings", *, watched: bool) -> "Forecast":
+    from foretell.app.live import live_view
+    from foretell.app.running import execute
+    from foretell.arena.results import combined
+    from foretell.arena.store import Store
+    from foretell.questions.forecast import Failure
+    from foretell.questions.problems import InputError
+
+    with live_view(settings, prepared.spec.id, shown=watched) as watch:
+        loop.run(execute(prepared, settings, watch=watch))
+    store = Store(settings.store)
+    answers = list(store.answers(prepared.spec.id))
+    store.close()
+    found = combined(answers, prepared.questions, prepared.spec.aggregate)
+    if not found:
+        failures = [a.error for a in answers if isinstance(a, Failure)]
+        raise InputError(f"no trial gave an answer: {failures[0] if failures else 'nothing was run'}")
+    return found[0]
+
+
+def _print(forecast: "Forecast", prepared: "Prepared") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    for target in prepared.questions[0].targets:
+        label = target.label or target.id
+        console.print(Text.assemble((f"{forecast.p[target.id]:.0%}", "bold"), f"  {label}"))
+    console.print(Text(forecast.rationale))
+    usage = forecast.usage
+    told = f"{usage.calls} model calls, {usage.input_tokens + usage.output_tokens:,} tokens, ${usage.dollars:.4f}"
+    console.print(Text(f"{told}. Every step: foretell show {prepared.spec.id} {forecast.question_id}", style="dim"))
+
+
+def _without_model(asked: "Asked", settings: "Settings") -> None:
+    from foretell.app.outside import outside_view
+
+    click.echo(NO_MODEL, err=True)
+    view = outside_view(asked, settings)
+    if view:
+        click.echo(f"Without a model: {view}", err=True)

@@ -1,0 +1,56 @@
+"""foretell replay: a run again, offline, from its journal."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from foretell.app import loop
+
+
+@click.command()
+@click.argument("run")
+@click.option("--dataset", help="The questions, where they are not in the spec's own place any more.")
+def replay(run: str, dataset: str | None) -> None:
+    """Run RUN again from the journal alone, without network or keys, and check that every answer is the same.
+
+    A reply that the journal does not hold is an error that names what was asked: nothing is paid.
+    """
+    from dataclasses import replace
+
+    from foretell.app.commands.show import find_run
+    from foretell.app.running import execute, prepare
+    from foretell.app.settings import load_settings
+    from foretell.arena.spec import spec_from_json
+    from foretell.arena.store import Store
+    from foretell.llm.journal import Journal
+    from foretell.questions.codec import to_json
+
+    settings = load_settings()
+    store = Store(settings.store)
+    run = find_run(store, run)
+    spec = spec_from_json(next(row.spec for row in store.runs() if row.id == run))
+    before = [to_json(answer) for answer in store.answers(run)]
+    store.close()
+    prepared = prepare(spec if dataset is None else replace(spec, questions=replace(spec.questions, dataset=dataset)))
+    prepared = replace(prepared, spec=spec)
+    with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
+        aside = replace(settings, home=Path(folder))
+        journal = Journal(settings.journal, mode="replay")
+        loop.run(execute(prepared, aside, journal=journal))
+        again = Store(aside.store)
+        after = [to_json(answer) for answer in again.answers(run)]
+        again.close()
+    same = sum(_timeless(a) == _timeless(b) for a, b in zip(before, after, strict=False))
+    click.echo(f"{same} of {len(before)} answers are the same, from the journal alone")
+    if same < len(before):
+        raise SystemExit(1)
+
+
+def _timeless(answer: str) -> str:
+    """An answer without how long it took, which is the clock's and not the run's."""
+    import json
+
+    data = json.loads(answer)
+    data.get("usage", {}).pop("seconds", None)
+    return json.dumps(data, sort_keys=True)

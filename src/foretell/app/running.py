@@ -1,0 +1,130 @@
+"""From a run spec to its answers: questions, surroundings, forecaster, executor, store."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from foretell.app.catalog import build_forecaster
+from foretell.app.datasets import Benchmark, open_benchmark
+from foretell.app.settings import Settings
+from foretell.app.workbench import Workbench, workbench
+from foretell.arena.cells import Cell, cells_of
+from foretell.arena.executor import Answer, Executor, Progress
+from foretell.arena.history import base_rates
+from foretell.arena.spec import RunSpec
+from foretell.arena.store import Store
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.settings import AgentSettings
+from foretell.forecasters.agent.submit import Clamp
+from foretell.forecasters.agent.variants import VARIANTS
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.series.forecasters import Auto
+from foretell.llm.cutoffs import check_cutoff
+from foretell.llm.journal import Journal
+from foretell.llm.limits import Limits
+from foretell.questions.event import Emit
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.problems import InputError
+from foretell.questions.question import Question
+
+Watch = Callable[[Progress], None]
+AGENT = "agent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that is ready to start, or to go on."""
+
+    spec: RunSpec
+    benchmark: Benchmark
+    questions: tuple[Question, ...]
+    warnings: tuple[str, ...] = ()
+    """What the models may already know of the questions."""
+
+
+def prepare(spec: RunSpec, benchmark: Benchmark | None = None) -> Prepared:
+    """Open the questions and check that the models cannot have read about them."""
+    benchmark = benchmark or open_benchmark(spec.questions.dataset, rounds=spec.questions.rounds)
+    questions = benchmark.questions.questions[: spec.questions.limit]
+    warnings: dict[str, int] = {}
+    if spec.mode == "backtest":
+        for question in questions:
+            for model in dict.fromkeys(spec.models.values()):
+                found = check_cutoff(model, question.opens_at or question.due, strict=spec.strict)
+                if found is not None:
+                    warnings[found.text] = warnings.get(found.text, 0) + 1
+    told = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
+    return Prepared(spec=spec, benchmark=benchmark, questions=questions, warnings=told)
+
+
+async def execute(
+    prepared: Prepared,
+    settings: Settings,
+    *,
+    watch: Watch | None = None,
+    journal: Journal | None = None,
+    concurrency: int = 50,
+) -> Progress:
+    """Run what has no forecast yet. Started again after a crash, it goes on where it was without paying twice."""
+    store = Store(settings.store)
+    spec = prepared.spec
+    store.begin(spec.id, spec.to_json(), datetime.now(UTC).isoformat(timespec="seconds"))
+    cells = cells_of(spec.id, prepared.questions, spec.trials)
+    executor = Executor(store, concurrency=concurrency, watch=watch)
+    history = prepared.benchmark.history
+    rates = base_rates(history.questions, history.resolutions)
+    try:
+        if spec.forecaster != AGENT:
+            return await executor.run(cells, _model_free(prepared, rates))
+        kept = journal or Journal(settings.journal)
+        limits = Limits(at_once=max(64, concurrency))
+        async with workbench(spec, settings, kept, rates=rates, limits=limits) as bench:
+            return await executor.run(cells, _agent(spec, bench))
+    finally:
+        store.close()
+
+
+def _agent(spec: RunSpec, bench: Workbench) -> Answer:
+    agent = build_agent(spec.options)
+
+    async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
+        return await agent.attempt(cell.question, bench.context(cell.question, cell.trial, emit))
+
+    return answer
+
+
+def build_agent(options: Mapping[str, Any]) -> BeliefAgent:
+    """The agent that a run's options describe; an unknown option is named."""
+    known = {"variant", "crowd", "prior", "steps", "seconds", "asking", "clamp", "bypass", "fixed"}
+    for name in options:
+        if name not in known:
+            raise InputError(
+                f"the agent has no option {name!r}", column="options", hint=f"options are {', '.join(sorted(known))}"
+            )
+    kind = str(options.get("variant", "full"))
+    if kind not in VARIANTS:
+        raise InputError(f"there is no variant {kind!r}", column="options", hint=f"variants are {', '.join(VARIANTS)}")
+    variant = VARIANTS[kind].told(crowd=bool(options.get("crowd", True)), prior=bool(options.get("prior", True)))
+    chosen = {name: options[name] for name in ("steps", "seconds", "asking", "fixed") if name in options}
+    settings = AgentSettings(**chosen)
+    if "clamp" in options:
+        low, high = options["clamp"]
+        settings = replace(settings, clamp=Clamp(low=float(low), high=float(high)))
+    sources: Sequence[str] = options.get("bypass", ("dbnomics",))
+    return BeliefAgent(variant=variant, settings=settings, bypass={source: Auto() for source in sources})
+
+
+def _model_free(prepared: Prepared, rates: Any) -> Callable[[Cell, Emit], Awaitable[Forecast | Failure]]:
+    forecaster = build_forecaster(prepared.spec.forecaster, rates=rates)
+    series = prepared.benchmark.series
+
+    async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
+        as_of = cell.question.as_of_in(prepared.spec.mode)
+        context = RunContext(as_of=as_of, series=series) if series else RunContext(as_of=as_of)
+        try:
+            return await forecaster.forecast(cell.question, context)
+        except CannotForecast as reason:
+            return Failure(question_id=cell.question.id, forecaster=forecaster.name, as_of=as_of, error=str(reason))
+
+    return answer

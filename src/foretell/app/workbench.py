@@ -1,0 +1,168 @@
+"""The agent's surroundings for one run: models behind the journal, and a fenced toolbox for every trial."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from foretell.app.equipment import Equipment, equip
+from foretell.app.settings import Settings
+from foretell.arena.spec import RunSpec
+from foretell.forecasters.agent.context import AgentContext, Watched
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.priors import Rates
+from foretell.forecasters.series.forecasters import Auto
+from foretell.llm.cost import Budget
+from foretell.llm.journal import Journal
+from foretell.llm.limits import Limits
+from foretell.llm.opening import Exchange
+from foretell.llm.roles import ROLES, Models, Role
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Emit, ignore
+from foretell.questions.problems import InputError
+from foretell.questions.question import Question
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.markets.reference import market_ref
+from foretell.sources.series import Series
+from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.tools.fence import Fence, Fenced
+from foretell.tools.kept import Kept
+from foretell.tools.leaks import LeakFilter
+from foretell.tools.page import LookupUrl
+from foretell.tools.prices import FetchPrices
+from foretell.tools.search import WebSearch
+from foretell.tools.series import FetchSeries
+from foretell.tools.shelf import Shelf
+from foretell.tools.summarize import SummarizeResults
+from foretell.tools.tool import Tool
+from foretell.tools.wikipedia import FetchWikipedia
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workbench:
+    """Makes a context for every trial of a run."""
+
+    spec: RunSpec
+    models: Models
+    exchange: Exchange
+    journal: Journal
+    equipment: Equipment
+    budget: Budget
+    rates: Rates | None = None
+
+    def context(self, question: Question, trial: int, emit: Emit = ignore) -> AgentContext:
+        """What one trial on one question may lean on."""
+        budget = Budget("question", dollars=self.spec.budget.question, within=self.budget)
+        return AgentContext(
+            as_of=question.as_of_in(self.spec.mode),
+            series=self.equipment.series,
+            models=self.models,
+            model=self.exchange.within(budget),
+            toolbox=self.toolbox,
+            emit=emit,
+            trial=trial,
+            seed=self.spec.seed,
+            prices=self.exchange.prices,
+            rates=self.rates,
+        )
+
+    def toolbox(self, question: Question, context: AgentContext) -> Fenced:
+        """A new toolbox with its own shelf, behind the fence."""
+        fence = Fence(as_of=context.as_of, question=question, clairvoyant=self.spec.clairvoyant, emit=context.emit)
+        shelf = Shelf()
+        leak_filter = LeakFilter(
+            model=self._watched(context, "filter"),
+            name=self.models.name("filter"),
+            settings=self.models.setting("filter"),
+        )
+        scope = f"{question.id}/trial {context.trial}"
+        reaching = [Kept(tool=tool, journal=self.journal, scope=scope) for tool in self._reaching(question, context)]
+        summary = SummarizeResults(
+            shelf=shelf,
+            model=self._watched(context, "summariser"),
+            name=self.models.name("summariser"),
+            question=question,
+            settings=self.models.setting("summariser"),
+        )
+        return Fenced.around([*reaching, summary], fence, leak_filter, shelf=shelf)
+
+    def _reaching(self, question: Question, context: AgentContext) -> list[Tool]:
+        """The tools that leave this machine and can be used for this question."""
+        backtest = context.as_of.mode == "backtest"
+        engine = self.equipment.engine
+        tools: list[Tool] = []
+        if engine is not None and (engine.filters_dates or not backtest or self.spec.clairvoyant):
+            tools.append(WebSearch(engine=engine))
+        stored = backtest and not self.spec.clairvoyant
+        tools.append(LookupUrl(pages=self.equipment.stored_pages if stored else self.equipment.live_pages))
+        tools.append(FetchWikipedia(wikipedia=self.equipment.wikipedia))
+        if question.series is not None and self.equipment.series.supplies(question.series):
+            tools.append(
+                FetchSeries(
+                    question=question,
+                    source=self.equipment.series,
+                    estimate=estimate,
+                    # DBnomics keeps no vintages; its observations are measurements that are hardly ever corrected.
+                    allow_revised=question.series.provider == "dbnomics",
+                    emit=context.emit,
+                )
+            )
+        ref = market_ref(question)
+        if ref is not None and ref.platform in self.equipment.prices:
+            tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=context.emit))
+        return tools
+
+    def _watched(self, context: AgentContext, role: Role) -> Watched:
+        return Watched(context.model, context.emit, role, context.prices)
+
+
+async def estimate(question: Question, series: Series, as_of: AsOf) -> Mapping[str, float]:
+    """What `auto` says about a question from the history an agent just read; nothing where it cannot."""
+    context = RunContext(as_of=as_of, series=SeriesInMemory(series={series.id: series}))
+    try:
+        return (await Auto().forecast(question, context)).p
+    except CannotForecast:
+        return {}
+
+
+def cast_of(spec: RunSpec) -> Models:
+    """The models of a run by role."""
+    unknown = [role for role in spec.models if role not in ROLES]
+    if unknown:
+        raise InputError(f"there is no role {unknown[0]!r}", column="models", hint=f"roles are {', '.join(ROLES)}")
+    if "agent" not in spec.models:
+        raise InputError("no model is named for the agent", column="models", hint="e.g. models: {agent: openai:NAME}")
+    others: dict[Role, str] = {role: spec.models[role] for role in ROLES if role in spec.models and role != "agent"}
+    return Models(agent=spec.models["agent"], others=others)
+
+
+@asynccontextmanager
+async def workbench(
+    spec: RunSpec,
+    settings: Settings,
+    journal: Journal,
+    *,
+    rates: Rates | None = None,
+    limits: Limits | None = None,
+) -> AsyncGenerator[Workbench]:
+    """Opened for one run and closed with it."""
+    models = cast_of(spec)
+    providers = {name.partition(":")[0] for name in models.names()}
+    async with (
+        AsyncHttpClient() as client,
+        Exchange(
+            settings.keys,
+            journal=journal,
+            limits={provider: limits for provider in providers} if limits else None,
+            addresses=settings.addresses,
+        ) as exchange,
+    ):
+        exchange.check(models.names())
+        yield Workbench(
+            spec=spec,
+            models=models,
+            exchange=exchange,
+            journal=journal,
+            equipment=equip(settings, client, spec.search),
+            rates=rates,
+            budget=Budget("run", dollars=spec.budget.run),
+        )
