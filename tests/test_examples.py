@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/python.md", "docs/evidence.md", "docs/models.md"]
+PAGES = ["README.md", "docs/python.md", "docs/evidence.md", "docs/models.md", "docs/agent.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

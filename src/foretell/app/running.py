@@ -1,6 +1,7 @@
 """From a run spec to its answers: questions, surroundings, forecaster, executor, store."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -66,10 +67,14 @@ async def execute(
     journal: Journal | None = None,
     concurrency: int = 50,
 ) -> Progress:
-    """Run what has no forecast yet. Started again after a crash, it goes on where it was without paying twice."""
+    """Run what has no forecast yet. Started again after a crash, it goes on where it was without paying twice.
+
+    The journal, a given one too, is closed at the end.
+    """
     store = Store(settings.store)
     spec = prepared.spec
-    store.begin(spec.id, spec.to_json(), datetime.now(UTC).isoformat(timespec="seconds"))
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    store.begin(spec.id, spec.to_json(), began, services=settings.services)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch)
     history = prepared.benchmark.history
@@ -77,10 +82,10 @@ async def execute(
     try:
         if spec.forecaster != AGENT:
             return await executor.run(cells, _model_free(prepared, rates))
-        kept = journal or Journal(settings.journal)
         limits = Limits(at_once=max(64, concurrency))
-        async with workbench(spec, settings, kept, rates=rates, limits=limits) as bench:
-            return await executor.run(cells, _agent(spec, bench))
+        with closing(journal or Journal(settings.journal)) as kept:
+            async with workbench(spec, settings, kept, rates=rates, limits=limits) as bench:
+                return await executor.run(cells, _agent(spec, bench))
     finally:
         store.close()
 

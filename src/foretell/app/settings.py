@@ -19,6 +19,7 @@ KEYS = {
     "asknews": ("ASKNEWS_API_KEY",),
     "fred": ("FRED_API_KEY",),
     "metaculus": ("METACULUS_TOKEN",),
+    "compat": ("COMPAT_API_KEY",),
 }
 """Service → environment variables that may hold its key, the first that is set wins."""
 
@@ -33,10 +34,17 @@ class Settings:
     """By the name of the environment variable."""
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
     """By service: a mirror, a proxy or a test server instead of the public address."""
+    corpus_file: Path | None = None
+    """The local corpus, where it is not in the home."""
 
     def key(self, service: str) -> str:
         """The key of a service, empty where there is none."""
         return next((self.keys[name] for name in KEYS.get(service, ()) if name in self.keys), "")
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Services that there is a key for: they decide which tools an agent is offered."""
+        return tuple(service for service in KEYS if self.key(service))
 
     @property
     def store(self) -> Path:
@@ -51,14 +59,14 @@ class Settings:
     @property
     def corpus(self) -> Path:
         """The local dated corpus."""
-        return self.home / "corpus.db"
+        return self.corpus_file or self.home / "corpus.db"
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """From environment variables: keys by their usual names, FORETELL_HOME, and FORETELL_<SERVICE>_URL.
+    """From environment variables: keys by their usual names, FORETELL_HOME, FORETELL_CORPUS, FORETELL_<SERVICE>_URL.
 
     >>> load_settings({"FORETELL_HOME": "/tmp/f", "OPENAI_API_KEY": "sk-secret", "FORETELL_BRAVE_URL": "http://x"})
-    Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'})
+    Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
     """
     values = os.environ if environment is None else environment
     names = [name for several in KEYS.values() for name in several]
@@ -67,4 +75,9 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         for name, value in values.items()
         if name.startswith("FORETELL_") and name.endswith("_URL") and name != "FORETELL_DATABASE_URL"
     }
-    return Settings(home=cache_home(values), keys={n: values[n] for n in names if values.get(n)}, addresses=addresses)
+    return Settings(
+        home=cache_home(values),
+        keys={name: values[name] for name in names if values.get(name)},
+        addresses=addresses,
+        corpus_file=Path(values["FORETELL_CORPUS"]) if values.get("FORETELL_CORPUS") else None,
+    )

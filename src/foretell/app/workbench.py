@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from foretell.app.equipment import Equipment, equip
+from foretell.app.kept_series import KeptSeries
 from foretell.app.settings import Settings
 from foretell.arena.spec import RunSpec
 from foretell.forecasters.agent.context import AgentContext, Watched
@@ -54,7 +55,7 @@ class Workbench:
         budget = Budget("question", dollars=self.spec.budget.question, within=self.budget)
         return AgentContext(
             as_of=question.as_of_in(self.spec.mode),
-            series=self.equipment.series,
+            series=KeptSeries(source=self.equipment.series, journal=self.journal),
             models=self.models,
             model=self.exchange.within(budget),
             toolbox=self.toolbox,
@@ -74,7 +75,9 @@ class Workbench:
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
         )
-        scope = f"{question.id}/trial {context.trial}"
+        engine = self.equipment.engine
+        # Another engine finds other pages for the same words.
+        scope = f"{question.id}/trial {context.trial}/{engine.name if engine else 'no engine'}"
         reaching = [Kept(tool=tool, journal=self.journal, scope=scope) for tool in self._reaching(question, context)]
         summary = SummarizeResults(
             shelf=shelf,

@@ -6,7 +6,7 @@ the events of an unfinished cell are simply dropped and written anew.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ MIGRATIONS = (
     );
     create index event_of_cell on event (run, question, due, trial, id);
     """,
+    "alter table run add column services text not null default '[]';",
 )
 """Each entry brings the file one version further; existing entries never change."""
 
@@ -56,6 +57,8 @@ class RunRow:
     id: str
     spec: dict[str, Any]
     created: str
+    services: tuple[str, ...]
+    """Whose keys there were when it began: a replay offers the same tools without them."""
     done: int
     failed: int
 
@@ -80,17 +83,25 @@ class Store:
         """Release the file."""
         self._con.close()
 
-    def begin(self, run: str, spec: str, created: str) -> None:
+    def begin(self, run: str, spec: str, created: str, *, services: Sequence[str] = ()) -> None:
         """Note a run; the same run again changes nothing."""
-        self._con.execute("insert or ignore into run values (?, ?, ?)", (run, spec, created))
+        insert = "insert or ignore into run (id, spec, created, services) values (?, ?, ?, ?)"
+        self._con.execute(insert, (run, spec, created, json.dumps(list(services))))
 
     def runs(self) -> list[RunRow]:
         """All runs, the newest first."""
-        query = """select id, spec, created, count(forecast), count(failure)
+        query = """select id, spec, created, services, count(forecast), count(failure)
                    from run left join cell on run.id = cell.run group by run.id order by created desc"""
         return [
-            RunRow(id=i, spec=json.loads(spec), created=created, done=done, failed=failed)
-            for i, spec, created, done, failed in self._con.execute(query)
+            RunRow(
+                id=i,
+                spec=json.loads(spec),
+                created=created,
+                services=tuple(json.loads(services)),
+                done=done,
+                failed=failed,
+            )
+            for i, spec, created, services, done, failed in self._con.execute(query)
         ]
 
     def finished(self, run: str) -> set[tuple[str, str, int]]:

@@ -85,16 +85,18 @@ def slow(seconds: float) -> Fault:
 
 
 class FakeServer:
-    """Serves on a free port of this machine while used as an async context manager.
+    """Serves on a port of this machine while used as an async context manager.
 
     A route is a method and a path; a path ending in `*` takes everything that begins so, the longest first.
     Faults are used up one per request, in order.
     """
 
-    def __init__(self, *, latency: float = 0.0) -> None:
+    def __init__(self, *, latency: float = 0.0, port: int = 0) -> None:
         self.requests: list[Request] = []
         self.faults: list[Fault] = []
         self.latency = latency
+        self.port = port
+        """Where to listen; 0 takes a free one."""
         self._routes: dict[tuple[str, str], Handler] = {}
         self._server: asyncio.Server | None = None
         self._port: int | None = None
@@ -113,7 +115,7 @@ class FakeServer:
 
     async def __aenter__(self) -> "FakeServer":
         """Start listening."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD, backlog=1024)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, limit=MAX_HEAD, backlog=1024)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from foretell.questions.problems import MissingExtra
 from foretell.sources.page import PageUnavailable
 from foretell.sources.page_dates import latest_stated
 
@@ -44,7 +45,10 @@ def read(body: bytes, content_type: str, url: str) -> Readable:
 
 def read_html(body: bytes | str, url: str) -> Readable:
     """The article in a page of HTML, without menus and adverts."""
-    import trafilatura
+    try:
+        import trafilatura
+    except ImportError:
+        raise MissingExtra("reading web pages", "llm") from None
 
     tree = trafilatura.load_html(body)
     if tree is None:

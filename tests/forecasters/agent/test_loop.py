@@ -155,6 +155,15 @@ def test_what_was_found_is_told_when_the_numbers_alone_are_asked_for(desk, say):
     assert "Text of 2025-11-05" not in desk.requests[-1].messages[-1].text
 
 
+def test_a_reply_cut_off_in_its_lists_has_told_its_number(desk):
+    desk = desk.with_agent(settings=AgentSettings(again=0, asking="schema"))
+    forecast = desk.run(
+        [Reply(text='{"updated_belief": {"reason": "r", "percent": 30, "evidence_for": [{"cl', finish="length")]
+    )
+    assert forecast.p == {"yes": 0.3}
+    assert desk.of(ForecastMade)[0].how == Stop.UNUSABLE.value
+
+
 def test_no_belief_ever_is_a_failure_and_never_one_half(desk):
     answer = desk.run([Reply(text="No comment.")] * 3)
     assert isinstance(answer, Failure)

@@ -91,7 +91,9 @@ def _answered(prepared: "Prepared", settings: "Settings", *, watched: bool) -> "
     with live_view(settings, prepared.spec.id, shown=watched) as watch:
         loop.run(execute(prepared, settings, watch=watch))
     store = Store(settings.store)
-    answers = list(store.answers(prepared.spec.id))
+    # The same words asked earlier today belong to the same run, with an answer of their own.
+    now = prepared.questions[0].as_of.at
+    answers = [answer for answer in store.answers(prepared.spec.id) if answer.as_of.at == now]
     store.close()
     found = combined(answers, prepared.questions, prepared.spec.aggregate)
     if not found:

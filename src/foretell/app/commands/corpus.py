@@ -4,12 +4,20 @@ from pathlib import Path
 
 import click
 
+
+def _usual_place() -> Path:
+    """Where runs look for it as well."""
+    from foretell.app.settings import load_settings
+
+    return load_settings().corpus
+
+
 CORPUS = click.option(
     "--corpus",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("corpus.sqlite"),
-    show_default=True,
+    default=_usual_place,
+    show_default="corpus.db in FORETELL_HOME",
     envvar="FORETELL_CORPUS",
     show_envvar=True,
     help="The file that holds the corpus.",
@@ -32,6 +40,7 @@ def import_documents(sources: tuple[Path, ...], path: Path) -> None:
     from foretell.sources.corpus.files import read_documents
     from foretell.sources.corpus.store import Corpus, Counts
 
+    path.parent.mkdir(parents=True, exist_ok=True)
     store = Corpus(path)
     counts = sum((store.add(read_documents(source)) for source in sources), Counts())
     click.echo(f"{counts.added} added, {counts.known} already there, {len(store)} in {path}")

@@ -12,7 +12,7 @@ from foretell.app import loop
 @click.argument("run")
 @click.option("--dataset", help="The questions, where they are not in the spec's own place any more.")
 def replay(run: str, dataset: str | None) -> None:
-    """Run RUN again from the journal alone, without network or keys, and check that every answer is the same.
+    """Run RUN again from the journal alone, without network, keys or corpus, and check that every answer is the same.
 
     A reply that the journal does not hold is an error that names what was asked: nothing is paid.
     """
@@ -20,22 +20,27 @@ def replay(run: str, dataset: str | None) -> None:
 
     from foretell.app.commands.show import find_run
     from foretell.app.running import execute, prepare
-    from foretell.app.settings import load_settings
+    from foretell.app.settings import KEYS, load_settings
     from foretell.arena.spec import spec_from_json
     from foretell.arena.store import Store
     from foretell.llm.journal import Journal
     from foretell.questions.codec import to_json
+    from foretell.sources.corpus.store import Corpus
 
     settings = load_settings()
     store = Store(settings.store)
     run = find_run(store, run)
-    spec = spec_from_json(next(row.spec for row in store.runs() if row.id == run))
+    row = next(row for row in store.runs() if row.id == run)
+    spec = spec_from_json(row.spec)
     before = [to_json(answer) for answer in store.answers(run)]
     store.close()
     prepared = prepare(spec if dataset is None else replace(spec, questions=replace(spec.questions, dataset=dataset)))
     prepared = replace(prepared, spec=spec)
     with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
-        aside = replace(settings, home=Path(folder))
+        # The same tools are on offer as then; nobody is asked, so that no key has to be a real one.
+        keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
+        aside = replace(settings, home=Path(folder), keys=keys, corpus_file=None)
+        Corpus(aside.corpus).close()
         journal = Journal(settings.journal, mode="replay")
         loop.run(execute(prepared, aside, journal=journal))
         again = Store(aside.store)

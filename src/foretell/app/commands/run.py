@@ -38,8 +38,22 @@ def run(spec: Path, concurrency: int, out: Path | None) -> None:
         progress = loop.run(execute(prepared, settings, watch=watch, concurrency=concurrency))
     told = f"{progress.done} cells, {progress.failed} failed, {progress.skipped} were done before"
     click.echo(f"run {prepared.spec.id}: {told}, ${progress.dollars:.4f} in {progress.calls} calls")
+    _tell_maybe_paid(settings)
     if out is not None:
         write_tables(prepared, settings, out)
+
+
+def _tell_maybe_paid(settings: "Settings") -> None:
+    """What a bill may hold beyond the replies that are kept; nobody but the provider knows."""
+    from foretell.llm.journal import Journal
+
+    if settings.journal.is_file():
+        journal = Journal(settings.journal)
+        lost = journal.maybe_paid()
+        journal.close()
+        if lost:
+            told = f"{lost} calls of all runs so far were on the wire when they were killed or ran out of time"
+            click.echo(f"{told}: they may be billed although no reply is kept", err=True)
 
 
 def write_tables(prepared: "Prepared", settings: "Settings", out: Path) -> None:

@@ -9,9 +9,18 @@ from typing import Any
 from foretell.forecasters.agent.numeric import LEVELS, Threshold, read_quantiles, thresholds_of, write_quantiles
 from foretell.questions.distribution import Categorical, Numeric
 from foretell.questions.question import Question
-from foretell.tools.submit import target_keys
 
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names that every provider accepts as a property."""
+
+
+def target_keys(question: Question) -> dict[str, str]:
+    """The key that stands for each target: its id, or target_1, target_2, … where an id is no safe name."""
+    ids = [target.id for target in question.targets]
+    if all(SAFE_KEY.fullmatch(target) for target in ids):
+        return {target: target for target in ids}
+    return {f"target_{place}": target for place, target in enumerate(ids, start=1)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,10 @@ def all_tools(step: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Push:
-    """An experiment: after the model stated its belief at a step, its numbers are replaced."""
+    """An experiment: after the model stated its belief at a step, its probabilities are replaced.
+
+    Not for numeric questions, where quantiles are stated.
+    """
 
     step: int
     p: Mapping[str, float]

@@ -105,7 +105,7 @@ class Trial:
 
     def _pushed(self, turn: Turn) -> Turn:
         push = self.job.push
-        if push is None or push.step != self.number:
+        if push is None or push.step != self.number or self.job.offer.form.thresholds is not None:
             return turn
         self.belief = self.belief.overwrite(push.p, self.job.offer.form)
         self._tell_belief()

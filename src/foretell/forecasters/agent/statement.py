@@ -37,7 +37,11 @@ class Statement:
 
 
 def belief_schema(form: Form) -> dict[str, Any]:
-    """JSON schema of the belief. Reason first: what is written before the number can still change it."""
+    """JSON schema of the belief.
+
+    The reason comes first, because what is written before the number can still change it; then the number, so that
+    a reply that is cut off in its lists has told it.
+    """
     claim = {
         "type": "object",
         "properties": {
@@ -50,12 +54,12 @@ def belief_schema(form: Form) -> dict[str, Any]:
     texts = {"type": "array", "items": {"type": "string"}}
     properties = {
         "reason": {"type": "string", "description": "What the last result changed, and why by this much."},
+        form.field: form.schema(),
+        "confidence": {"type": "string", "enum": list(CONFIDENCES), "description": "How firm the number is."},
         "evidence_for": {"type": "array", "items": claim, "description": "New facts that raise it."},
         "evidence_against": {"type": "array", "items": claim, "description": "New facts that lower it."},
         "retract": {**texts, "description": "Ids (e1, e2, …) of recorded evidence that proved wrong."},
         "open_questions": {**texts, "description": "What could still move the number most."},
-        "confidence": {"type": "string", "enum": list(CONFIDENCES), "description": "How firm the number is."},
-        form.field: form.schema(),
     }
     return {
         "type": "object",

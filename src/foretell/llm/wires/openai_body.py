@@ -67,7 +67,7 @@ def _settings(settings: Settings, provider: str) -> dict[str, Any]:
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether OpenAI would take a schema in strict mode: every object closed, every property required.
+    """Whether OpenAI would take a schema in strict mode: objects closed, properties required, no limits on lengths.
 
     >>> is_strict({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]})
     False
@@ -76,6 +76,8 @@ def is_strict(schema: Any) -> bool:
         return all(is_strict(part) for part in schema)
     if not isinstance(schema, Mapping):
         return True
+    if schema.get("type") == "string" and "maxLength" in schema:
+        return False
     if "properties" in schema or schema.get("type") == "object":
         closed = schema.get("additionalProperties") is False
         if not closed or set(schema.get("required", ())) != set(schema.get("properties", ())):

@@ -1,0 +1,253 @@
+"""A whole run of the belief agent: 400 questions × 5 trials × 8 steps, 500 cells at once, beside a bare aiohttp loop.
+
+A cell makes 15 model calls one after the other: eight steps of the agent and the content filter's verdict on each of
+seven searches. All of them go to one fake provider in a process of its own. Journal, fence, limits, budget and events
+are on, as in `foretell run`. The bare loop posts the very bodies one cell of the run sends, 500 chains at once, and
+does nothing else. Without `--full` there are 100 questions, which is 500 cells and takes two minutes.
+
+The ideal is calls × latency / 500: nobody waits for anything but the provider.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from foretell.app.datasets import Benchmark
+from foretell.app.loop import run as run_on_loop
+from foretell.app.running import Prepared, execute
+from foretell.app.settings import Settings
+from foretell.arena.spec import QuestionsSpec, RunSpec
+from foretell.fakes.providers import FakeProviders
+from foretell.fakes.providers.process import FakeProcess
+from foretell.fakes.providers.step_by_step import step_by_step
+from foretell.questions import Question, Target, instant
+from foretell.sources.corpus.store import Corpus, Document
+from foretell.sources.datasets.question_set import QuestionSet
+
+AT_ONCE = 500
+TRIALS = 5
+STEPS = 8
+BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Of a whole run."""
+
+    calls: int
+    wall: float
+    cpu: float
+
+    @property
+    def cpu_ms(self) -> float:
+        """Of one call."""
+        return self.cpu / self.calls * 1000
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Looks every few milliseconds of CPU time what this process is at, and how large it is."""
+
+    shares: Counter[str] = field(default_factory=Counter[str])
+    sizes: list[float] = field(default_factory=list[float])
+
+    def __enter__(self) -> "Watch":
+        # By a signal and not from a thread: a thread gets its turn mostly while this one waits for SQLite.
+        signal.signal(signal.SIGPROF, self._look)
+        signal.setitimer(signal.ITIMER_PROF, 0.005, 0.005)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _look(self, _signal: int, frame: FrameType | None) -> None:
+        self.shares[place_of(frame)] += 1
+        if self.shares.total() % 50 == 1:
+            self.sizes.append(resident_mb())
+
+
+PLACES = (
+    ("foretell/llm/wires", "HTTP"),
+    ("aiohttp", "HTTP"),
+    ("foretell/llm/canonical", "journal"),
+    ("foretell/llm/journal", "journal"),
+    ("foretell/llm/flush", "journal"),
+    ("foretell/llm", "limits and budget"),
+    ("foretell/arena", "events and cells"),
+    ("foretell/tools/kept", "journal"),
+    ("foretell/tools", "fence"),
+    ("foretell/sources", "search"),
+    ("foretell/forecasters", "agent"),
+    ("foretell/app", "agent"),
+)
+
+
+def place_of(frame: FrameType | None) -> str:
+    """The part of the house that is at work: that of the innermost function that belongs to one."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.endswith("foretell/app/loop.py"):
+            break
+        for part, name in PLACES:
+            if part in file:
+                return name
+        frame = frame.f_back
+    return "event loop"
+
+
+def resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1]) if Path("/proc/self/statm").exists() else 0
+    return pages * 4096 / 1e6
+
+
+def name_of(place: int) -> str:
+    """A word of its own for every question, so that a search finds only what is about it."""
+    return "".join(SYLLABLES[int(digit)] for digit in f"{place:04d}").capitalize()
+
+
+def questions(count: int) -> tuple[Question, ...]:
+    return tuple(
+        Question(
+            id=f"q{place}",
+            source="own",
+            text=f"Will {name_of(place)} ratify the accord?",
+            criteria="YES if the parliament's gazette prints the law. " * 4,
+            background="The accord was signed in spring; a vote is planned for autumn. " * 30,
+            due=instant("2026-07-01"),
+            targets=(Target(id="yes"),),
+        )
+        for place in range(count)
+    )
+
+
+def passage(place: int, part: int) -> str:
+    return f"In {name_of(place)} the parties are divided over the vote; a poll sees {40 + part} in favour. " * 3
+
+
+def fill_corpus(path: Path, count: int) -> None:
+    """Five articles about each question."""
+    corpus = Corpus(path)
+    corpus.add(
+        Document(
+            url=f"https://news.example/{place}/{part}",
+            title=f"{name_of(place)} and the accord, part {part}",
+            # Every trial looks for its own view, and so finds another passage for the filter to judge.
+            text=" ".join(f"View {view}: {passage(place, part)}" for view in range(TRIALS)),
+            published=instant(f"2026-06-0{part}"),
+        )
+        for place in range(count)
+        for part in range(1, 6)
+    )
+    corpus.close()
+
+
+def prepared(url: str, count: int, trials: int = TRIALS) -> Prepared:
+    spec = RunSpec(
+        questions=QuestionsSpec(dataset="made up"),
+        models={"agent": f"compat:searcher-{STEPS - 1}@{url}/v1"},
+        options={"steps": STEPS},
+        search=("local",),
+        trials=trials,
+    )
+    found = QuestionSet(name="made up", questions=questions(count))
+    return Prepared(spec=spec, benchmark=Benchmark(questions=found, history=found), questions=found.questions)
+
+
+def home(folder: Path, name: str, count: int) -> Settings:
+    settings = Settings(home=folder / name)
+    settings.home.mkdir()
+    fill_corpus(settings.corpus, count)
+    return settings
+
+
+def whole(fake: FakeProcess, folder: Path, count: int, watch: Watch) -> Timing:
+    """Everything, as `foretell run` does it."""
+    settings = home(folder, "home", count)
+    with watch:
+        wall, cpu = time.perf_counter(), time.process_time()
+        progress = run_on_loop(execute(prepared(fake.url, count), settings, concurrency=AT_ONCE))
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    assert (progress.done, progress.failed) == (count * TRIALS, 0), progress
+    return Timing(calls=progress.calls, wall=wall, cpu=cpu)
+
+
+async def bodies_of_one_cell(folder: Path) -> list[dict[str, Any]]:
+    """What one cell sends, in its order."""
+    async with FakeProviders(step_by_step) as fake:
+        await execute(prepared(fake.url, 1, trials=1), home(folder, "one", 1))
+        return [dict(heard.json) for heard in fake.heard]
+
+
+async def bare(url: str, bodies: list[dict[str, Any]]) -> Timing:
+    """What nobody can beat: 500 chains that write JSON, post it, and read JSON."""
+    import aiohttp
+
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as session:
+
+        async def chain(place: int) -> None:
+            for body in bodies:
+                sent = json.dumps({**body, "seed": place}).encode()
+                async with session.post(f"{url}/v1/chat/completions", data=sent) as answer:
+                    json.loads(await answer.read())["choices"][0]["message"]
+
+        wall, cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(chain(place) for place in range(AT_ONCE)))
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return Timing(calls=AT_ONCE * len(bodies), wall=wall, cpu=cpu)
+
+
+def timed(work: Awaitable[Timing]) -> Timing:
+    return run_on_loop(work)  # type: ignore[arg-type]
+
+
+def report(name: str, found: Timing, base: Timing, latency: float) -> None:
+    ideal = found.calls * latency / AT_ONCE
+    against_bare = (found.wall / found.calls) / (base.wall / base.calls)
+    told = f"{found.wall / ideal:5.2f} × ideal, {against_bare:5.2f} × bare loop, {found.cpu_ms:5.2f} ms CPU a call"
+    print(f"  {name:34} {told}", flush=True)
+
+
+def case(latency: float, count: int) -> None:
+    cells = count * TRIALS
+    print(f"{count} questions × {TRIALS} trials × {STEPS} steps at {latency:g} s, {AT_ONCE} at once", flush=True)
+    with FakeProcess(latency=latency, brain=BRAIN) as fake, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bodies = run_on_loop(bodies_of_one_cell(folder))
+        base = timed(bare(fake.url, bodies))
+        report("bare aiohttp loop", base, base, latency)
+        fake.reset()
+        watch = Watch()
+        found = whole(fake, folder, count, watch)
+        report("journal, fence, events and agent", found, base, latency)
+        stats = fake.stats()
+    paid = sum(stats["billed"].values())
+    kb = sum(len(json.dumps(body)) for body in bodies) / len(bodies) / 1000
+    print(
+        f"  {cells} forecasts from {found.calls} calls, {paid} billed, {kb:.0f} KB each; peak {stats['peak']} at once"
+    )
+    shares = ", ".join(f"{place} {n / watch.shares.total():.0%}" for place, n in watch.shares.most_common())
+    print(f"  where the CPU time goes: {shares}")
+    sizes = watch.sizes
+    half, end = max(sizes[: len(sizes) // 2]), max(sizes[len(sizes) // 2 :])
+    print(f"  resident memory: {half:.0f} MB at most in the first half, {end:.0f} MB in the second", flush=True)
+
+
+def main() -> None:
+    count = 400 if "--full" in sys.argv else 100
+    for latency in (0.2,) if "--fast" in sys.argv else (2.0, 0.2):
+        case(latency, count)
+
+
+if __name__ == "__main__":
+    main()

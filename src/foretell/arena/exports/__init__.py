@@ -1,0 +1,1 @@
+"""A run's forecasts in the formats that benchmarks take."""

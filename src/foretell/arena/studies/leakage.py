@@ -1,0 +1,228 @@
+"""How much of a score could be leakage: the fenced run beside one without tools and one without a fence.
+
+The bound. Let C, F, U be the losses (Brier) without tools, fenced and unfenced, and P that of a fence without any hole.
+Only questions that saw a leak can have profited from one: their share is τ. On those, if seeing more of the future does
+not hurt (U ≤ F) and honest research does not hurt (P ≤ C), what leaks were worth is P − F ≤ P − U ≤ C − U. If a leak is
+worth no more on them than the whole lifted fence on the average question, the run owes to leaks at most
+
+    τ · mean(C − U),
+
+and both factors enter at the upper ends of their 95 % intervals, everything undecided counted as a leak. What the model
+remembers is in C as much as in F and drops out of the lead C − F. What auditor and filter overlook together is not in
+the bound: that is why the auditor must be another model.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from foretell.arena.intake import Source
+from foretell.arena.joining import Reading, read_table
+from foretell.arena.long_tables import Row, forecast_rows, outcome_rows
+from foretell.arena.pairing import compare_pair
+from foretell.arena.scoring import Scoring
+from foretell.arena.studies.audit import MaterialAudit
+from foretell.arena.studies.sightings import Asked
+from foretell.arena.table import Table
+from foretell.evaluate.bootstrap import Resampling
+from foretell.evaluate.compare import Comparison
+from foretell.questions.forecast import Forecast
+from foretell.questions.problems import InputError
+from foretell.questions.question import Question
+
+Arm = Literal["fenced", "closed-book", "unfenced"]
+PAIRS = (("fenced", "closed-book"), ("unfenced", "fenced"), ("unfenced", "closed-book"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """One arm against another on the targets that every arm answered."""
+
+    first: str
+    second: str
+    brier: Comparison
+    """first − second; negative is better for the first."""
+    index: Comparison
+    """The same in points of the Brier index; positive is better for the first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exposure:
+    """How many questions may have profited from a leak."""
+
+    share: float
+    at_most: float
+    """Upper end of its 95 % interval."""
+    touched: frozenset[Asked] = frozenset()
+    whole: bool = True
+    """Whether every text was judged, so that `touched` is complete."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """What leaks can have been worth at most, as a mean over all questions."""
+
+    brier: float
+    index: float
+    """The same in points of the Brier index, at the fenced run's level."""
+    share_of_lead: float | None
+    """None where there is no lead over closed-book to explain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leakage:
+    """The arms beside each other, and what follows."""
+
+    n: int
+    """Targets that every arm answered."""
+    exposure: Exposure
+    lead: Gap | None = None
+    """fenced against closed-book: what research is worth."""
+    gain: Gap | None = None
+    """unfenced against fenced: what the fence keeps out."""
+    future: Gap | None = None
+    """unfenced against closed-book: what research and the future are worth together."""
+    untouched: Gap | None = None
+    """The lead on the questions that saw no leak: free of search leakage, but a choice of questions."""
+    bound: Bound | None = None
+    fenced_brier: float = field(default=float("nan"))
+
+    def __str__(self) -> str:
+        """What it means, in a few sentences."""
+        return " ".join(filter(None, (_lead(self), _bound(self), _untouched(self))))
+
+
+def exposure_of(audit: MaterialAudit) -> Exposure:
+    """Which questions a leak may have reached. From a sample only a bound: τ ≤ rate of leaks × texts per question."""
+    if not audit.sampled:
+        exposed = audit.exposed
+        return Exposure(share=exposed.share, at_most=exposed.cluster_high, touched=audit.touched)
+    texts = audit.shown / max(1, audit.exposed.n)
+    open_share = audit.whole.kept.undecided / max(1, audit.whole.kept.n)
+    high = open_share + (1 - open_share) * audit.whole.undetected.cluster_high
+    # What was found in the sample, and in numbers, which are always checked, counts on top.
+    return Exposure(
+        share=min(1.0, audit.whole.undetected_at_most * texts),
+        at_most=min(1.0, high * texts + audit.exposed.share),
+        touched=audit.touched,
+        whole=False,
+    )
+
+
+def leakage(
+    arms: Mapping[Arm, Sequence[Forecast]],
+    asked: Sequence[Question],
+    outcomes: Source,
+    exposure: Exposure,
+    resampling: Resampling | None = None,
+) -> Leakage:
+    """Paired differences of the arms that are there, and with all three of them the bound.
+
+    Every arm has one forecast per question; `outcomes` is a table as `foretell score` reads it.
+    """
+    scoring = Scoring(anchors=False, resampling=resampling or Resampling(draws=2000))
+    rows = [row for arm, given in arms.items() for row in forecast_rows(_named(given, arm), asked)]
+    table = _common(rows, outcomes)
+    names = set(table.forecasters)
+    gaps = {pair: _gap(table, pair, scoring) for pair in PAIRS if set(pair) <= names}
+    lead, future = gaps.get(("fenced", "closed-book")), gaps.get(("unfenced", "closed-book"))
+    p = table.p_of("fenced")
+    there = np.isfinite(p)
+    loss = float(np.average((p - table.targets.outcome)[there] ** 2, weights=table.targets.weight[there]))
+    return Leakage(
+        n=int(there.sum()),
+        exposure=exposure,
+        lead=lead,
+        gain=gaps.get(("unfenced", "fenced")),
+        future=future,
+        untouched=_clean_lead(_spared(rows, asked, exposure), outcomes, scoring) if lead and exposure.whole else None,
+        bound=_bounded(exposure, lead, future, loss) if lead and future else None,
+        fenced_brier=loss,
+    )
+
+
+def _bounded(exposure: Exposure, lead: Gap, future: Gap, loss: float) -> Bound:
+    most = exposure.at_most * max(0.0, -future.brier.low)
+    # A leak cannot have taken the run below a loss of zero, nor can the clean loss exceed one.
+    most = min(most, 1.0 - loss)
+    ahead = -lead.brier.diff
+    return Bound(
+        brier=most,
+        index=100 * (sqrt(loss + most) - sqrt(loss)),
+        share_of_lead=most / ahead if ahead > 0 else None,
+    )
+
+
+def _named(forecasts: Sequence[Forecast], arm: Arm) -> list[Forecast]:
+    return [replace(one, forecaster=arm) for one in forecasts]
+
+
+def _common(rows: Sequence[Row], outcomes: Source) -> Table:
+    """The arms on the targets that all of them answered and that have resolved."""
+    table = read_table(list(rows), outcomes, Reading(drop_unknown=True))
+    shared = np.all([np.isfinite(table.p_of(name)) for name in table.forecasters], axis=0)
+    if not shared.any():
+        raise InputError("the runs share no resolved target", hint="compare runs over the same questions")
+    kept = shared[table.target]
+    return replace(table, forecaster=table.forecaster[kept], target=table.target[kept], p=table.p[kept])
+
+
+def _spared(rows: Sequence[Row], asked: Sequence[Question], exposure: Exposure) -> list[Row]:
+    """The rows of questions that saw no leak; the unfenced arm saw them all and has no say here."""
+    touched = [question for question in asked if (question.id, question.due.isoformat()) in exposure.touched]
+    hit = {(row["question"], row["due"]) for row in outcome_rows(touched, ())}
+    return [row for row in rows if (row["question"], row["due"]) not in hit and row["forecaster"] != "unfenced"]
+
+
+def _gap(table: Table, pair: tuple[str, str], scoring: Scoring) -> Gap:
+    brier, index = (
+        compare_pair(table, *pair, replace(scoring, metric=metric)).differences[0].comparison
+        for metric in ("brier", "bi")
+    )
+    return Gap(first=pair[0], second=pair[1], brier=brier, index=index)
+
+
+def _clean_lead(rows: Sequence[Row], outcomes: Source, scoring: Scoring) -> Gap | None:
+    if {row["forecaster"] for row in rows} != {"fenced", "closed-book"}:
+        return None
+    try:
+        return _gap(_common(rows, outcomes), ("fenced", "closed-book"), scoring)
+    except InputError:
+        return None
+
+
+def _lead(found: Leakage) -> str:
+    if found.lead is None:
+        return ""
+    gap = found.lead.brier
+    return (
+        f"On {found.n} targets the fenced run's Brier score is {-gap.diff:+.4f} better than closed-book "
+        f"[{-gap.high:+.4f}, {-gap.low:+.4f}]."
+    )
+
+
+def _bound(found: Leakage) -> str:
+    if found.bound is None or found.future is None or found.lead is None:
+        return ""
+    text = (
+        f"Undetected leaks can account for at most {found.bound.brier:.4f} of the score (about {found.bound.index:.1f} "
+        f"points of the Brier index): at most {found.exposure.at_most:.1%} of the questions saw one, and on an average "
+        f"question tools and the whole future were worth at most {max(0.0, -found.future.brier.low):.4f}."
+    )
+    if found.bound.share_of_lead is None:
+        return f"There is no lead that leaks would have to explain. {text}"
+    if -found.lead.brier.high > found.bound.brier:
+        return f"{text} The lead is larger than that, even at the low end of its interval."
+    part = min(1.0, found.bound.share_of_lead)
+    return f"{text} That could be {part:.0%} of the lead: this audit does not clear it."
+
+
+def _untouched(found: Leakage) -> str:
+    if found.untouched is None or not found.exposure.touched:
+        return ""
+    gap = found.untouched.brier
+    around = f"[{-gap.high:+.4f}, {-gap.low:+.4f}]"
+    return f"On the {gap.n} targets whose questions saw none, the lead is {-gap.diff:+.4f} {around}."

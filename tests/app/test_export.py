@@ -1,0 +1,155 @@
+"""`foretell export`: from a run in the store to a file that can be handed in."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from foretell.app.commands.export import export
+from foretell.arena.cells import cells_of
+from foretell.arena.spec import QuestionsSpec, RunSpec
+from foretell.arena.store import Store
+from foretell.questions import Failure, Forecast, InputError, Question
+from foretell.sources.datasets.cache import Cache
+from foretell.sources.datasets.forecastbench import read_submission
+from foretell.sources.datasets.pull import read_pulled
+
+DUE = "2025-10-26"
+NEXT = "2025-11-09"
+
+
+def question_set(day: str, *, markets: int = 20, datasets: int = 2) -> bytes:
+    rows: list[dict[str, Any]] = [
+        {"id": f"m{n}", "source": "manifold", "question": "Will it?", "resolution_dates": "N/A"} for n in range(markets)
+    ]
+    rows += [
+        {"id": f"S{n}", "source": "fred", "question": "Up?", "resolution_dates": ["2025-12-01", "2026-12-01"]}
+        for n in range(datasets)
+    ]
+    return json.dumps({"forecast_due_date": day, "question_set": f"{day}-llm.json", "questions": rows}).encode()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two pulled rounds."""
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    cache = Cache(tmp_path / "home" / "forecastbench")
+    for day in (DUE, NEXT):
+        cache.put(f"question_sets/{day}-llm.json", question_set(day), url="https://example.org")
+    return tmp_path / "home"
+
+
+def ran(home: Path, days: tuple[str, ...] = (DUE,), *, without: tuple[str, ...] = (), **spec: Any) -> str:
+    """A run in the store: two trials, 0.2 and 0.4, on every question but some, which failed."""
+    told = RunSpec(**{"questions": QuestionsSpec(dataset="forecastbench", rounds=days), "trials": 2} | spec)
+    store = Store(home / "runs.db")
+    store.begin(told.id, told.to_json(), "2025-10-26T00:00:00+00:00")
+    cache = Cache(home / "forecastbench")
+    questions: list[Question] = [q for day in days for q in read_pulled(cache, day).questions]
+    for cell in cells_of(told.id, questions, told.trials):
+        common = {"question_id": cell.question.id, "forecaster": "full", "as_of": cell.question.as_of}
+        p = {target.id: 0.2 + 0.2 * cell.trial for target in cell.question.targets}
+        answer = (
+            Failure(**common, error="no luck", trial=cell.trial)
+            if cell.question.id in without
+            else Forecast(**common, p=p, trial=cell.trial, rationale=f"trial {cell.trial}")
+        )
+        store.finish_cell(cell.key, answer)
+    store.close()
+    return told.id
+
+
+def exported(run: str, *more: str) -> Result:
+    return CliRunner().invoke(export, ["forecastbench", run, "--organization", "Ex.ample", "--model", "full", *more])
+
+
+def refusal(result: Result) -> str:
+    assert isinstance(result.exception, InputError), result.output
+    return str(result.exception)
+
+
+def test_trials_are_combined_by_the_rule_of_the_run_and_read_back(home: Path):
+    run = ran(home, aggregate="mean")
+    result = exported(run[:6], "--out", "sent", "--number", "2", "--reasoning")
+    assert result.exit_code == 0, result.output
+    path = Path("sent") / "2025-10-26.Example.2.json"
+    assert f"Wrote {path}" in result.output
+    assert "market forecasts: 20 of 20" in result.output
+    found = read_submission(path)
+    assert found.forecaster == "Ex.ample:full"
+    assert len(found.forecasts) == 22
+    assert {round(p, 9) for one in found.forecasts for p in one.p.values()} == {0.3}
+    assert {one.rationale for one in found.forecasts} <= {"trial 0", "trial 1"}
+    other = exported(ran(home, aggregate="logit-mean"))
+    assert other.exit_code == 0, other.output
+    plain = read_submission("2025-10-26.Example.1.json")
+    assert round(plain.forecasts[0].p["yes"], 4) == 0.2899
+    assert plain.forecasts[0].rationale == ""
+
+
+def test_too_little_is_refused_and_nothing_is_written(home: Path):
+    run = ran(home, without=("manifold/m3", "manifold/m7"))
+    told = refusal(exported(run, "--out", "sent"))
+    assert "market forecasts: 18 of 20 (90.0 %); missing: manifold/m3, manifold/m7" in told
+    assert "dataset" not in told
+    assert not Path("sent").exists()
+    result = exported(run, "--out", "sent", "--incomplete")
+    assert result.exit_code == 0, result.output
+    assert "missing: manifold/m3, manifold/m7" in result.output
+    assert len(read_submission("sent/2025-10-26.Example.1.json").forecasts) == 20
+
+
+def test_a_few_gaps_pass_and_are_told(home: Path):
+    result = exported(ran(home, without=("manifold/m3",)))
+    assert result.exit_code == 0, result.output
+    assert "market forecasts: 19 of 20 (95.0 %); missing: manifold/m3" in result.output
+
+
+def test_of_several_rounds_one_must_be_named(home: Path):
+    run = ran(home, (DUE, NEXT))
+    assert "the run asked 2 rounds: 2025-10-26, 2025-11-09 (name one with --round DATE)" in refusal(exported(run))
+    assert "it asked 2025-10-26, 2025-11-09" in refusal(exported(run, "--round", "2030-01-01"))
+    result = exported(run, "--round", NEXT)
+    assert result.exit_code == 0, result.output
+    body = json.loads(Path("2025-11-09.Example.1.json").read_text())
+    assert body["question_set"] == "2025-11-09-llm.json"
+    assert len(body["forecasts"]) == 24
+
+
+def test_runs_that_are_no_submission_are_refused(home: Path):
+    assert "not a round of forecastbench" in refusal(exported(ran(home, questions=QuestionsSpec(dataset="demo"))))
+    assert "clairvoyant" in refusal(exported(ran(home, clairvoyant=True)))
+    assert "no run begins with 'zzz'" in refusal(exported("zzz"))
+    store = Store(home / "runs.db")
+    empty = RunSpec(questions=QuestionsSpec(dataset="forecastbench"), seed=9)
+    store.begin(empty.id, empty.to_json(), "2025-10-26")
+    store.close()
+    assert "no answers yet" in refusal(exported(empty.id))
+
+
+def test_a_question_set_that_is_not_whole_any_more_is_refused(home: Path):
+    run = ran(home)
+    (home / "forecastbench" / "question_sets" / f"{DUE}-llm.json").write_text("{}")
+    assert "is not what was downloaded (run foretell data pull again)" in refusal(exported(run))
+
+
+def test_from_a_spec_to_a_file_in_real_processes(home: Path):
+    Path("run.yaml").write_text(
+        f"questions: {{dataset: forecastbench, rounds: ['{DUE}']}}\nforecaster: 'always:p=0.4'\n", encoding="utf-8"
+    )
+    ran_it = subprocess.run(
+        [sys.executable, "-m", "foretell.app.cli", "run", "run.yaml"], capture_output=True, text=True, check=False
+    )
+    assert ran_it.returncode == 0, ran_it.stderr
+    run = ran_it.stdout.split()[1].rstrip(":")
+    code = "from foretell.app.commands.export import export; export(prog_name='foretell export')"
+    told = ["forecastbench", run, "--organization", "Example", "--model", "always"]
+    sent = subprocess.run([sys.executable, "-c", code, *told], capture_output=True, text=True, check=False)
+    assert sent.returncode == 0, sent.stderr
+    found = read_submission(f"{DUE}.Example.1.json")
+    assert {p for one in found.forecasts for p in one.p.values()} == {0.4}

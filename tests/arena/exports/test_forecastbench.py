@@ -1,0 +1,194 @@
+"""Submissions: what is written is what the reader of published submissions understands."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.arena.exports.forecastbench import Sender, build_submission, check_submission, insist
+from foretell.questions import Forecast, InputError, Question, Target, instant
+from foretell.sources.datasets.forecastbench import read_question_set, read_submission
+
+DUE = "2025-10-26"
+SENDER = Sender(organization="Example", model="full")
+
+
+def market(id: str = "7994", source: str = "metaculus") -> Question:
+    return Question(id=f"{source}/{id}", source=source, text="?", due=instant(DUE), targets=(Target(id="yes"),))
+
+
+def dataset(id: str = "DAAA", days: tuple[str, ...] = ("2025-11-02", "2025-11-25")) -> Question:
+    targets = tuple(Target(id=day, resolves_at=instant(day)) for day in days)
+    return Question(id=f"fred/{id}", source="fred", kind="dataset", text="?", due=instant(DUE), targets=targets)
+
+
+def forecast(question: Question, p: float | dict[str, float] = 0.3) -> Forecast:
+    by_target = p if isinstance(p, dict) else {target.id: p for target in question.targets}
+    common = {"question_id": question.id, "forecaster": "full", "as_of": question.as_of}
+    return Forecast(**common, p=by_target, rationale="because")
+
+
+def test_rows_are_as_published():
+    questions = [market(), dataset()]
+    body = build_submission([forecast(q) for q in questions], questions, SENDER, reasoning=True)
+    assert {name: value for name, value in body.items() if name != "forecasts"} == {
+        "organization": "Example",
+        "model": "full",
+        "model_organization": "Example",
+        "question_set": "2025-10-26-llm.json",
+    }
+    assert body["forecasts"] == [
+        {"id": "7994", "source": "metaculus", "forecast": 0.3, "resolution_date": None, "reasoning": "because"},
+        {"id": "DAAA", "source": "fred", "forecast": 0.3, "resolution_date": "2025-11-02", "reasoning": "because"},
+        {"id": "DAAA", "source": "fred", "forecast": 0.3, "resolution_date": "2025-11-25", "reasoning": "because"},
+    ]
+    plain = build_submission([forecast(q) for q in questions], questions, SENDER)
+    assert {row["reasoning"] for row in plain["forecasts"]} == {None}
+
+
+def test_an_id_may_hold_slashes_and_the_name_of_its_source():
+    question = market("metaculus/a/b")
+    row = build_submission([forecast(question)], [question], SENDER)["forecasts"][0]
+    assert row["id"] == "metaculus/a/b"
+
+
+@pytest.mark.parametrize("organization", ["", " ", "...", "a/b", "a\\b"])
+def test_names_that_make_no_file_are_refused(organization: str):
+    with pytest.raises(InputError, match="--organization"):
+        Sender(organization=organization, model="m")
+
+
+def test_number_and_model_are_checked():
+    with pytest.raises(InputError, match="--number"):
+        Sender(organization="a", model="m", number=4)
+    with pytest.raises(InputError, match="--model"):
+        Sender(organization="a", model=" ")
+    assert Sender(organization="St. A.I.", model="m", number=3).file_name(DUE) == "2025-10-26.St AI.3.json"
+
+
+def test_coverage_is_counted_by_kind_and_named():
+    questions = [market(str(n)) for n in range(20)] + [dataset(str(n)) for n in range(10)]
+    said = [forecast(q) for q in questions if q.id not in ("metaculus/3", "metaculus/4", "fred/7")]
+    markets, datasets = check_submission(build_submission(said, questions, SENDER), questions)
+    assert (markets.asked, markets.given, dict(markets.missing)) == (20, 18, {"metaculus/3": 1, "metaculus/4": 1})
+    assert (datasets.asked, datasets.given, dict(datasets.missing)) == (20, 18, {"fred/7": 2})
+    with pytest.raises(InputError) as refused:
+        insist([markets, datasets])
+    for told in (
+        "market forecasts: 18 of 20 (90.0 %); missing: metaculus/3, metaculus/4",
+        "dataset forecasts: 18 of 20 (90.0 %); missing: fred/7 (2 dates)",
+        "--incomplete",
+    ):
+        assert told in str(refused.value)
+
+
+def test_each_kind_must_be_covered_and_exactly_95_percent_is_enough():
+    questions = [market(str(n)) for n in range(20)] + [dataset("a")]
+    nineteen = [forecast(q) for q in questions[1:]]
+    insist(check_submission(build_submission(nineteen, questions, SENDER), questions))
+    only_markets = [forecast(q) for q in questions[:20]]
+    with pytest.raises(InputError, match="dataset forecasts: 0 of 2"):
+        insist(check_submission(build_submission(only_markets, questions, SENDER), questions))
+    insist(check_submission(build_submission([forecast(market())], [market()], SENDER), [market()]))
+
+
+def test_a_long_list_of_missing_questions_is_cut():
+    questions = [market(str(n)) for n in range(50)]
+    told = str(check_submission(build_submission([], questions, SENDER), questions)[0])
+    assert told.endswith("metaculus/19 and 30 more questions")
+
+
+def test_what_the_round_did_not_ask_is_refused():
+    with pytest.raises(InputError, match="metaculus/7994 yes was forecast, but is not in the question set"):
+        build_submission([forecast(market())], [dataset()], SENDER)
+    later = forecast(dataset(days=("2025-11-02", "2030-01-01")))
+    with pytest.raises(InputError, match="fred/DAAA 2030-01-01"):
+        build_submission([later], [dataset()], SENDER)
+    with pytest.raises(ValueError, match="twice"):
+        build_submission([forecast(market()), forecast(market(), 0.4)], [market()], SENDER)
+    with pytest.raises(ValueError, match="one round"):
+        build_submission([], [], SENDER)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"forecast": 1.2}, "1.2 is not a probability"),
+        ({"forecast": None}, "None is not a probability"),
+        ({"forecast": float("nan")}, "nan is not a probability"),
+        ({"forecast": True}, "True is not a probability"),
+        ({"resolution_date": "2025-11-02"}, "is not asked"),
+        ({"id": ["a", "b"]}, "is not asked"),
+        ({"source": "manifold"}, "is not asked"),
+    ],
+)
+def test_a_row_that_would_be_refused_is_named(changes: dict[str, Any], told: str):
+    body = build_submission([forecast(market())], [market()], SENDER)
+    body["forecasts"] = [body["forecasts"][0] | changes]
+    with pytest.raises(InputError, match="row 1, column forecasts") as refused:
+        check_submission(body, [market()])
+    assert told in str(refused.value)
+
+
+def test_a_row_that_is_there_twice_is_named():
+    body = build_submission([forecast(market())], [market()], SENDER)
+    with pytest.raises(InputError, match="row 2, column forecasts: metaculus 7994: is forecast twice"):
+        check_submission({**body, "forecasts": body["forecasts"] * 2}, [market()])
+
+
+def read_back(body: dict[str, Any]) -> dict[str, dict[str, float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / SENDER.file_name(DUE)
+        path.write_text(json.dumps(body), encoding="utf-8")
+        found = read_submission(path)
+    assert (found.forecaster, found.due) == ("Example:full", instant(DUE))
+    assert found.notes == ()
+    return {one.question_id: dict(one.p) for one in found.forecasts}
+
+
+ids = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
+days = st.lists(st.sampled_from([f"2026-01-{n:02}" for n in range(1, 9)]), min_size=1, unique=True)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_whatever_is_written_is_read_back_and_counted(data: st.DataObject):
+    questions = [market(id, "polymarket") for id in data.draw(st.lists(ids, min_size=1, max_size=5, unique=True))]
+    questions += [dataset(id, tuple(data.draw(days))) for id in data.draw(st.lists(ids, max_size=4, unique=True))]
+    chance = st.floats(0, 1)
+    said = [
+        forecast(question, {target.id: data.draw(chance) for target in question.targets if data.draw(st.booleans())})
+        for question in questions
+    ]
+    body = build_submission(said, questions, SENDER)
+    assert read_back(body) == {one.question_id: dict(one.p) for one in said if one.p}
+    for coverage in check_submission(body, questions):
+        kinds = {q.id for q in questions if q.kind == coverage.kind}
+        assert coverage.given == sum(len(one.p) for one in said if one.question_id in kinds)
+        assert coverage.asked == sum(len(q.targets) for q in questions if q.kind == coverage.kind)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("day", ["2025-10-26", "2026-01-18"])
+def test_a_real_round(shared_data: Path, day: str):
+    questions = read_question_set(shared_data / "forecastbench" / "question_sets" / f"{day}-llm.json").questions
+    said = {question.id: forecast(question, 0.1 + n / 1000) for n, question in enumerate(questions)}
+    body = build_submission(said.values(), questions, SENDER)
+    coverages = check_submission(body, questions)
+    insist(coverages)
+    assert [coverage.given for coverage in coverages] == [coverage.asked for coverage in coverages]
+    assert body["question_set"] == f"{day}-llm.json"
+    path = shared_data / "forecastbench" / "question_sets" / body["question_set"]
+    published = [(row["source"], row["id"]) for row in json.loads(path.read_text())["questions"]]
+    assert {(row["source"], row["id"]) for row in body["forecasts"]} == {
+        (source, id) for source, id in published if isinstance(id, str)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "s.json"
+        file.write_text(json.dumps(body), encoding="utf-8")
+        back = {one.question_id: dict(one.p) for one in read_submission(file).forecasts}
+    assert back == {id: dict(one.p) for id, one in said.items()}

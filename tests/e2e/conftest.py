@@ -1,0 +1,260 @@
+"""A house of one's own for every test: questions, a corpus, a spec, and `foretell` as a real process in it."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from foretell.arena.spec import read_spec
+from foretell.arena.store import Store
+from foretell.fakes.providers import FakeProviders, Fault
+from foretell.fakes.providers.process import FakeProcess
+from foretell.fakes.providers.step_by_step import step_by_step
+from foretell.fakes.search import search_server
+from foretell.fakes.world import small_world
+from foretell.llm.journal import Journal
+from foretell.questions import Forecast
+from foretell.questions.codec import to_json
+
+BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+CANARY = "sk-canary-0123456789-do-not-leak"
+TOPICS = ("harbour bridge", "grain tariff", "city marathon", "reactor licence", "wolf census", "ferry strike")
+INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
+
+
+def questions(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"own/{n}",
+            "text": f"Will the {TOPICS[n % len(TOPICS)]} number {n} be approved?",
+            "criteria": f"YES if the council announces approval of number {n}.",
+            "background": f"Number {n} was proposed in May.",
+            "due": "2026-07-01",
+            "by": "2026-12-31",
+        }
+        for n in range(count)
+    ]
+
+
+def documents(count: int) -> list[dict[str, Any]]:
+    """For every question something old, something from after the cutoff, and something the filter must drop."""
+    found: list[dict[str, Any]] = []
+    for n, asked in enumerate(questions(count)):
+        topic = asked["text"].removeprefix("Will the ").removesuffix(" be approved?")
+        site = f"https://news.example/{n}"
+        said = f"The council discussed the {topic}. Members expect a vote in autumn. " * 3
+        found += [
+            {"url": f"{site}/old", "title": f"Council on {topic}", "text": said, "published": "2026-06-01"},
+            {
+                "url": f"{site}/late",
+                "title": f"Approved: {topic}",
+                "text": "It was approved.",
+                "published": "2026-09-01",
+            },
+            {"url": f"{site}/leak", "title": f"About {topic}", "text": f"DROP ME {topic}", "published": "2026-05-01"},
+        ]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """A folder with everything a run reads, and FORETELL_HOME within it."""
+
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def furnish(self, count: int) -> "House":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, rows in (("questions", questions(count)), ("articles", documents(count))):
+            lines = [json.dumps(row) + "\n" for row in rows]
+            (self.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+        told = self.foretell("corpus", "import", "articles.jsonl")
+        assert told.returncode == 0, told.stderr
+        return self
+
+    def spec(self, name: str = "run.yaml", **fields: Any) -> Path:
+        usual = {"questions": "questions.jsonl", "search": ["local"], "models": {"agent": "openai:gpt-5-mini"}}
+        path = self.folder / name
+        path.write_text(yaml.safe_dump({**usual, **fields}), encoding="utf-8")
+        return path
+
+    def with_environment(self, **values: str) -> "House":
+        return replace(self, environment={**self.environment, **values})
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        return [sys.executable, "-m", "foretell.app.cli", *map(str, arguments)]
+
+    @property
+    def whole_environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        # A proxy that exists nowhere: whatever would leave this machine fails.
+        away = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+        return {**kept, **away, "COLUMNS": "200", "FORETELL_HOME": str(self.home), **self.environment}
+
+    def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments),
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.whole_environment,
+            timeout=120,
+            check=False,
+        )
+
+    def run(self, spec: Path, *arguments: str | Path) -> str:
+        """`foretell run`, which must succeed; the run's id."""
+        told = self.foretell("run", spec.name, *arguments)
+        assert told.returncode == 0, told.stderr
+        return read_spec(spec).id
+
+    def forecasts(self, run: str) -> list[Forecast]:
+        store = Store(self.home / "runs.db")
+        found = list(store.answers(run))
+        store.close()
+        assert all(isinstance(answer, Forecast) for answer in found), found
+        return [answer for answer in found if isinstance(answer, Forecast)]
+
+    def answers(self, run: str) -> list[str]:
+        """Every answer as JSON, without the seconds it took: those are the clock's and not the run's."""
+        store = Store(self.home / "runs.db")
+        rows = [json.loads(to_json(answer)) for answer in store.answers(run)]
+        store.close()
+        for row in rows:
+            row.get("usage", {}).pop("seconds", None)
+        return [json.dumps(row, sort_keys=True) for row in rows]
+
+    def events(self, run: str) -> dict[tuple[str, int], list[tuple[str, str]]]:
+        """By question and trial, kind and stored bytes of every event in its order."""
+        found: dict[tuple[str, int], list[tuple[str, str]]] = {}
+        con = sqlite3.connect(self.home / "runs.db")
+        rows = con.execute("select question, trial, kind, body from event where run = ? order by id", (run,)).fetchall()
+        con.close()
+        for question, trial, kind, body in rows:
+            found.setdefault((question, trial), []).append((kind, body))
+        return found
+
+    def journal(self) -> Journal:
+        return Journal(self.home / "journal.db")
+
+    def files(self) -> list[Path]:
+        return [path for path in self.folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[FakeProcess]:
+    """A research agent's model behind an OpenAI-compatible address, in its own process."""
+    with FakeProcess(brain=BRAIN) as fake:
+        yield fake
+
+
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled modules, so that only the first of many processes has to compile."""
+    return tmp_path_factory.mktemp("bytecode")
+
+
+@pytest.fixture
+def build_house(tmp_path: Path, bytecode: Path) -> Callable[..., House]:
+    """Makes a furnished house that asks the provider at an address."""
+
+    def build(url: str, *, count: int = 3, name: str = "house") -> House:
+        environment = {"OPENAI_API_KEY": CANARY, "FORETELL_OPENAI_URL": f"{url}/v1"}
+        environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
+        return House(folder=tmp_path / name, environment=environment).furnish(count)
+
+    return build
+
+
+@pytest.fixture
+def house(provider: FakeProcess, build_house: Callable[..., House]) -> House:
+    """Three questions, and a provider that has counted nothing yet."""
+    provider.reset()
+    return build_house(provider.url)
+
+
+@pytest.fixture
+def canary() -> str:
+    """The key that must appear nowhere."""
+    return CANARY
+
+
+class Background:
+    """A fake server of this package on a loop of its own, in a thread."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.server = make()
+        self._on_loop(self.server.__aenter__())
+
+    def _on_loop(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=30)
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def close(self) -> None:
+        self._on_loop(self.server.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Engines(Background):
+    """Search engines that know a few pages about a central bank."""
+
+    key = "engine-canary-9876543210"
+
+    def __init__(self) -> None:
+        super().__init__(lambda: search_server(small_world(), self.key))
+
+    @property
+    def requests(self) -> list[Any]:
+        return self.server.requests
+
+
+class Recorder(Background):
+    """The research agent's model, with everything it was told."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: FakeProviders(step_by_step))
+
+    @property
+    def words(self) -> list[str]:
+        return [heard.words for heard in self.server.heard]
+
+    def fail(self, fault: Fault, *, times: int = 1) -> None:
+        self.server.fail(fault, times=times)
+
+
+@pytest.fixture
+def engines() -> Iterator[Engines]:
+    """Search engines on this machine."""
+    found = Engines()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """A provider in this process that can be looked into and made to fail."""
+    found = Recorder()
+    yield found
+    found.close()
