@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from foretell.app import equipment
 from foretell.app.datasets import Benchmark
 from foretell.app.loop import run as run_on_loop
 from foretell.app.running import Prepared, execute
@@ -29,15 +30,15 @@ from foretell.arena.spec import QuestionsSpec, RunSpec
 from foretell.fakes.providers import FakeProviders
 from foretell.fakes.providers.process import FakeProcess
 from foretell.fakes.providers.step_by_step import step_by_step
-from foretell.questions import Question, Target, instant
-from foretell.sources.corpus.store import Corpus, Document
+from foretell.questions import AsOf, Question, Target, instant
 from foretell.sources.datasets.question_set import QuestionSet
+from foretell.sources.search import SearchHit
 
 AT_ONCE = 500
 TRIALS = 5
 STEPS = 8
 BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
-SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu")
+PASSAGE = "The speaker said that the house would settle it after the recess, once both committees had been heard. "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,6 @@ PLACES = (
     ("foretell/arena", "events and cells"),
     ("foretell/tools/kept", "journal"),
     ("foretell/tools", "fence"),
-    ("foretell/sources", "search"),
     ("foretell/forecasters", "agent"),
     ("foretell/app", "agent"),
 )
@@ -110,17 +110,12 @@ def resident_mb() -> float:
     return pages * 4096 / 1e6
 
 
-def name_of(place: int) -> str:
-    """A word of its own for every question, so that a search finds only what is about it."""
-    return "".join(SYLLABLES[int(digit)] for digit in f"{place:04d}").capitalize()
-
-
 def questions(count: int) -> tuple[Question, ...]:
     return tuple(
         Question(
             id=f"q{place}",
             source="own",
-            text=f"Will {name_of(place)} ratify the accord?",
+            text=f"Will parliament {place} ratify the accord?",
             criteria="YES if the parliament's gazette prints the law. " * 4,
             background="The accord was signed in spring; a vote is planned for autumn. " * 30,
             due=instant("2026-07-01"),
@@ -130,25 +125,26 @@ def questions(count: int) -> tuple[Question, ...]:
     )
 
 
-def passage(place: int, part: int) -> str:
-    return f"In {name_of(place)} the parties are divided over the vote; a poll sees {40 + part} in favour. " * 3
+class Engine:
+    """Five articles for every query, each with a passage of its own for the filter to judge. Searching costs nothing
+    here: it is other people's machines that do it."""
 
+    name = "local"
+    filters_dates = True
 
-def fill_corpus(path: Path, count: int) -> None:
-    """Five articles about each question."""
-    corpus = Corpus(path)
-    corpus.add(
-        Document(
-            url=f"https://news.example/{place}/{part}",
-            title=f"{name_of(place)} and the accord, part {part}",
-            # Every trial looks for its own view, and so finds another passage for the filter to judge.
-            text=" ".join(f"View {view}: {passage(place, part)}" for view in range(TRIALS)),
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        return [self._hit(query, part) for part in range(1, 6)]
+
+    def _hit(self, query: str, part: int) -> SearchHit:
+        snippet = f"On {query}: the parties are divided, and a poll sees {40 + part} in favour. {PASSAGE}"
+        return SearchHit(
+            url=f"https://news.example/{part}",
+            title=f"Before the vote, part {part}",
+            snippet=snippet,
             published=instant(f"2026-06-0{part}"),
+            dating="published",
+            text=f"{snippet} {PASSAGE * 15}",
         )
-        for place in range(count)
-        for part in range(1, 6)
-    )
-    corpus.close()
 
 
 def prepared(url: str, count: int, trials: int = TRIALS) -> Prepared:
@@ -163,16 +159,9 @@ def prepared(url: str, count: int, trials: int = TRIALS) -> Prepared:
     return Prepared(spec=spec, benchmark=Benchmark(questions=found, history=found), questions=found.questions)
 
 
-def home(folder: Path, name: str, count: int) -> Settings:
-    settings = Settings(home=folder / name)
-    settings.home.mkdir()
-    fill_corpus(settings.corpus, count)
-    return settings
-
-
 def whole(fake: FakeProcess, folder: Path, count: int, watch: Watch) -> Timing:
     """Everything, as `foretell run` does it."""
-    settings = home(folder, "home", count)
+    settings = Settings(home=folder / "home")
     with watch:
         wall, cpu = time.perf_counter(), time.process_time()
         progress = run_on_loop(execute(prepared(fake.url, count), settings, concurrency=AT_ONCE))
@@ -184,7 +173,7 @@ def whole(fake: FakeProcess, folder: Path, count: int, watch: Watch) -> Timing:
 async def bodies_of_one_cell(folder: Path) -> list[dict[str, Any]]:
     """What one cell sends, in its order."""
     async with FakeProviders(step_by_step) as fake:
-        await execute(prepared(fake.url, 1, trials=1), home(folder, "one", 1))
+        await execute(prepared(fake.url, 1, trials=1), Settings(home=folder / "one"))
         return [dict(heard.json) for heard in fake.heard]
 
 
@@ -244,6 +233,7 @@ def case(latency: float, count: int) -> None:
 
 
 def main() -> None:
+    equipment._local = lambda _settings: Engine()
     count = 400 if "--full" in sys.argv else 100
     for latency in (0.2,) if "--fast" in sys.argv else (2.0, 0.2):
         case(latency, count)

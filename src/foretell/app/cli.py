@@ -1,5 +1,6 @@
 """The command line: a table of commands, each loaded only when it is called."""
 
+import logging
 import sys
 from importlib import import_module
 
@@ -18,12 +19,18 @@ COMMANDS = {
     "runs": ("foretell.app.commands.runs:runs", "List the runs on this machine."),
     "show": ("foretell.app.commands.show:show", "What a run found, and every step to it."),
     "replay": ("foretell.app.commands.replay:replay", "Run again from the journal alone, offline, and compare."),
+    "audit": (
+        "foretell.app.commands.audit:audit",
+        "Did the future leak into a run? A second model judges what was seen.",
+    ),
+    "export": ("foretell.app.commands.export:export", "Write a run's forecasts as a board wants them."),
     "data": ("foretell.app.commands.data:data", "Download and inspect public question sets."),
     "corpus": (
         "foretell.app.commands.corpus:corpus",
         "Your own dated documents: import them, search them as of a date.",
     ),
     "questions": ("foretell.app.commands.questions:questions", "Check a file of questions and show what is in it."),
+    "dev": ("foretell.app.commands.dev:dev", "For developers: fake services on this machine."),
 }
 """Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""
 
@@ -69,6 +76,8 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
+    # What goes wrong is told by the commands; the library's log is for programs that ask for it.
+    logging.getLogger("foretell").addHandler(logging.NullHandler())
     try:
         cli()
     except Exception as error:

@@ -1,6 +1,7 @@
 """One way to write a request or a reply as bytes, the same on every machine and in every process."""
 
 import json
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -18,6 +19,9 @@ from foretell.llm.message import (
     User,
 )
 
+_KEY = "_journal_key"
+"""Where a value remembers its key."""
+
 
 def canonical(value: Any) -> bytes:
     r"""JSON with sorted keys, no spaces and ASCII only.
@@ -34,18 +38,29 @@ def content_key(value: Any) -> str:
 
 
 def request_key(request: Request) -> str:
-    """Every word of the request counts, and so does its slot."""
-    return content_key(
-        {
+    """Every word of the request counts, and so does its slot.
+
+    Of messages and tools their own keys count, which they remember: a conversation grows, what was said before stays.
+    """
+    return _remembered(
+        request,
+        lambda: {
             "model": request.model,
-            "messages": [_message(message) for message in request.messages],
-            "tools": [_tool(tool) for tool in request.tools],
+            "messages": [_remembered(message, lambda m=message: _message(m)) for message in request.messages],
+            "tools": [_remembered(tool, lambda t=tool: _tool(t)) for tool in request.tools],
             "force": request.force,
             "schema": request.schema,
             "settings": _settings(request.settings),
             "slot": request.slot,
-        }
+        },
     )
+
+
+def _remembered(value: Request | Message | ToolSpec, written: Callable[[], Any]) -> str:
+    known = vars(value)
+    if _KEY not in known:
+        known[_KEY] = content_key(written())
+    return known[_KEY]
 
 
 def _message(message: Message) -> list[Any]:
@@ -61,7 +76,7 @@ def _message(message: Message) -> list[Any]:
 
 
 def _tool(tool: ToolSpec) -> list[Any]:
-    return [tool.name, tool.description, tool.parameters]
+    return [tool.name, tool.description, tool.parameters_json]
 
 
 def _settings(settings: Settings) -> list[Any]:

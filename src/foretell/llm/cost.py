@@ -127,16 +127,21 @@ def _amounts(spend: Spend) -> tuple[float, int, int]:
 
 def estimate_tokens(request: Request) -> Tokens:
     """What a request may cost at most, before it is sent."""
-    size = sum(len(message.text.encode(errors="replace")) for message in request.messages)
+    size = sum(_bytes(message.text) for message in request.messages)
     for message in request.messages:
         if isinstance(message, Assistant):
             size += sum(len(call.arguments) + len(call.name) for call in message.calls)
         elif isinstance(message, ToolResult):
             size += len(message.name)
-    size += sum(len(tool.description) + len(str(tool.parameters)) for tool in request.tools)
+    size += sum(len(tool.description) + len(tool.parameters_json) for tool in request.tools)
     size += len(str(request.schema)) if request.schema else 0
     output = request.settings.max_tokens
     return Tokens(input=int(size / BYTES_PER_TOKEN) + 1, output=USUAL_OUTPUT if output is None else output)
+
+
+def _bytes(text: str) -> int:
+    """Its length when sent; most texts are known to be ASCII without looking at them again."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 class Metered:

@@ -134,15 +134,21 @@ class Journal:
         with self._lock:
             cost = (tokens.input, tokens.output, tokens.cached, answer.dollars)
             added = self._db.execute(_KEEP, (*row, *cost, answer.body)).rowcount
-        self._sending[asked.key] -= 1
+        self._landed(asked.key)
         return answer.body if added else self.find(asked.key) or answer.body
 
     def give_up(self, asked: Asked, *, billed: bool) -> None:
         """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
-        self._sending[asked.key] -= 1
+        self._landed(asked.key)
         if not billed:
             with self._lock:
                 self._db.execute("UPDATE sent SET unbilled = unbilled + 1 WHERE key = ?", (bytes.fromhex(asked.key),))
+
+    def _landed(self, key: str) -> None:
+        """One send less under way; a long run must not remember every key it ever sent."""
+        self._sending[key] -= 1
+        if self._sending[key] <= 0:
+            del self._sending[key]
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""

@@ -1,7 +1,9 @@
 """What is said to a model and what it says back: a closed set of values, the same for every provider."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 Finish = Literal["stop", "tool", "length", "refusal"]
@@ -61,6 +63,11 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Any]
     """JSON schema of the arguments."""
+
+    @cached_property
+    def parameters_json(self) -> str:
+        """The schema as it is sent, its order kept. The same tools go with every step: they are written out once."""
+        return json.dumps(self.parameters, separators=(",", ":"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """From a model's name to something that answers: the wire, behind journal, limits and budget."""
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from foretell.llm.model import Model
 from foretell.llm.names import ModelName
 from foretell.llm.prices import Prices
 from foretell.llm.scripted import ScriptedModel
-from foretell.questions.problems import InputError
+from foretell.questions.problems import InputError, MissingExtra
 
 KEY_NAMES: dict[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
@@ -127,10 +128,13 @@ class Exchange:
         self._by_name.clear()
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise now, not in the middle of a run, where a key is missing. A replay needs none."""
+        """Raise now, not in the middle of a run, where a key or a library is missing. A replay needs none."""
         if self._journal is None or self._journal.mode == "live":
             for name in names:
-                key_for(ModelName.read(name), self._keys)
+                read = ModelName.read(name)
+                key_for(read, self._keys)
+                if read.provider in ("openai", "openrouter", "compat", "local") and find_spec("aiohttp") is None:
+                    raise MissingExtra("asking a model", "llm")
 
     def within(self, budget: Budget) -> Model:
         """The same, with a budget around it."""

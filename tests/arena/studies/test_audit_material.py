@@ -77,7 +77,7 @@ def says(request):
     words = {"LEAK": "leak", "HMM": "unsure"}
     verdicts = []
     for one in texts:
-        word = next((words[mark] for mark in words if mark in one["text"]), "clean")
+        word = next((words[mark] for mark in words if mark in one["title"] + one["text"]), "clean")
         verdicts.append({"id": one["id"], "verdict": word, "reason": "so", "quote": one["text"][:20]})
     return json.dumps({"verdicts": verdicts})
 

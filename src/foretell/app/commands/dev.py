@@ -47,7 +47,7 @@ def fakes(port_base: int | None, latency: float, home: Path | None, env_file: Pa
 
     Prints lines for a shell that lead foretell to them, with keys that open nothing:
 
-      foretell dev fakes --print-env fakes.env &
+      foretell dev fakes --print-env fakes.env & sleep 3
 
       . ./fakes.env; foretell ask "Will Norges Bank cut its rate?" --model openai:fake --search brave
 
@@ -62,6 +62,9 @@ def fakes(port_base: int | None, latency: float, home: Path | None, env_file: Pa
     # Replies of fakes must never get into the journal of real runs: they would be taken for paid ones.
     own = (home or load_settings().home / "fakes").absolute()
     listening = Listening(now=datetime.now(UTC), port_base=port_base or 0, latency=latency)
+    if env_file is not None:
+        # Whoever waits for the file must not find that of an earlier time.
+        env_file.unlink(missing_ok=True)
     try:
         loop.run(_serve(listening, own, env_file))
     except OSError as error:

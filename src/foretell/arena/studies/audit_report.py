@@ -77,6 +77,8 @@ def print_audit(report: AuditReport, console: "Console") -> None:
     say(headline(report), "bold")
     console.print()
     console.print(_matrix_grid(report.material))
+    console.print()
+    console.print(_rates_grid(report.material))
     say(_kinds(report.material), "dim")
     for title, parts in (
         ("By source of the question", report.material.by_source),
@@ -128,15 +130,22 @@ def _row(grid: "RichTable", *cells: str) -> None:
 
 
 def _matrix_grid(audit: MaterialAudit) -> "RichTable":
-    grid = _grid("Fence", "clean", "leak", "undecided", "")
-    whole = audit.whole
-    _row(grid, "kept", *_counts(whole.kept), f"undetected {share(whole.undetected)}")
-    _row(grid, "dropped", *_counts(whole.dropped), f"leaks caught {share(whole.recall)}")
+    grid = _grid("The fence", "clean", "leak", "undecided")
+    _row(grid, "kept", *_counts(audit.whole.kept))
+    _row(grid, "dropped", *_counts(audit.whole.dropped))
     for layer, tally in audit.by_layer.items():
-        _row(grid, f"  by {layer}", *_counts(tally), "")
-    _row(grid, "", "", "", "", f"clean dropped {share(whole.false_drops)}")
-    _row(grid, "", "", "", "", f"filter alone: caught {share(audit.content.recall)}")
-    _row(grid, "", "", "", "", f"filter alone: clean dropped {share(audit.content.false_drops)}")
+        _row(grid, f"– by {layer}", *_counts(tally))
+    return grid
+
+
+def _rates_grid(audit: MaterialAudit) -> "RichTable":
+    grid = _grid("Rates, with 95 % intervals", "whole fence", "content filter alone")
+    for name, told in (
+        ("kept texts that leak (undetected)", "undetected"),
+        ("leaks that were caught", "recall"),
+        ("clean texts that were dropped", "false_drops"),
+    ):
+        _row(grid, name, share(getattr(audit.whole, told)), share(getattr(audit.content, told)))
     return grid
 
 
@@ -244,4 +253,6 @@ def _open_ends(report: AuditReport) -> Iterable[str]:
     for text, count in (memory.cutoffs or {}).items():
         yield f"{text} ({count} questions)."
     if (warning := material.whole.undetected.warning) is not None:
-        yield f"Intervals: {warning}."
+        yield f"Intervals of the rates: {warning}."
+    if report.leakage is not None and report.leakage.lead is not None and report.leakage.lead.brier.warning:
+        yield f"Intervals in score units: {report.leakage.lead.brier.warning}."

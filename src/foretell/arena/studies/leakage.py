@@ -7,9 +7,10 @@ worth no more on them than the whole lifted fence on the average question, the r
 
     τ · mean(C − U),
 
-and both factors enter at the upper ends of their 95 % intervals, everything undecided counted as a leak. What the model
-remembers is in C as much as in F and drops out of the lead C − F. What auditor and filter overlook together is not in
-the bound: that is why the auditor must be another model.
+and both factors enter at the upper ends of their 95 % intervals, everything undecided counted as a leak. Should the
+unfenced run have come out worse than the fenced one, C − F takes the place of C − U: P − F ≤ C − F needs only P ≤ C.
+What the model remembers is in C as much as in F and drops out of the lead C − F. What auditor and filter overlook
+together is not in the bound: that is why the auditor must be another model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from foretell.arena.intake import Source
 from foretell.arena.joining import Reading, read_table
 from foretell.arena.long_tables import Row, forecast_rows, outcome_rows
 from foretell.arena.pairing import compare_pair
+from foretell.arena.report.wording import signed
 from foretell.arena.scoring import Scoring
 from foretell.arena.studies.audit import MaterialAudit
 from foretell.arena.studies.sightings import Asked
@@ -144,8 +146,13 @@ def leakage(
     )
 
 
+def _worth(lead: Gap, future: Gap) -> float:
+    """What seeing everything was worth over no tools at most; no less than what the fenced run itself got."""
+    return max(0.0, -future.brier.low, -lead.brier.low)
+
+
 def _bounded(exposure: Exposure, lead: Gap, future: Gap, loss: float) -> Bound:
-    most = exposure.at_most * max(0.0, -future.brier.low)
+    most = exposure.at_most * _worth(lead, future)
     # A leak cannot have taken the run below a loss of zero, nor can the clean loss exceed one.
     most = min(most, 1.0 - loss)
     ahead = -lead.brier.diff
@@ -194,13 +201,16 @@ def _clean_lead(rows: Sequence[Row], outcomes: Source, scoring: Scoring) -> Gap 
         return None
 
 
+def _better(gap: Comparison) -> str:
+    """A difference of losses as a lead, with its interval."""
+    return f"{signed(-gap.diff, 4)} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]"
+
+
 def _lead(found: Leakage) -> str:
     if found.lead is None:
         return ""
-    gap = found.lead.brier
     return (
-        f"On {found.n} targets the fenced run's Brier score is {-gap.diff:+.4f} better than closed-book "
-        f"[{-gap.high:+.4f}, {-gap.low:+.4f}]."
+        f"On {found.n} targets the fenced run is better than closed-book by {_better(found.lead.brier)} of Brier score."
     )
 
 
@@ -210,7 +220,7 @@ def _bound(found: Leakage) -> str:
     text = (
         f"Undetected leaks can account for at most {found.bound.brier:.4f} of the score (about {found.bound.index:.1f} "
         f"points of the Brier index): at most {found.exposure.at_most:.1%} of the questions saw one, and on an average "
-        f"question tools and the whole future were worth at most {max(0.0, -found.future.brier.low):.4f}."
+        f"question tools and the whole future were worth at most {_worth(found.lead, found.future):.4f}."
     )
     if found.bound.share_of_lead is None:
         return f"There is no lead that leaks would have to explain. {text}"
@@ -224,5 +234,4 @@ def _untouched(found: Leakage) -> str:
     if found.untouched is None or not found.exposure.touched:
         return ""
     gap = found.untouched.brier
-    around = f"[{-gap.high:+.4f}, {-gap.low:+.4f}]"
-    return f"On the {gap.n} targets whose questions saw none, the lead is {-gap.diff:+.4f} {around}."
+    return f"On the {gap.n} targets whose questions saw none, the lead is {_better(gap)}."

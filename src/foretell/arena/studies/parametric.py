@@ -48,11 +48,12 @@ PAST = re.compile(
     r"|met|sent|cut|kept|left|stood|ran|began|grew|drew|\w{3,}ed)\b",
     re.IGNORECASE,
 )
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*"
 AHEAD = re.compile(
-    r"\b(?:will|would|shall|may|might|could|can|should|if|unless|until|whether|expect\w*|schedul\w*|due|plan(?:s|ned)?"
-    r"|likely|likelihood|probab\w+|chance|odds|forecast\w*|predict\w*|project(?:ed|ions?)|deadline|resolv\w+|upcoming"
-    r"|ahead|set (?:for|to)|to be|assum\w+|by (?:the )?(?:end|close|\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-    r"|before|no later than)",
+    r"\b(?:will|would|shall|(?-i:may)|might|could|can|should|if|unless|until|whether|expect\w*|schedul\w*|due"
+    r"|plan(?:s|ned)?|likel\w+|probab\w+|chances?|odds|forecast\w*|predict\w*|project(?:ed|ions?)|deadlines?"
+    r"|resolv\w+|resolution|upcoming|ahead|set (?:for|to)|to be|assum\w+|before|no later than"
+    rf"|by (?:the )?(?:end|close|{MONTH}|\d{{4}}|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{MONTH}))\b",
     re.IGNORECASE,
 )
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(\[])|\n+")

@@ -87,11 +87,14 @@ class Seen:
 
 
 def traces(events: Iterable[tuple[int, CellKey, Event]], questions: Mapping[Asked, Question]) -> Iterator[Trace]:
-    """The events of a run trial by trial. A question nobody can find any more is known by its id and date only."""
+    """The events of a run trial by trial, in an order that does not depend on which was quicker.
+
+    A question nobody can find any more is known by its id and date only.
+    """
     by_cell: dict[CellKey, list[Event]] = {}
     for _, key, event in events:
         by_cell.setdefault(key, []).append(event)
-    for key, happened in by_cell.items():
+    for key, happened in sorted(by_cell.items(), key=lambda cell: cell[0].row()):
         question = questions.get((key.question, key.due)) or _unknown(key)
         yield Trace(key=key, question=question, events=happened)
 

@@ -2,7 +2,7 @@
 
 What it says is a function of the request alone, so that a run against it can be repeated to the letter. A model name
 that ends in a number (`searcher-7`) takes so many steps before it submits, without one it takes two; a `searcher`
-never stops to read. Every reply names the request it answers by the first letters of its hash (`#0a1b…`, or in the id
+never stops to read, a `gatherer` makes three searches in one reply. Every reply names the request it answers by the first letters of its hash (`#0a1b…`, or in the id
 of a call), so that a journal can be held against the provider's bill.
 """
 
@@ -56,7 +56,10 @@ def _step(heard: Heard) -> Said:
     belief = tools[name].schema.get("properties", {}).get(BELIEF)
     if belief is not None:
         arguments = {BELIEF: _belief(heard, belief, found), **arguments}
-    return Said(calls=(Call(name=name, arguments=arguments),))
+    calls = [arguments]
+    if name == "web_search" and heard.model.startswith("gatherer"):
+        calls += [{**arguments, "query": f"{arguments['query']} {more}"} for more in ("abroad", "at home")]
+    return Said(calls=tuple(Call(name=name, arguments=one) for one in calls))
 
 
 def _action(heard: Heard, turn: int, found: Found, tools: Mapping[str, Tool]) -> tuple[str, dict[str, Any]]:
@@ -69,7 +72,7 @@ def _action(heard: Heard, turn: int, found: Found, tools: Mapping[str, Tool]) ->
     if turn % 2 and found and "summarize_results" in tools and not heard.model.startswith("searcher"):
         return "summarize_results", {"ids": [found[0][0]], "question": f"What decides it: {question}"}
     seed = heard.json.get("seed")
-    told = "" if seed is None else f" view {seed}"
+    told = "" if seed is None else f" view{seed}"
     return "web_search", {"query": f"{question} {ASPECTS[turn % len(ASPECTS)]}{told}"}
 
 

@@ -8,7 +8,7 @@ from foretell.llm.failures import ReplyLost
 from foretell.llm.message import Finish, Reply, Request, Tokens, ToolCall
 from foretell.llm.model import ModelBusy, ModelError
 from foretell.llm.names import ModelName
-from foretell.llm.wires.openai_body import body
+from foretell.llm.wires.openai_body import encoded
 from foretell.llm.wires.post import Post, Posted, need_aiohttp
 from foretell.llm.wires.problems import http_problem, retry_after, without_key
 
@@ -35,7 +35,7 @@ class OpenAIChat:
         """One request, one reply; whoever stands outside limits time and tries again."""
         name = ModelName.read(request.model).name
         try:
-            posted = await self._post(body(request, provider=self._flavour, name=name))
+            posted = await self._post(encoded(request, provider=self._flavour, name=name))
         except ModelBusy as error:
             raise type(error)(f"{request.model}: {without_key(str(error), self._key)}") from None
         found = _json(posted)

@@ -1,10 +1,9 @@
 """Posting JSON to one address, over connections that stay open."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foretell.llm.failures import ReplyLost
 from foretell.llm.model import ModelBusy
@@ -32,11 +31,10 @@ class Post:
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         self._proxy = _proxy(url)
 
-    async def __call__(self, value: Any) -> Posted:
-        """Send a value as JSON. A failure before anything was sent is `ModelBusy`, any later one `ReplyLost`."""
+    async def __call__(self, data: bytes) -> Posted:
+        """Send JSON. A failure before anything was sent is `ModelBusy`, any later one `ReplyLost`."""
         import aiohttp
 
-        data = json.dumps(value, separators=(",", ":")).encode("ascii")
         try:
             async with self._session().post(self._url, data=data, proxy=self._proxy) as answer:
                 return Posted(status=answer.status, headers=_lower(answer.headers), body=await answer.read())

@@ -1,0 +1,196 @@
+"""`foretell audit` over real runs: scripted models, a local corpus, the journal and the store of a home of its own."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from foretell.app.commands.audit import audit, bare_name, chosen_auditor
+from foretell.app.running import execute, prepare
+from foretell.app.settings import load_settings
+from foretell.arena.spec import QuestionsSpec, RunSpec
+from foretell.questions import InputError
+from foretell.questions.clock import instant
+from foretell.sources.corpus.store import Corpus, Document
+
+REMEMBERED = "It was approved on 3 September 2026."
+DOCUMENTS = {
+    "alpha": "The council discussed the ferry in alpha detail and expects a vote in autumn.",
+    "beta": "Beta report, zebra edition: the ferry was approved by the council in September.",
+    "gamma": "Gamma report, quagga edition: the approval came after the summer.",
+    "delta": "Delta notes on the ferry and its costs. Updated September 1, 2026",
+}
+
+
+def call(tool: str, because: str = "r", **arguments: object) -> dict[str, object]:
+    belief = {"p": 0.6, "reason": because}
+    return {"calls": [{"name": tool, "arguments": {"updated_belief": belief, **arguments}}]}
+
+
+def verdicts(word: str, quote: str = "") -> dict[str, str]:
+    rows = [{"id": "t1", "verdict": word, "quote": quote, "reason": f"looks {word}"}]
+    return {"text": json.dumps({"verdicts": rows})}
+
+
+def filtered(word: str) -> dict[str, str]:
+    return {"text": json.dumps({"verdicts": [{"id": "r1", "verdict": word, "reason": "so it seems"}]})}
+
+
+SCRIPTS = {
+    "agent": [
+        {"when": "(Step 4 of", **call("submit", REMEMBERED, p=0.6, reason="Enough.")},
+        {"when": "(Step 3 of", **call("web_search", query="delta")},
+        {"when": "(Step 2 of", **call("web_search", query="gamma")},
+        {"when": "(Step 1 of", **call("web_search", query="beta")},
+        {"when": "ferry", **call("web_search", query="alpha")},
+    ],
+    "filter": [{"when": "quagga", **filtered("DROP")}, {"when": "Texts:", **filtered("KEEP")}],
+    "auditor": [
+        # Several texts at once are too much for it: it must be asked about them one by one.
+        {"when": '"id": "t2"', "text": "They all look fine to me."},
+        {"when": "none of its sources says so", **verdicts("leak")},
+        {"when": "examine the notes", **verdicts("clean")},
+        {"when": "zebra", **verdicts("leak", "the ferry was approved")},
+        {"when": "quagga", **verdicts("leak", "the approval came")},
+        {"when": "Texts:", **verdicts("clean")},
+    ],
+    "closed": [{"when": "ferry", **call("submit", p=0.5)}],
+    "seer": [
+        {"when": "(Step 1 of", **call("submit", p=0.95)},
+        {"when": "ferry", **call("web_search", query="gamma")},
+    ],
+    "mute": [{"when": "Texts:", "text": "no"}],
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
+    # The application's own loop turns the garbage collector down for the whole process: not for the one of the tests.
+    monkeypatch.setattr("foretell.app.loop.run", asyncio.run)
+    monkeypatch.delenv("FORETELL_CORPUS", raising=False)
+    (tmp_path / "home").mkdir()
+    for name, lines in SCRIPTS.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = {"id": "own/1", "text": "Will the ferry be approved?", "due": "2026-07-01", "by": "2026-12-31"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(asked) + "\n")
+    (tmp_path / "outcomes.csv").write_text("question,target,outcome\nown/1,yes,1\n")
+    corpus = Corpus(load_settings().corpus)
+    corpus.add(
+        Document(url=f"https://news.example/{name}", title=f"On {name}", text=text, published=instant("2026-06-01"))
+        for name, text in DOCUMENTS.items()
+    )
+    corpus.close()
+    return tmp_path
+
+
+def spec(agent: str = "agent", **fields: object) -> RunSpec:
+    models = {"agent": f"scripted:{agent}.jsonl", "filter": "scripted:filter.jsonl"}
+    given = {"models": models, "search": ("local",), "trials": 2, "options": {"crowd": False, "prior": False}}
+    return RunSpec(questions=QuestionsSpec(dataset="questions.jsonl"), **{**given, **fields})
+
+
+def run(one: RunSpec) -> str:
+    progress = asyncio.run(execute(prepare(one), load_settings()))
+    assert (progress.done, progress.failed) == (one.trials, 0)
+    return one.id
+
+
+def audited(*arguments: str) -> tuple[str, dict]:
+    result = CliRunner().invoke(audit, [*arguments, "--json", "audit.json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output, json.loads(Path("audit.json").read_text())
+
+
+def test_from_a_run_to_the_report(home: Path):
+    told, found = audited(run(spec()), "--auditor", "scripted:auditor.jsonl")
+    assert found["schema"] == "foretell/audit/1"
+    material = found["material"]
+    assert material["whole"]["kept"] == {"clean": 1, "leak": 1, "undecided": 0}, "alpha and beta, each in two trials"
+    assert material["whole"]["dropped"] == {"clean": 1, "leak": 1, "undecided": 0}, (
+        "gamma by reading, delta by its stamp"
+    )
+    assert {layer: (t["clean"], t["leak"]) for layer, t in material["by_layer"].items()} == {
+        "content": (0, 1),
+        "date": (1, 0),
+    }
+    assert material["without_text"] == {}
+    (leak,) = material["undetected"]
+    assert leak["passage"]["title"] == "On beta"
+    assert [(one["trial"], one["step"]) for one in leak["passage"]["seen"]] == [(0, 2), (1, 2)]
+    remembered = {one["statement"] for one in found["memory"]["confirmed"]}
+    assert remembered == {REMEMBERED}
+    assert found["memory"]["replies_missing"] == 0
+    assert found["leakage"] is None
+    assert "1 of 2 texts the agent saw are leaks, 50.0%" in told
+    assert "On beta" in told
+    assert REMEMBERED in told
+
+
+def test_the_same_audit_again_asks_nobody(home: Path):
+    run_id = run(spec())
+    first = audited(run_id, "--auditor", "scripted:auditor.jsonl")[1]
+    assert first["spend"]["calls"] > 0
+    (home / "auditor.jsonl").write_text("")
+    again = audited(run_id, "--auditor", "scripted:auditor.jsonl")[1]
+    assert again["material"] == first["material"]
+    assert again["memory"] == first["memory"]
+    assert again["spend"]["calls"] == 0
+
+
+def test_three_arms_give_an_estimate_in_score_units(home: Path):
+    fenced = run(spec())
+    closed = run(spec("closed", options={"variant": "zero-shot", "crowd": False, "prior": False}))
+    unfenced = run(spec("seer", clairvoyant=True))
+    arms = ["--closed-book", closed, "--unfenced", unfenced[:8], "--outcomes", "outcomes.csv"]
+    told, found = audited(fenced, "--auditor", "scripted:auditor.jsonl", *arms)
+    leakage = found["leakage"]
+    assert leakage["n"] == 1
+    assert leakage["lead"]["brier"]["diff"] == pytest.approx(0.16 - 0.25)
+    assert leakage["gain"]["brier"]["diff"] == pytest.approx(0.0025 - 0.16)
+    assert leakage["exposure"]["share"] == 1
+    assert leakage["bound"]["brier"] > 0.2
+    assert leakage["meaning"] in " ".join(told.split())
+    with pytest.raises(InputError, match="had tools"):
+        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--closed-book", unfenced)
+    with pytest.raises(InputError, match="was fenced"):
+        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--unfenced", closed)
+    with pytest.raises(InputError, match="came out is unknown"):
+        audited(fenced, "--auditor", "scripted:auditor.jsonl", "--closed-book", closed)
+
+
+def test_a_clairvoyant_run_and_a_lost_question_file_are_told(home: Path):
+    seer = run(spec("seer", clairvoyant=True))
+    (home / "questions.jsonl").unlink()
+    told, found = audited(seer, "--auditor", "scripted:auditor.jsonl")
+    assert found["material"]["whole"]["dropped"] == {"clean": 0, "leak": 0, "undecided": 0}
+    assert "This run was clairvoyant" in told
+    assert "The questions cannot be opened" in told
+
+
+def test_an_auditor_that_says_nothing_is_no_clean_bill(home: Path):
+    with pytest.raises(InputError, match="gave no usable verdict"):
+        audited(run(spec()), "--auditor", "scripted:mute.jsonl")
+    assert not Path("audit.json").exists()
+
+
+def test_who_may_audit():
+    models = {"agent": "openai:gpt-5.4", "filter": "google:gemini-3-flash-preview"}
+    one = spec(models=models)
+    with pytest.raises(InputError, match="repeat its own mistakes"):
+        chosen_auditor(one, "openrouter:google/gemini-3-flash-preview", same=False)
+    assert chosen_auditor(one, models["filter"], same=True) == models["filter"]
+    assert chosen_auditor(one, "openai:gpt-5.4", same=False) == "openai:gpt-5.4"
+    with pytest.raises(InputError, match="no auditor is named"):
+        chosen_auditor(one, None, same=False)
+    assert chosen_auditor(spec(models={**models, "auditor": "anthropic:x"}), None, same=False) == "anthropic:x"
+    without = spec(models={"agent": "openai:gpt-5.4"})
+    with pytest.raises(InputError, match="was the filter"):
+        chosen_auditor(without, "openai:gpt-5.4", same=False)
+    with pytest.raises(InputError, match="live run"):
+        chosen_auditor(spec(mode="live"), "anthropic:x", same=False)
+    assert bare_name("scripted:a/x.jsonl") != bare_name("scripted:b/x.jsonl")
