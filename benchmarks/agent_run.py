@@ -126,13 +126,16 @@ def questions(count: int) -> tuple[Question, ...]:
 
 
 class Engine:
-    """Five articles for every query, each with a passage of its own for the filter to judge. Searching costs nothing
-    here: it is other people's machines that do it."""
+    """Five articles for every query, each with a passage of its own for the filter to judge.
+
+    Searching costs nothing here: it is other people's machines that do it.
+    """
 
     name = "local"
     filters_dates = True
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """The same articles with other words."""
         return [self._hit(query, part) for part in range(1, 6)]
 
     def _hit(self, query: str, part: int) -> SearchHit:

@@ -105,14 +105,14 @@ class House:
         away = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
         return {**kept, **away, "COLUMNS": "200", "FORETELL_HOME": str(self.home), **self.environment}
 
-    def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    def foretell(self, *arguments: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(*arguments),
             capture_output=True,
             text=True,
             cwd=self.folder,
             env=self.whole_environment,
-            timeout=120,
+            timeout=timeout,
             check=False,
         )
 

@@ -1,13 +1,17 @@
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.tools.doubles import CUTOFF, Engine, Pages, Plugin, at
 
 from foretell.llm.failures import NotInJournal
 from foretell.llm.journal import Journal
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Event, LeakBlocked
 from foretell.sources.page import PageUnavailable
-from foretell.tools.kept import Kept, packed, unpacked
+from foretell.tools.kept import Kept, note, packed, unpacked
 from foretell.tools.page import LookupUrl
 from foretell.tools.refusal import Refused
 from foretell.tools.search import WebSearch
@@ -22,6 +26,26 @@ ITEMS = (
 def test_material_survives_the_journal_unchanged() -> None:
     material = Material(heading="H", items=ITEMS)
     assert unpacked(packed(material)) == material
+
+
+class Withholding:
+    """A tool that notes what it kept back."""
+
+    spec = Plugin(items=()).spec
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+        note(LeakBlocked(layer="data", reason=f"late: {arguments['query']}"))
+        return Material(heading="H", items=ITEMS)
+
+
+def test_what_a_tool_withheld_is_told_again_with_its_kept_material(tmp_path: Path) -> None:
+    told: list[Event] = []
+    journal = Journal(tmp_path / "j.db")
+    kept = Kept(tool=Withholding(), journal=journal, emit=told.append)
+    for _ in range(2):
+        asyncio.run(kept.use({"query": "x"}, CUTOFF))
+    journal.close()
+    assert told == [LeakBlocked(layer="data", reason="late: x")] * 2
 
 
 def test_a_tool_is_asked_once_and_replayed_without_it(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from foretell.questions.question import Question, Target
 from foretell.questions.snapshot import Snapshot
 from foretell.sources.datasets.question_set import QuestionSet
 
+TYPED = "asked "
+"""Begins the name of a set that is one question typed at the command line."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -67,7 +70,7 @@ def spec_of(
     """The run that answers the question."""
     words = hashlib.sha256(repr((asked, datetime.now(UTC).date() if asked.as_of is None else "")).encode()).hexdigest()
     return RunSpec(
-        questions=QuestionsSpec(dataset=f"asked {words[:10]}"),
+        questions=QuestionsSpec(dataset=f"{TYPED}{words[:10]}"),
         options={"variant": variant},
         models={"agent": model},
         search=search,

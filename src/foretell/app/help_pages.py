@@ -23,7 +23,7 @@ def pages() -> str:
 
 def _command(command: click.Command | None, name: str, parent: click.Context) -> Iterator[str]:
     assert command is not None
-    context = click.Context(command, info_name=name, parent=parent, max_content_width=100)
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=100)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):

@@ -75,6 +75,7 @@ async def execute(
     spec = prepared.spec
     began = datetime.now(UTC).isoformat(timespec="seconds")
     store.begin(spec.id, spec.to_json(), began, services=settings.services)
+    store.keep_questions(spec.id, prepared.questions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch)
     history = prepared.benchmark.history
@@ -107,6 +108,13 @@ def build_agent(options: Mapping[str, Any]) -> BeliefAgent:
             raise InputError(
                 f"the agent has no option {name!r}", column="options", hint=f"options are {', '.join(sorted(known))}"
             )
+    try:
+        return _built(options)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the agent's options do not fit: {error}", column="options") from None
+
+
+def _built(options: Mapping[str, Any]) -> BeliefAgent:
     kind = str(options.get("variant", "full"))
     if kind not in VARIANTS:
         raise InputError(f"there is no variant {kind!r}", column="options", hint=f"variants are {', '.join(VARIANTS)}")

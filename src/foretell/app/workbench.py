@@ -26,7 +26,7 @@ from foretell.sources.markets.reference import market_ref
 from foretell.sources.series import Series
 from foretell.sources.series_from.memory import SeriesInMemory
 from foretell.tools.fence import Fence, Fenced
-from foretell.tools.kept import Kept
+from foretell.tools.kept import Kept, note, scope_of
 from foretell.tools.leaks import LeakFilter
 from foretell.tools.page import LookupUrl
 from foretell.tools.prices import FetchPrices
@@ -77,8 +77,11 @@ class Workbench:
         )
         engine = self.equipment.engine
         # Another engine finds other pages for the same words.
-        scope = f"{question.id}/trial {context.trial}/{engine.name if engine else 'no engine'}"
-        reaching = [Kept(tool=tool, journal=self.journal, scope=scope) for tool in self._reaching(question, context)]
+        scope = scope_of(question.id, context.trial, engine.name if engine else None)
+        reaching = [
+            Kept(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
+            for tool in self._reaching(question, context)
+        ]
         summary = SummarizeResults(
             shelf=shelf,
             model=self._watched(context, "summariser"),
@@ -106,12 +109,12 @@ class Workbench:
                     estimate=estimate,
                     # DBnomics keeps no vintages; its observations are measurements that are hardly ever corrected.
                     allow_revised=question.series.provider == "dbnomics",
-                    emit=context.emit,
+                    emit=note,
                 )
             )
         ref = market_ref(question)
         if ref is not None and ref.platform in self.equipment.prices:
-            tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=context.emit))
+            tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=note))
         return tools
 
     def _watched(self, context: AgentContext, role: Role) -> Watched:
@@ -138,6 +141,19 @@ def cast_of(spec: RunSpec) -> Models:
     return Models(agent=spec.models["agent"], others=others)
 
 
+def _refuse_unpriced(spec: RunSpec, models: Models, exchange: Exchange) -> None:
+    """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
+    if spec.budget.run is None and spec.budget.question is None:
+        return
+    unpriced = [name for name in models.names() if exchange.prices.of(name) is None]
+    if unpriced:
+        raise InputError(
+            f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
+            column="budget",
+            hint="leave the budget out, or choose a model that is priced",
+        )
+
+
 @asynccontextmanager
 async def workbench(
     spec: RunSpec,
@@ -160,6 +176,7 @@ async def workbench(
         ) as exchange,
     ):
         exchange.check(models.names())
+        _refuse_unpriced(spec, models, exchange)
         yield Workbench(
             spec=spec,
             models=models,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from foretell.arena.cells import Cell
 from foretell.arena.store import CellKey, Store
+from foretell.arena.telling import InOrder
 from foretell.questions.event import Emit, Event, Failed, ModelCalled
 from foretell.questions.forecast import Failure, Forecast
 
@@ -72,9 +73,10 @@ class Executor:
     async def _answer(self, cell: Cell, answer: Answer, progress: Progress) -> Forecast | Failure:
         self._store.start_cell(cell.key)
         told = self._waiting.setdefault(cell.key, [])
+        in_order = InOrder(told.append)
 
         def emit(event: Event) -> None:
-            told.append(event)
+            in_order(event)
             if isinstance(event, ModelCalled):
                 progress.calls += 1
                 progress.dollars += event.dollars or 0.0
@@ -91,6 +93,8 @@ class Executor:
                 trial=cell.trial,
                 error=f"{type(error).__name__}: {error}",
             )
+        finally:
+            in_order.release()
 
     async def _flush_now_and_then(self) -> None:
         while True:

@@ -38,4 +38,6 @@ def _together(trials: Sequence[Forecast], rule: Rule, failed: int, *, exclusive:
     )
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - p[target]) for target in p))
-    return replace(nearest, p=p, trial=0, usage=usage)
+    told = f"{len(trials)} trials combined by {rule}; the one nearest to their answer says:\n\n"
+    rationale = told + nearest.rationale if len(trials) > 1 else nearest.rationale
+    return replace(nearest, p=p, trial=0, usage=usage, rationale=rationale)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from foretell.questions.problems import InputError
 
@@ -80,12 +80,23 @@ def read_spec(path: str | Path) -> RunSpec:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise InputError(" ".join(str(error).split()), path=file, hint="is it well-formed YAML?") from None
-    if isinstance(data, dict) and isinstance(data.get("questions"), str):
-        data = {**data, "questions": {"dataset": data["questions"]}}
+    if isinstance(data, dict):
+        data = _unabridged(cast("dict[str, Any]", data))
     try:
         return spec_from_json(data)
     except InputError as error:
         raise error.at(path=file) from None
+
+
+def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
+    """What people write in short: a data set as one word, rounds as dates without quotes."""
+    questions = data.get("questions")
+    if isinstance(questions, str):
+        return {**data, "questions": {"dataset": questions}}
+    if isinstance(questions, dict) and isinstance(rounds := questions.get("rounds"), list):
+        written = cast("dict[str, Any]", questions)
+        return {**data, "questions": {**written, "rounds": [str(day) for day in cast("list[Any]", rounds)]}}
+    return data
 
 
 def spec_from_json(data: Any) -> RunSpec:

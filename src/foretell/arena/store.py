@@ -15,6 +15,7 @@ from foretell.questions import event as events
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.event import Event
 from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
 
 MIGRATIONS = (
     """
@@ -30,6 +31,11 @@ MIGRATIONS = (
     create index event_of_cell on event (run, question, due, trial, id);
     """,
     "alter table run add column services text not null default '[]';",
+    """
+    create table question (
+        run text not null, id text not null, due text not null, body text not null, primary key (run, id, due)
+    ) without rowid;
+    """,
 )
 """Each entry brings the file one version further; existing entries never change."""
 
@@ -87,6 +93,18 @@ class Store:
         """Note a run; the same run again changes nothing."""
         insert = "insert or ignore into run (id, spec, created, services) values (?, ?, ?, ?)"
         self._con.execute(insert, (run, spec, created, json.dumps(list(services))))
+
+    def keep_questions(self, run: str, questions: Iterable[Question]) -> None:
+        """Keep what was asked, so that a run can be read without the file its questions came from."""
+        rows = [(run, q.id, q.due.isoformat(), to_json(q)) for q in questions]
+        self._con.execute("begin")
+        self._con.executemany("insert or ignore into question values (?, ?, ?, ?)", rows)
+        self._con.execute("commit")
+
+    def questions(self, run: str) -> list[Question]:
+        """What a run asked."""
+        query = "select body from question where run = ? order by id, due"
+        return [from_json(body, Question) for (body,) in self._con.execute(query, (run,))]
 
     def runs(self) -> list[RunRow]:
         """All runs, the newest first."""

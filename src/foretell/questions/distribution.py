@@ -67,7 +67,7 @@ class Numeric:
         return cls(x=tuple(quantiles[q] for q in levels), cdf=tuple(levels))
 
     def below(self, value: float) -> float:
-        """P(X ≤ value). The mass of an open lower tail counts from the first point on, that of an upper tail nowhere."""
+        """P(X ≤ value). The mass of an open lower tail counts from the first point on, that of an upper one nowhere."""
         if value < self.x[0]:
             return 0.0
         if value >= self.x[-1]:

@@ -95,6 +95,7 @@ class Fenced:
             return self._failed(f"There is no tool {name!r}. Tools on offer: {offered}.")
         if (told := self._turned_away(name, arguments)) is not None:
             return self._failed(told)
+        ids = self._ids(name)  # Before anything is waited for: of calls side by side any may come back first.
         try:
             material = await tool.use(arguments, self._fence.sees)
         except Refused as error:
@@ -102,7 +103,7 @@ class Fenced:
             return self._failed(str(error) if name in PREFIXES else self._nothing(name))
         except ToolFailed as error:
             return self._failed(self._told(name, error))
-        admitted = await self._admission.pass_through(name, material, self._ids(name))
+        admitted = await self._admission.pass_through(name, material, ids)
         if not admitted:
             return self._seen(self._nothing(name), ())
         text = "\n\n".join([self._admission.heading(material.heading), *map(_entry, admitted)]).strip()

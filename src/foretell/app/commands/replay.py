@@ -18,6 +18,7 @@ def replay(run: str, dataset: str | None) -> None:
     """
     from dataclasses import replace
 
+    from foretell.app.asking import TYPED, benchmark_of
     from foretell.app.commands.show import find_run
     from foretell.app.running import execute, prepare
     from foretell.app.settings import KEYS, load_settings
@@ -33,9 +34,12 @@ def replay(run: str, dataset: str | None) -> None:
     row = next(row for row in store.runs() if row.id == run)
     spec = spec_from_json(row.spec)
     before = [to_json(answer) for answer in store.answers(run)]
+    asked = store.questions(run)
     store.close()
-    prepared = prepare(spec if dataset is None else replace(spec, questions=replace(spec.questions, dataset=dataset)))
-    prepared = replace(prepared, spec=spec)
+    # A question typed at the command line lives nowhere but in the store.
+    alone = benchmark_of(asked[0]) if spec.questions.dataset.startswith(TYPED) and asked else None
+    wanted = spec if dataset is None else replace(spec, questions=replace(spec.questions, dataset=dataset))
+    prepared = replace(prepare(wanted, alone), spec=spec)
     with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
         # The same tools are on offer as then; nobody is asked, so that no key has to be a real one.
         keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}

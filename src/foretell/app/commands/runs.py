@@ -7,7 +7,7 @@ import click
 def runs() -> None:
     """List the runs on this machine, the newest first."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from foretell.app.settings import load_settings
     from foretell.arena.store import Store
@@ -19,7 +19,17 @@ def runs() -> None:
     if not found:
         click.echo("no runs yet; try: foretell ask, or foretell run SPEC.yaml")
         return
-    table = Table("run", "created", "questions", "forecaster", "model", "trials", "forecasts", "failed", box=None)
+    table = Table(
+        Column("run", no_wrap=True, overflow="fold"),
+        "created",
+        "questions",
+        "forecaster",
+        "model",
+        "trials",
+        "forecasts",
+        "failed",
+        box=None,
+    )
     for row in found:
         table.add_row(
             row.id,

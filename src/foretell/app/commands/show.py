@@ -52,12 +52,12 @@ def find_run(store: "Store", start: str) -> str:
 
 
 def _overview(store: "Store", run: str, console: "Console") -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from foretell.questions.forecast import Forecast
 
-    table = Table("question", "asked as of", "trial", "answer", "calls", "$", box=None)
+    table = Table(Column("question", overflow="fold"), "asked as of", "trial", "answer", "calls", "$", box=None)
     for answer in store.answers(run):
         day = answer.as_of.at.date().isoformat()
         if isinstance(answer, Forecast):

@@ -19,7 +19,7 @@ from foretell.questions.clock import AsOf, Mode, instant
 from foretell.questions.event import Event, LeakBlocked, ToolUsed
 from foretell.questions.question import Question, Target
 from foretell.tools.admission import SHOWN_LIMIT, SNIPPET_LIMIT
-from foretell.tools.kept import Kept
+from foretell.tools.kept import Kept, scope_of
 from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, PREFIXES, SUMMARIZE_RESULTS
 from foretell.tools.shelf import READ_LIMIT
 from foretell.tools.stamps import without_age
@@ -87,10 +87,7 @@ class Seen:
 
 
 def traces(events: Iterable[tuple[int, CellKey, Event]], questions: Mapping[Asked, Question]) -> Iterator[Trace]:
-    """The events of a run trial by trial, in an order that does not depend on which was quicker.
-
-    A question nobody can find any more is known by its id and date only.
-    """
+    """The events by trial, in the order of the questions. One nobody can find any more is known by id and date only."""
     by_cell: dict[CellKey, list[Event]] = {}
     for _, key, event in events:
         by_cell.setdefault(key, []).append(event)
@@ -114,7 +111,7 @@ class Origin:
 
     def scope(self, trace: Trace) -> str:
         """What the material of a trial depended on besides arguments and cutoff."""
-        return f"{trace.question.id}/trial {trace.key.trial}/{self.engine or 'no engine'}"
+        return scope_of(trace.question.id, trace.key.trial, self.engine or None)
 
 
 async def seen_in(trials: Iterable[Trace], origin: Origin) -> Seen:

@@ -2,8 +2,8 @@
 
 What it says is a function of the request alone, so that a run against it can be repeated to the letter. A model name
 that ends in a number (`searcher-7`) takes so many steps before it submits, without one it takes two; a `searcher`
-never stops to read, a `gatherer` makes three searches in one reply. Every reply names the request it answers by the first letters of its hash (`#0a1b…`, or in the id
-of a call), so that a journal can be held against the provider's bill.
+never stops to read, a `gatherer` makes three searches in one reply. Every reply names the request it answers by the
+first letters of its hash (`#0a1b…`, or in the id of a call), so that a journal can be held against the bill.
 """
 
 import json
