@@ -1,6 +1,7 @@
 """Questions, resolutions and forecasts written as the long tables that `foretell score` reads."""
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.problems import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
+from foretell.sources.whole_file import write_whole
 
 Row = dict[str, Any]
 
@@ -92,17 +94,16 @@ def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     """CSV or JSONL by ending; the file appears whole or not at all."""
-    draft = path.with_name(f".{path.name}.part")
-    with draft.open("w", newline="", encoding="utf-8") as file:
-        if path.suffix == ".jsonl":
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        elif path.suffix == ".csv":
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-        else:
-            raise InputError("cannot write this kind of file", path=path, hint="use .csv or .jsonl")
-    draft.replace(path)
+    text = io.StringIO(newline="")
+    if path.suffix == ".jsonl":
+        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    elif path.suffix == ".csv":
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        raise InputError("cannot write this kind of file", path=path, hint="use .csv or .jsonl")
+    write_whole(path, text.getvalue().encode())
     return path
 
 

@@ -74,7 +74,7 @@ def fakes(port_base: int | None, latency: float, home: Path | None, env_file: Pa
 
 
 async def _serve(listening: "Listening", home: Path, env_file: Path | None) -> None:
-    from foretell.app.commands.output import write_whole
+    from foretell.app.commands.output import write_text
     from foretell.fakes.services import all_services
 
     stopped = asyncio.Event()
@@ -85,7 +85,7 @@ async def _serve(listening: "Listening", home: Path, env_file: Path | None) -> N
         lines = "".join(f"{line}\n" for line in environment(addresses, home))
         click.echo(lines, nl=False)
         if env_file is not None:
-            write_whole(env_file, lines)
+            write_text(env_file, lines)
         click.echo("serving until Ctrl-C", err=True)
         await stopped.wait()
 

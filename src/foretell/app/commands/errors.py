@@ -28,7 +28,7 @@ def errors(
     **options: Any,
 ) -> None:
     """Where FORECASTER wins and loses: by source, horizon, round and every other column, as one HTML page."""
-    from foretell.app.commands.output import write_whole
+    from foretell.app.commands.output import write_text
     from foretell.arena.anchors import with_anchors
     from foretell.arena.joining import Reading, read_table
     from foretell.arena.report.breakdown import Method
@@ -38,5 +38,5 @@ def errors(
     for name in filter(None, (forecaster, reference)):
         table.require(name)
     analysis = error_analysis(table, forecaster, reference, method=Method(metric=metric, cluster=columns(cluster)))
-    write_whole(html_path, error_analysis_page(analysis))
+    write_text(html_path, error_analysis_page(analysis))
     click.echo(f"Wrote {html_path}")

@@ -20,7 +20,7 @@ def leaderboard(
     forecasts: Path, outcomes: Path, html_path: Path, title: str, costs: Path | None, **options: Any
 ) -> None:
     """Rank all forecasters on one HTML page: intervals, reliability, paired differences, frontier."""
-    from foretell.app.commands.output import write_whole
+    from foretell.app.commands.output import write_text
     from foretell.arena.costs import read_costs
     from foretell.arena.joining import read_table
     from foretell.arena.report.leaderboard import leaderboard_page
@@ -29,5 +29,5 @@ def leaderboard(
     reading, scoring = read_options(options)
     table = read_table(forecasts, outcomes, reading)
     dollars = read_costs(costs, table.forecasters) if costs else None
-    write_whole(html_path, leaderboard_page(score_table(table, scoring), table, title, costs=dollars))
+    write_text(html_path, leaderboard_page(score_table(table, scoring), table, title, costs=dollars))
     click.echo(f"Wrote {html_path}")

@@ -25,20 +25,19 @@ def write_json(data: Any, path: Path) -> None:
     if str(path) == "-":
         click.echo(text)
     else:
-        write_whole(path, text)
+        write_text(path, text)
 
 
 def write_leaderboard(board: Scoreboard, table: Table, path: Path, *, title: str) -> None:
     """The leaderboard as one HTML file, and a line that says where it is."""
     from foretell.arena.report.leaderboard import leaderboard_page
 
-    write_whole(path, leaderboard_page(board, table, title))
+    write_text(path, leaderboard_page(board, table, title))
     click.echo(f"Wrote {path}", err=True)
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """The file appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.part")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    from foretell.sources.whole_file import write_whole
+
+    write_whole(path, text.encode())

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
 
 from foretell.arena.studies.trajectory import Habits, Trace, errors, habits
+from foretell.evaluate.reliability import wilson_interval
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.context import AgentContext
 from foretell.questions.event import Event, Failed
@@ -69,7 +69,7 @@ def judge(traces: Sequence[Trace], mark: PassMark) -> Verdict:
     seen = habits(traces)
     done = seen.trials - seen.failed
     completed = done / seen.trials
-    low, high = wilson(done, seen.trials)
+    low, high = (float(end) for end in wilson_interval(completed, seen.trials))
     return Verdict(
         passed=not (reasons := _shortfalls(seen, completed, mark, traces)),
         reasons=reasons,
@@ -79,19 +79,6 @@ def judge(traces: Sequence[Trace], mark: PassMark) -> Verdict:
         habits=seen,
         dollars=seen.dollars * seen.trials,
     )
-
-
-def wilson(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Score interval of a share: (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n) (Wilson 1927).
-
-    >>> [round(end, 3) for end in wilson(9, 10)]
-    [0.596, 0.982]
-    """
-    p = successes / n
-    middle = p + z * z / (2 * n)
-    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
 
 
 def _shortfalls(seen: Habits, completed: float, mark: PassMark, traces: Sequence[Trace]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from foretell.questions.problems import InputError
+from foretell.sources.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 
@@ -94,18 +94,3 @@ class Cache:
     def names(self, folder: str) -> Iterator[str]:
         """Recorded files below a folder, in order."""
         return (name for name in sorted(self.entries()) if name.startswith(f"{folder}/"))
-
-
-def write_whole(path: Path, body: bytes) -> None:
-    """Write to a temporary file in the same directory and move it into place, so that no reader sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
