@@ -1,6 +1,7 @@
 """A model in a GGUF file, run by llama.cpp in this process and asked like any OpenAI-compatible server."""
 
 import asyncio
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,8 @@ from foretell.questions.problems import InputError, MissingExtra
 CONTEXT = 16_384
 """Tokens for all parallel conversations together."""
 PARALLEL = 2
+MOST_TOKENS = 1500
+"""Of a reply whose request names no limit: a small model that is held to a schema may fill its strings for minutes."""
 
 
 class LocalGguf:
@@ -35,7 +38,7 @@ class LocalGguf:
             if self._chat is None:
                 self._server = await asyncio.to_thread(self._load)
                 self._chat = OpenAIChat("local", f"{self._server.listening_address}/v1")
-        return await self._chat.complete(request)
+        return await self._chat.complete(_limited(request))
 
     async def close(self) -> None:
         """Stop the server and free the weights."""
@@ -55,3 +58,9 @@ class LocalGguf:
             return llama.Server(wanted)
         except (RuntimeError, ValueError) as error:
             raise InputError(f"llama.cpp cannot load this model: {error}", path=self._path) from None
+
+
+def _limited(request: Request) -> Request:
+    if request.settings.max_tokens is not None:
+        return request
+    return replace(request, settings=replace(request.settings, max_tokens=MOST_TOKENS))
