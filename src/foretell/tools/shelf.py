@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MethodType
+from weakref import WeakMethod
 
 from foretell.tools.tool import Item, ToolFailed
 
@@ -46,7 +48,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self._admitted: dict[str, Admitted] = {}
-        self._vet: Vet | None = None
+        self._vet: Callable[[], Vet | None] | None = None
 
     def __contains__(self, source_id: str) -> bool:
         return source_id in self._admitted
@@ -66,7 +68,8 @@ class Shelf:
         """From now on whole texts are judged by `vet` before they are read. One fence per shelf."""
         if self._vet is not None:
             raise ValueError("this shelf already belongs to a fence; every trial needs its own")
-        self._vet = vet
+        # Weakly: a fence holds its shelf, and the two in a circle would keep every text of a trial long after its end.
+        self._vet = WeakMethod(vet) if isinstance(vet, MethodType) else lambda: vet
 
     def put(self, admitted: Admitted) -> None:
         """Keep an item that passed."""
@@ -78,10 +81,11 @@ class Shelf:
         if unknown:
             known = ", ".join(self._admitted) or "none yet"
             raise ToolFailed(f"There is no result {unknown[0]!r}. Results so far: {known}.")
-        if self._vet is None:
+        vet = self._vet() if self._vet is not None else None
+        if vet is None:
             raise ToolFailed("Nothing can be read: no fence guards these results.")
         partly = [self._admitted[source_id] for source_id in dict.fromkeys(ids) if not self._admitted[source_id].whole]
-        for admitted, passed in zip(partly, await self._vet(partly) if partly else [], strict=True):
+        for admitted, passed in zip(partly, await vet(partly) if partly else [], strict=True):
             shown = admitted.item.text[:READ_LIMIT] if passed else admitted.shown
             self._admitted[admitted.id] = replace(
                 admitted, whole=True, item=replace(admitted.item, text=shown), shown=admitted.shown
