@@ -21,7 +21,7 @@ from foretell.llm.message import (
 )
 from foretell.llm.model import ModelBusy, ModelError, ModelRefused
 from foretell.llm.opening import open_model
-from foretell.llm.wires.openai_body import is_strict
+from foretell.llm.wires.openai_body import body, encoded, is_strict
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
 KEYS = {"OPENAI_API_KEY": "sk-of-a-test", "OPENROUTER_API_KEY": "sk-of-a-test"}
@@ -150,3 +150,17 @@ def test_servers_that_bend_the_format():
     assert reply.tokens.input > 0  # Estimated: this server does not count.
     assert _error({"choices": [{"error": {"code": 502, "message": "upstream"}}]})["code"] == 502
     assert _error({"error": "text"}) == {"message": "text"}
+
+
+@pytest.mark.parametrize("tools", [(), (SUBMIT,), (SUBMIT, ToolSpec(name="lö", description='"', parameters={}))])
+@pytest.mark.parametrize("force", [None, "*", "submit"])
+def test_bytes_on_the_wire_say_what_the_body_says(tools: tuple[ToolSpec, ...], force: str | None):
+    messages = (
+        System(text="Sy\n"),
+        User(text="Ü"),
+        Assistant(text="", calls=(ToolCall(id="1", name="s", arguments="{"),)),
+    )
+    request = Request(model="openai:m", messages=messages, tools=tools, force=force, settings=Settings(seed=1))
+    for _ in range(2):
+        sent = json.loads(encoded(request, provider="openai", name="m"))
+        assert sent == body(request, provider="openai", name="m")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foretell.llm.wal import use_wal
 from foretell.questions import event as events
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.event import Event
@@ -76,14 +77,23 @@ class Store:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._con = sqlite3.connect(self.path, isolation_level=None, timeout=30)
-        self._con.execute("pragma journal_mode = wal")
+        use_wal(self._con)
         self._con.execute("pragma synchronous = normal")
         self._migrate()
 
     def _migrate(self) -> None:
-        version: int = self._con.execute("pragma user_version").fetchone()[0]
-        for step, script in enumerate(MIGRATIONS[version:], version + 1):
-            self._con.executescript(f"begin immediate; {script} pragma user_version = {step}; commit;")
+        if self._version() >= len(MIGRATIONS):
+            return
+        with self._con:  # Commits, or undoes all of it.
+            self._con.execute("begin immediate")
+            # Asked again under the lock: another process may have been quicker.
+            for script in MIGRATIONS[self._version() :]:
+                for statement in filter(str.strip, script.split(";")):
+                    self._con.execute(statement)
+            self._con.execute(f"pragma user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        return self._con.execute("pragma user_version").fetchone()[0]
 
     def close(self) -> None:
         """Release the file."""

@@ -19,6 +19,7 @@ from foretell.llm.cost import Spend
 from foretell.llm.failures import NotInJournal, ReplyLost
 from foretell.llm.flush import Flush
 from foretell.llm.message import Tokens
+from foretell.llm.wal import use_wal
 from foretell.questions.problems import InputError
 
 T = TypeVar("T")
@@ -98,7 +99,7 @@ class Journal:
 
     def _open(self) -> None:
         try:
-            self._db.execute("PRAGMA journal_mode = WAL")
+            use_wal(self._db)
             # A commit writes at once, which a killed process survives; `record` waits for the disk, off the loop.
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("PRAGMA wal_autocheckpoint = 4000")
