@@ -122,6 +122,8 @@ def _built(options: Mapping[str, Any]) -> BeliefAgent:
     chosen = {name: options[name] for name in ("steps", "seconds", "asking", "fixed") if name in options}
     settings = AgentSettings(**chosen)
     if "clamp" in options:
+        if not isinstance(options["clamp"], list | tuple) or len(options["clamp"]) != 2:
+            raise ValueError(f"clamp is {options['clamp']!r}, write two numbers such as [0.05, 0.95]")
         low, high = options["clamp"]
         settings = replace(settings, clamp=Clamp(low=float(low), high=float(high)))
     sources: Sequence[str] = options.get("bypass", ("dbnomics",))
