@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Literal
 
 from foretell.questions.clock import AsOf, Mode, Moment, instant
@@ -38,6 +39,20 @@ class SeriesRef:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LastValue:
+    """The number a data-set question starts from, as it was published before the question was asked."""
+
+    value: float
+    at: Moment
+    meaning: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", instant(self.at))
+        if not isfinite(self.value):
+            raise ValueError(f"the last value is {self.value}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """A question about one or more binary targets.
 
@@ -71,6 +86,8 @@ class Question:
     """Questions whose outcomes move together share a cluster; empty means the id."""
     url: str = ""
     series: SeriesRef | None = None
+    last_value: LastValue | None = None
+    """What the quantity in question stood at when last seen; never later than `due`."""
 
     def __post_init__(self) -> None:
         for name in ("due", "opens_at", "closes_at"):
@@ -85,6 +102,8 @@ class Question:
         repeated = [target for target, n in Counter(t.id for t in self.targets).items() if n > 1]
         if repeated:
             raise ValueError(f"question {self.id} names target {repeated[0]!r} twice")
+        if self.last_value is not None and self.last_value.at.date() > self.due.date():
+            raise ValueError(f"question {self.id} carries a value of {self.last_value.at.date()}, after it was asked")
         if not self.cluster:
             object.__setattr__(self, "cluster", self.id)
 

@@ -1,10 +1,11 @@
 """Question sets: what is asked in a round, with the crowd's price at the freeze, and no answer."""
 
 from collections import Counter
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from foretell.questions.question import Kind, Question, Target
+from foretell.questions.question import Kind, LastValue, Question, Target
 from foretell.questions.snapshot import Snapshot
 from foretell.sources.datasets.forecastbench.document import Document, identity, read_document
 from foretell.sources.datasets.forecastbench.templates import NOT_APPLICABLE, filled, series_of, subtype_of
@@ -51,6 +52,7 @@ def _question(document: Document, question_id: str, row: Row) -> Question:
             targets=_horizons(document, row, text) if kind == "dataset" else (_market(row),),
             criteria=_criteria(document, row),
             background=_background(document, row, kind),
+            last_value=None if kind == "market" else _last_value(document, row),
             opens_at=_moment(row, "market_info_open_datetime"),
             closes_at=_moment(row, "market_info_close_datetime"),
             url=url,
@@ -97,6 +99,20 @@ def _background(document: Document, row: Row, kind: Kind) -> str:
     meaning = filled(_text(row, "freeze_datetime_value_explanation"), due=document.day)
     known = " ".join(filter(None, [f"Value known on {at.date().isoformat()}: {value}.", meaning]))
     return "\n\n".join(filter(None, [background, known]))
+
+
+def _last_value(document: Document, row: Row) -> LastValue | None:
+    """The value at the freeze as a number; some sources freeze a word, which stays in the background alone."""
+    at = _moment(row, "freeze_datetime")
+    try:
+        value = float(_text(row, "freeze_datetime_value"))
+    except ValueError:
+        return None
+    if at is None or not isfinite(value):
+        return None
+    return LastValue(
+        value=value, at=at, meaning=filled(_text(row, "freeze_datetime_value_explanation"), due=document.day)
+    )
 
 
 def _text(row: Row, field: str) -> str:

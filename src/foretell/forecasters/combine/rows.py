@@ -1,0 +1,133 @@
+"""What is combined: the trials on many targets side by side, with what tells the targets apart."""
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.evaluate.arrays import Bools, Floats, Ints
+
+Days = npt.NDArray[np.datetime64]
+Strings = npt.NDArray[np.str_]
+EDGE = 1e-6
+"""Certainty has no finite log-odds: probabilities are kept this far from 0 and 1 where log-odds are taken."""
+
+
+def logit(p: npt.ArrayLike, edge: float = EDGE) -> Floats:
+    """Log-odds of probabilities kept `edge` away from certainty; NaN stays NaN.
+
+    >>> logit([0.5, 0.9, 1.0]).round(2).tolist()
+    [0.0, 2.2, 13.82]
+    """
+    kept = np.clip(np.asarray(p, np.float64), edge, 1 - edge)
+    return np.log(kept) - np.log1p(-kept)
+
+
+def sigmoid(x: npt.ArrayLike) -> Floats:
+    """The probability of given log-odds, without overflow."""
+    x = np.asarray(x, np.float64)
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """One entry per target: what each trial said of it, and what else was known when it was asked. Holds no answer.
+
+    `trials` is K × n with NaN where a trial failed; everything else has length n.
+    """
+
+    trials: Floats
+    question: Strings
+    due: Days
+    target: Strings
+    source: Strings
+    subtype: Strings
+    kind: Strings
+    """market or dataset."""
+    horizon: Floats
+    """Days from asking to resolution as far as known beforehand; NaN where nobody knows."""
+    price: Floats
+    """The crowd's probability when the question was asked; NaN without a market."""
+    prior: Floats
+    """The base rate of its like, counted strictly before `due`, or a model-free estimate; NaN where there is none."""
+    cluster: Strings
+    """Questions that hang together share a cluster; usually the question's id."""
+
+    def __post_init__(self) -> None:
+        if self.trials.ndim != 2:
+            raise ValueError(f"trials must be K × n, not of shape {self.trials.shape}")
+        n = self.trials.shape[1]
+        for field in fields(self):
+            if len(getattr(self, field.name)) != n and field.name != "trials":
+                raise ValueError(f"{field.name} has {len(getattr(self, field.name))} entries for {n} targets")
+        said = self.trials[~np.isnan(self.trials)]
+        if said.size and not ((said >= 0) & (said <= 1)).all():
+            raise ValueError("a trial is outside [0, 1]")
+
+    def __len__(self) -> int:
+        return self.trials.shape[1]
+
+    def take(self, which: Bools | Ints) -> "Rows":
+        """Some of the rows, in the order given."""
+        columns = {f.name: getattr(self, f.name)[which] for f in fields(self) if f.name != "trials"}
+        return Rows(trials=self.trials[:, which], **columns)
+
+    def with_trials(self, trials: npt.ArrayLike) -> "Rows":
+        """The same targets with other probabilities; a vector counts as a single trial."""
+        return replace(self, trials=np.atleast_2d(np.asarray(trials, np.float64)))
+
+    @cached_property
+    def raw(self) -> Floats:
+        """The logit mean of the trials that gave an answer: what every rule starts from; NaN where none did."""
+        x = logit(self.trials)
+        said = ~np.isnan(x)
+        n = said.sum(axis=0)
+        mean = np.where(said, x, 0.0).sum(axis=0) / np.maximum(n, 1)
+        return np.where(n > 0, sigmoid(mean), np.nan)
+
+    @cached_property
+    def anchor(self) -> Floats:
+        """The crowd's price where there is one, else the base rate (the papers' prior); NaN without both."""
+        return np.where(np.isnan(self.price), self.prior, self.price)
+
+    @cached_property
+    def asking(self) -> Strings:
+        """Which asking a row belongs to, as text: question@due."""
+        return np.char.add(np.char.add(self.question.astype(str), "@"), np.datetime_as_string(self.due, "D"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Rows with their answers and the day each answer became known: what a rule may learn from."""
+
+    rows: Rows
+    outcome: Floats
+    """0 or 1."""
+    known_on: Days
+    weight: Floats
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.rows), len(self.outcome), len(self.known_on), len(self.weight)}
+        if len(lengths) > 1:
+            raise ValueError(f"rows, outcome, known_on and weight differ in length: {sorted(lengths)}")
+        if not np.isin(self.outcome, (0.0, 1.0)).all():
+            raise ValueError("outcome must be 0 or 1 in every row")
+        if np.isnat(self.known_on).any():
+            raise ValueError("known_on must be given in every row: an undated answer cannot be learnt from honestly")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, which: Bools | Ints) -> "Examples":
+        """Some of the examples, in the order given."""
+        return Examples(
+            rows=self.rows.take(which),
+            outcome=self.outcome[which],
+            known_on=self.known_on[which],
+            weight=self.weight[which],
+        )
+
+    def known_before(self, day: np.datetime64) -> "Examples":
+        """What somebody asking on `day` could have learnt from."""
+        return self.take(self.known_on < day)
