@@ -5,7 +5,7 @@ from foretell.questions.codec import from_dict, from_json, to_json
 from foretell.questions.distribution import Categorical, Numeric
 from foretell.questions.forecast import Failure, Forecast, Usage
 from foretell.questions.problems import InputError, MissingExtra
-from foretell.questions.question import Kind, Question, SeriesRef, Target
+from foretell.questions.question import Kind, LastValue, Question, SeriesRef, Target
 from foretell.questions.resolution import Resolution
 from foretell.questions.snapshot import Snapshot
 
@@ -16,6 +16,7 @@ __all__ = [
     "Forecast",
     "InputError",
     "Kind",
+    "LastValue",
     "MissingExtra",
     "Numeric",
     "Question",

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.evaluate.arrays import Floats, as_probabilities
+from foretell.forecasters.combine.rows import logit, sigmoid
 
 Rule = Literal["mean", "logit-mean", "median", "trimmed", "extremised"]
-EDGE = 1e-6
-"""Certainty has no finite log-odds: probabilities are kept this far from 0 and 1 while they are averaged there."""
 
 
 def mean(p: npt.ArrayLike) -> Floats:
@@ -30,7 +29,7 @@ def logit_mean(p: npt.ArrayLike) -> Floats:
     np.float64(0.75)
     """
     p = as_probabilities(p)
-    averaged = _sigmoid(_logit(p).mean(axis=0))
+    averaged = sigmoid(logit(p).mean(axis=0))
     return np.clip(averaged, p.min(axis=0), p.max(axis=0))
 
 
@@ -66,7 +65,7 @@ def extremised(p: npt.ArrayLike, factor: float = 1.5) -> Floats:
     """
     if not (np.isfinite(factor) and factor > 0):
         raise ValueError(f"factor = {factor} must be positive")
-    return _sigmoid(factor * _logit(as_probabilities(p)).mean(axis=0))
+    return sigmoid(factor * logit(as_probabilities(p)).mean(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,12 +112,3 @@ class Aggregate:
         if self.rule == "extremised":
             return extremised(p, self.factor)
         return {"mean": mean, "logit-mean": logit_mean, "median": median}[self.rule](p)
-
-
-def _logit(p: Floats) -> Floats:
-    kept = np.clip(p, EDGE, 1 - EDGE)
-    return np.log(kept) - np.log1p(-kept)
-
-
-def _sigmoid(x: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-x))
