@@ -1,6 +1,6 @@
 """What is combined: the trials on many targets side by side, with what tells the targets apart."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -53,14 +53,18 @@ class Rows:
     """The base rate of its like, counted strictly before `due`, or a model-free estimate; NaN where there is none."""
     cluster: Strings
     """Questions that hang together share a cluster; usually the question's id."""
+    liquidity: Floats = field(default_factory=lambda: np.empty(0))
+    """How much was traded, in dollars; NaN where unknown, which is the default."""
 
     def __post_init__(self) -> None:
+        if not len(self.liquidity):
+            object.__setattr__(self, "liquidity", np.full(self.trials.shape[-1], np.nan))
         if self.trials.ndim != 2:
             raise ValueError(f"trials must be K × n, not of shape {self.trials.shape}")
         n = self.trials.shape[1]
-        for field in fields(self):
-            if len(getattr(self, field.name)) != n and field.name != "trials":
-                raise ValueError(f"{field.name} has {len(getattr(self, field.name))} entries for {n} targets")
+        for column in fields(self):
+            if len(getattr(self, column.name)) != n and column.name != "trials":
+                raise ValueError(f"{column.name} has {len(getattr(self, column.name))} entries for {n} targets")
         said = self.trials[~np.isnan(self.trials)]
         if said.size and not ((said >= 0) & (said <= 1)).all():
             raise ValueError("a trial is outside [0, 1]")
@@ -80,11 +84,14 @@ class Rows:
     @cached_property
     def raw(self) -> Floats:
         """The logit mean of the trials that gave an answer: what every rule starts from; NaN where none did."""
-        x = logit(self.trials)
+        return sigmoid(self.log_odds(EDGE))
+
+    def log_odds(self, edge: float) -> Floats:
+        """The mean log-odds of the trials that gave an answer, none taken for surer than `edge`; NaN without any."""
+        x = logit(self.trials, edge)
         said = ~np.isnan(x)
         n = said.sum(axis=0)
-        mean = np.where(said, x, 0.0).sum(axis=0) / np.maximum(n, 1)
-        return np.where(n > 0, sigmoid(mean), np.nan)
+        return np.where(n > 0, np.where(said, x, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
     @cached_property
     def anchor(self) -> Floats:
