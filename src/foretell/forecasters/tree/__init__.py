@@ -1,0 +1,1 @@
+"""A claim decomposed into a tree of propositions, grounded at the leaves and synthesised upwards."""
