@@ -25,9 +25,10 @@ def logit(p: npt.ArrayLike, edge: float = EDGE) -> Floats:
 
 
 def sigmoid(x: npt.ArrayLike) -> Floats:
-    """The probability of given log-odds, without overflow."""
+    """The probability of given log-odds, without overflow; NaN stays NaN."""
     x = np.asarray(x, np.float64)
-    return np.exp(-np.logaddexp(0.0, -x))
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
 @dataclass(frozen=True, kw_only=True)

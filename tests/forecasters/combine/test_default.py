@@ -1,0 +1,138 @@
+"""The default rule: what it says untaught, what it learns, when it refuses to have learnt, and odd inputs."""
+
+import numpy as np
+import pytest
+
+from foretell.forecasters.combine.default import Default, Proof, taught
+from foretell.forecasters.combine.fitted import TrainedOnIt, apply
+from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
+from foretell.forecasters.combine.trust import FittedTrust, Trust
+
+FIRST = np.datetime64("2025-01-05")
+
+
+def rows(trials, *, kind="market", price=np.nan, prior=np.nan, day=0, source="polymarket", **columns) -> Rows:
+    trials = np.atleast_2d(np.asarray(trials, float))
+    n = trials.shape[1]
+
+    def text(value):
+        return np.broadcast_to(np.asarray(value, str), n).copy()
+
+    def number(value):
+        return np.broadcast_to(np.asarray(value, float), n).copy()
+
+    return Rows(
+        trials=trials,
+        question=np.array([f"q{i}" for i in range(n)]),
+        due=FIRST + np.broadcast_to(day, n).astype("m8[D]"),
+        target=text("yes"),
+        source=text(source),
+        subtype=text(columns.get("subtype", "")),
+        kind=text(kind),
+        horizon=number(columns.get("horizon", np.nan)),
+        price=number(price),
+        prior=number(prior),
+        cluster=np.array([f"q{i}" for i in range(n)]),
+        liquidity=number(columns.get("liquidity", np.nan)),
+    )
+
+
+def examples(said: Rows, outcome, after: int = 7) -> Examples:
+    known = said.due + np.timedelta64(after, "D")
+    return Examples(rows=said, outcome=np.asarray(outcome, float), known_on=known, weight=np.ones(len(said)))
+
+
+def world(seed: int, *, trust: float, rounds: int = 12, per_round: int = 60) -> Examples:
+    """Rounds a fortnight apart in which the truth lies between trials and price, `trust` of the way to the trials."""
+    rng = np.random.default_rng(seed)
+    n = rounds * per_round
+    z, a = rng.normal(0, 2, n), rng.normal(0, 2, n)
+    outcome = rng.random(n) < sigmoid(trust * z + (1 - trust) * a)
+    said = rows(sigmoid(z), price=sigmoid(a), day=np.repeat(np.arange(rounds) * 14, per_round))
+    return examples(said, outcome)
+
+
+def test_untaught_it_halves_the_way_to_the_price_and_goes_a_quarter_to_the_base_rate():
+    nothing = Default().fit(examples(rows(np.empty((1, 0))), []))
+    market = nothing.probabilities(rows([0.8], price=0.4))
+    dataset = nothing.probabilities(rows([0.8], kind="dataset", prior=0.4))
+    assert market == pytest.approx(sigmoid((logit(0.8) + logit(0.4)) / 2))
+    assert dataset == pytest.approx(sigmoid(0.75 * logit(0.8) + 0.25 * logit(0.4)))
+
+
+def test_without_an_anchor_it_says_what_the_trials_say():
+    nothing = Default().fit(examples(rows(np.empty((1, 0))), []))
+    assert nothing.probabilities(rows([[0.2, 0.9], [0.4, 0.9]])) == pytest.approx(rows([[0.2, 0.9], [0.4, 0.9]]).raw)
+
+
+@pytest.mark.parametrize("trust", [0.1, 0.9])
+def test_many_rounds_teach_whom_to_believe(trust):
+    fitted = Default().fit(world(1, trust=trust))
+    assert fitted.proofs[0].kept > 0.5
+    assert fitted.market.trust_in(rows([0.5]))[0] == pytest.approx(trust, abs=0.15)
+
+
+def test_what_is_within_noise_is_not_kept():
+    fitted = Default().fit(world(2, trust=0.5, rounds=4, per_round=40))
+    assert fitted.proofs[0].kept == 0
+    assert fitted.market == FittedTrust(trust=0.5, levels=fitted.market.levels, training=fitted.market.training)
+
+
+def test_one_round_proves_nothing_however_large():
+    one = world(3, trust=1.0, rounds=1, per_round=500)
+    _, proof = taught(Trust(), one)
+    assert proof == Proof()
+
+
+def test_a_level_moves_only_its_own():
+    both = world(4, trust=0.5)
+    source = np.where(np.arange(len(both)) % 2, "a", "b")
+    z, a = logit(both.rows.raw), logit(both.rows.price)
+    rng = np.random.default_rng(5)
+    outcome = rng.random(len(both)) < sigmoid(np.where(source == "a", z, a))
+    said = rows(both.rows.raw, price=both.rows.price, day=(both.rows.due - FIRST).astype(int), source=source)
+    fitted = Trust(levels=("source",)).fit(examples(said, outcome))
+    trust = fitted.trust_in(rows([0.5, 0.5, 0.5], source=np.array(["a", "b", "unseen"])))
+    assert trust[0] > trust[2] > trust[1]
+
+
+def test_lead_and_liquidity_are_levels_too():
+    said = rows([0.4, 0.5, 0.6], price=0.5, horizon=[3, 300, np.nan], liquidity=[10, 1e6, np.nan])
+    fitted = Trust().fit(examples(said, [0, 1, 1]))
+    assert {"polymarket/lead 0", "polymarket/lead unknown", "polymarket/thin", "polymarket/deep"} <= fitted.moves.keys()
+
+
+def test_it_refuses_what_it_learnt_from_and_what_was_asked_before_it_knew():
+    past = world(6, trust=0.8)
+    fitted = Default().fit(past)
+    with pytest.raises(TrainedOnIt, match="among the"):
+        apply(fitted, past.rows)
+    with pytest.raises(TrainedOnIt, match="learnt from outcomes"):
+        apply(fitted, rows([0.5], day=20))
+    assert np.isfinite(apply(fitted, rows([0.5], day=400))).all()
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        pytest.param(rows([0.3] * 80, price=0.5, day=np.arange(80)), [0, 1] * 40, id="all trials equal"),
+        pytest.param(rows([0.0, 1.0] * 40, price=[1.0, 0.0] * 40, day=np.arange(80)), [0, 1] * 40, id="all 0 or 1"),
+        pytest.param(rows([0.3, 0.6] * 40, price=0.5, day=np.arange(80)), [1] * 80, id="one class"),
+        pytest.param(rows([0.3, 0.6] * 40, day=np.arange(80)), [0, 1] * 40, id="no anchor"),
+        pytest.param(rows([np.nan, 0.6] * 40, price=0.5, day=np.arange(80)), [0, 1] * 40, id="failed trials"),
+        pytest.param(rows([0.3], price=0.5), [1], id="one row"),
+        pytest.param(rows([0.3, 0.6] * 40, kind="dataset", prior=0.5, day=np.arange(80)), [0, 1] * 40, id="no market"),
+    ],
+)
+def test_odd_inputs_give_finite_answers(said, outcome):
+    fitted = Default().fit(examples(said, outcome))
+    p = fitted.probabilities(said)
+    assert (np.isnan(p) == np.isnan(said.raw)).all()
+    assert ((p >= 0) & (p <= 1))[~np.isnan(p)].all()
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="none of source"):
+        Trust(levels=("weather",))
+    with pytest.raises(ValueError, match="positive"):
+        Trust(spread=0)
