@@ -1,17 +1,34 @@
 """What a run has to say: trials put together, one forecast per question."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from foretell.forecasters.combine.aggregate import Aggregate, Rule
+from foretell.forecasters.combine.asked import rows_of
+from foretell.forecasters.combine.fitted import Fitted, TrainedOnIt, apply
+from foretell.forecasters.priors import Rates
 from foretell.questions.distribution import Categorical
 from foretell.questions.forecast import Failure, Forecast, Usage
+from foretell.questions.problems import InputError
 from foretell.questions.question import Question
 
 
-def combined(answers: Iterable[Forecast | Failure], questions: Iterable[Question], rule: Rule) -> list[Forecast]:
+@dataclass(frozen=True, kw_only=True)
+class Combining:
+    """How trials become one probability: a rule, and after it what was learnt from the past, if anything."""
+
+    rule: Rule = "logit-mean"
+    fitted: Fitted | None = None
+    """Applied to the trials in place of the rule; it refuses questions that it was trained on."""
+    rates: Rates | None = None
+    """Base rates for a fitted rule that leans on them."""
+
+
+def combined(
+    answers: Iterable[Forecast | Failure], questions: Iterable[Question], how: Combining | None = None
+) -> list[Forecast]:
     """One forecast per question out of its trials; a question whose trials all failed is absent."""
-    exclusive = {q.id for q in questions if q.exclusive and len(q.targets) > 1}
+    asked = {question.id: question for question in questions}
     groups: dict[tuple[str, str], list[Forecast]] = {}
     failed: dict[tuple[str, str], int] = {}
     for answer in answers:
@@ -20,14 +37,14 @@ def combined(answers: Iterable[Forecast | Failure], questions: Iterable[Question
             groups.setdefault(key, []).append(answer)
         else:
             failed[key] = failed.get(key, 0) + 1
-    return [
-        _together(trials, rule, failed.get(key, 0), exclusive=key[0] in exclusive) for key, trials in groups.items()
-    ]
+    how = how or Combining()
+    return [_together(trials, how, failed.get(key, 0), asked.get(key[0])) for key, trials in groups.items()]
 
 
-def _together(trials: Sequence[Forecast], rule: Rule, failed: int, *, exclusive: bool) -> Forecast:
-    p = Aggregate(rule=rule).apply([trial.p for trial in trials], failed=failed)
-    if exclusive:
+def _together(trials: Sequence[Forecast], how: Combining, failed: int, question: Question | None) -> Forecast:
+    plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials], failed=failed)
+    p = _calibrated(trials, how, question, plain)
+    if question is not None and question.exclusive and len(question.targets) > 1:
         p = Categorical(p=p, normalise=True).p
     usage = Usage(
         dollars=sum(t.usage.dollars for t in trials),
@@ -37,7 +54,29 @@ def _together(trials: Sequence[Forecast], rule: Rule, failed: int, *, exclusive:
         calls=sum(t.usage.calls for t in trials),
     )
     # The trial nearest to the common answer speaks for all of them.
-    nearest = min(trials, key=lambda t: sum(abs(t.p[target] - p[target]) for target in p))
-    told = f"{len(trials)} trials combined by {rule}; the one nearest to their answer says:\n\n"
-    rationale = told + nearest.rationale if len(trials) > 1 else nearest.rationale
-    return replace(nearest, p=p, trial=0, usage=usage, rationale=rationale)
+    nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
+    return replace(nearest, p=p, trial=0, usage=usage, rationale=_told(trials, how, plain, p) + nearest.rationale)
+
+
+def _calibrated(
+    trials: Sequence[Forecast], how: Combining, question: Question | None, plain: dict[str, float]
+) -> dict[str, float]:
+    if how.fitted is None or question is None:
+        return plain
+    rows = rows_of(question, [trial.p for trial in trials], trials[0].as_of, how.rates)
+    try:
+        found = apply(how.fitted, rows)
+    except TrainedOnIt as error:
+        raise InputError(f"the calibration cannot judge this question: {error}") from None
+    return {target.id: float(value) for target, value in zip(question.targets, found, strict=True)}
+
+
+def _told(trials: Sequence[Forecast], how: Combining, plain: Mapping[str, float], p: Mapping[str, float]) -> str:
+    """What was done to the trials, before the words of one of them."""
+    told = ""
+    if how.fitted is not None:
+        moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
+        told += f"After calibration and blending with what else was known: {moved}.\n\n"
+    if len(trials) > 1:
+        told += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"
+    return told

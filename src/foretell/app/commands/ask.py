@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from foretell.app import loop
+from foretell.app.commands.options import COMBINE
 
 if TYPE_CHECKING:
     from foretell.app.asking import Asked
     from foretell.app.running import Prepared
     from foretell.app.settings import Settings
+    from foretell.arena.results import Combining
     from foretell.questions.forecast import Forecast
 
 NO_MODEL = """No model is set: give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …),
@@ -37,6 +39,7 @@ or take one on this machine: --model compat:NAME@http://localhost:11434/v1, or -
 @click.option(
     "--variant", type=click.Choice(["full", "nobelief", "zero-shot", "batch"]), default="full", show_default=True
 )
+@click.option("--combine", default="default", show_default=True, help=COMBINE)
 @click.option("--json", "as_json", is_flag=True, help="Print the forecast as JSON.")
 def ask(
     question: str,
@@ -50,6 +53,7 @@ def ask(
     trials: int,
     budget: float | None,
     variant: str,
+    combine: str,
     as_json: bool,
 ) -> None:
     """Ask QUESTION: the agent searches step by step, keeps a belief, and answers with a probability and its reasons.
@@ -57,6 +61,7 @@ def ask(
     foretell ask "Will it snow in Oslo before Christmas?" --by 2026-12-24 --model openai:NAME --search brave
     """
     from foretell.app.asking import Asked, benchmark_of, question_of, spec_of
+    from foretell.app.combining import combining_of
     from foretell.app.running import prepare
     from foretell.app.settings import load_settings
 
@@ -71,7 +76,7 @@ def ask(
     prepared = prepare(spec, benchmark_of(due))
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
-    forecast = _answered(prepared, settings, watched=not as_json)
+    forecast = _answered(prepared, settings, combining_of(combine), watched=not as_json)
     if as_json:
         from foretell.questions.codec import to_json
 
@@ -80,7 +85,7 @@ def ask(
         _print(forecast, prepared)
 
 
-def _answered(prepared: "Prepared", settings: "Settings", *, watched: bool) -> "Forecast":
+def _answered(prepared: "Prepared", settings: "Settings", how: "Combining", *, watched: bool) -> "Forecast":
     from foretell.app.live import live_view
     from foretell.app.running import execute
     from foretell.arena.results import combined
@@ -95,7 +100,7 @@ def _answered(prepared: "Prepared", settings: "Settings", *, watched: bool) -> "
     now = prepared.questions[0].as_of.at
     answers = [answer for answer in store.answers(prepared.spec.id) if answer.as_of.at == now]
     store.close()
-    found = combined(answers, prepared.questions, prepared.spec.aggregate)
+    found = combined(answers, prepared.questions, how)
     if not found:
         failures = [a.error for a in answers if isinstance(a, Failure)]
         raise InputError(f"no trial gave an answer: {failures[0] if failures else 'nothing was run'}")

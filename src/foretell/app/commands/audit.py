@@ -177,7 +177,7 @@ def _questions(spec: "RunSpec") -> tuple["QuestionSet", tuple[str, ...]]:
 def _arms(
     store: "Store", run: tuple[str, "RunSpec"], options: "Mapping[str, Any]", asked: "QuestionSet"
 ) -> dict["Arm", "Sequence[Forecast]"]:
-    from foretell.arena.results import combined
+    from foretell.arena.results import Combining, combined
     from foretell.forecasters.agent.variants import VARIANTS
     from foretell.questions.problems import InputError
 
@@ -192,7 +192,10 @@ def _arms(
             raise InputError(f"run {open_[0]} was fenced", column="--unfenced", hint="run it with clairvoyant: true")
     if len(found) > 1 and not asked.resolutions and options["outcomes"] is None:
         raise InputError("how the questions came out is unknown", hint="give --outcomes, a table as for foretell score")
-    return {arm: combined(store.answers(id), asked.questions, spec.aggregate) for arm, (id, spec) in found.items()}
+    return {
+        arm: combined(store.answers(id), asked.questions, Combining(rule=spec.aggregate))
+        for arm, (id, spec) in found.items()
+    }
 
 
 def _caveats(spec: "RunSpec", auditor: str) -> list[str]:

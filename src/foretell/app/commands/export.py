@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from foretell.app.commands.options import COMBINE
+
 if TYPE_CHECKING:
     from foretell.app.settings import Settings
     from foretell.arena.spec import RunSpec
+    from foretell.forecasters.priors import Rates
     from foretell.questions.forecast import Failure, Forecast
     from foretell.questions.question import Question
 
@@ -25,6 +28,7 @@ def export() -> None:
 @click.option("--model-organization", default="", help="Who made the model (default: the organization).")
 @click.option("--number", type=click.IntRange(1, 3), default=1, show_default=True, help="Which of three files this is.")
 @click.option("--round", "day", metavar="DATE", help="Due date, where the run asked several rounds.")
+@click.option("--combine", help=f"{COMBINE} Default: the run's own rule.")
 @click.option("--reasoning", is_flag=True, help="Put the reasons into the file.")
 @click.option("--incomplete", is_flag=True, help="Write it although too much is missing to be ranked.")
 @click.option(
@@ -40,15 +44,17 @@ def forecastbench(
     model_organization: str,
     number: int,
     day: str | None,
+    combine: str | None,
     reasoning: bool,
     incomplete: bool,
     out: Path,
 ) -> None:
     """Write RUN as a ForecastBench submission, checked against the round's question set.
 
-    Trials are combined by the run's own rule. The benchmark ranks a file that answers at least 95 % of the market
-    and 95 % of the data-set forecasts; with less, nothing is written unless you say --incomplete.
+    Trials are combined by the run's own rule, or as --combine says. The benchmark ranks a file that answers at least
+    95 % of the market and 95 % of the data-set forecasts; with less, nothing is written unless you say --incomplete.
     """
+    from foretell.app.combining import combining_of
     from foretell.app.commands.output import write_json
     from foretell.app.settings import load_settings
     from foretell.arena.exports.forecastbench import Sender, build_submission, check_submission, insist
@@ -60,7 +66,8 @@ def forecastbench(
     day = _round(answers, day)
     questions = _questions(settings, day)
     of_round = [answer for answer in answers if _day(answer) == day]
-    body = build_submission(combined(of_round, questions, spec.aggregate), questions, sender, reasoning=reasoning)
+    how = combining_of(combine or spec.aggregate, _rates(settings))
+    body = build_submission(combined(of_round, questions, how), questions, sender, reasoning=reasoning)
     coverages = check_submission(body, questions)
     if not incomplete:
         insist(coverages)
@@ -108,6 +115,15 @@ def _round(answers: "Sequence[Forecast | Failure]", wanted: str | None) -> str:
     if wanted is not None and wanted not in days:
         raise InputError(f"the run did not ask {wanted}", column="--round", hint=f"it asked {', '.join(days)}")
     return wanted or days[0]
+
+
+def _rates(settings: "Settings") -> "Rates | None":
+    """Base rates from the pulled rounds; each question sees only what was known before its date."""
+    from foretell.app.datasets import open_benchmark
+    from foretell.arena.history import base_rates
+
+    history = open_benchmark("forecastbench", folder=settings.home / "forecastbench").history
+    return base_rates(history.questions, history.resolutions)
 
 
 def _questions(settings: "Settings", day: str) -> "Sequence[Question]":

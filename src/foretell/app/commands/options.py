@@ -9,6 +9,10 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+COMBINE = (
+    "How trials become one: logit-mean, mean, median, trimmed, extremised, "
+    "default (blended with price and base rate) or a fitted FILE."
+)
 
 
 def table_options(command: F) -> F:

@@ -61,6 +61,10 @@ class FittedDefault:
         return p
 
 
+UNTAUGHT = FittedDefault(market=MARKETS.untaught(), dataset=DATASETS.untaught())
+"""The default before any example: half way to the price, a quarter of the way to the base rate."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Default:
     """The robust default.
