@@ -1,0 +1,75 @@
+"""The default rule on real trials of real models, each round forecast from what was known before it."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foretell.arena.trial_tables import HONEST, Known, trial_tables
+from foretell.evaluate.arrays import Floats
+from foretell.evaluate.proper import brier_index
+from foretell.forecasters.combine.chain import Chain
+from foretell.forecasters.combine.crossfit import rolling
+from foretell.forecasters.combine.default import Default
+from foretell.forecasters.combine.platt import HierarchicalPlatt
+from foretell.forecasters.combine.rows import Examples
+from foretell.forecasters.combine.shrink import Shrink
+
+pytestmark = pytest.mark.shared_data
+
+B = np.datetime64("2025-11-09")
+PAPER = Chain(methods=(Shrink(), HierarchicalPlatt()))
+FROZEN = Known(price="freeze")
+"""The price that was in the models' prompts, ten days old: nothing fresher than what the trials saw."""
+
+
+@cache
+def configurations(data: Path, known: Known) -> dict[str, Examples]:
+    """Every configuration that answered all 791 events; the clairvoyant saw the future and is no forecaster."""
+    found = trial_tables(data / "tables", "ab_", known)
+    return {
+        name: examples
+        for name, examples in found.items()
+        if not np.isnan(examples.rows.raw).any() and "clairvoyant" not in name
+    }
+
+
+def overall(p: Floats, examples: Examples, weight: Floats) -> float:
+    """Mean of market and data-set index under weights of the rows."""
+    squared = (p - examples.outcome) ** 2
+    market = examples.rows.kind == "market"
+    return sum(brier_index(np.average(squared[k], weights=weight[k])) for k in (market, ~market)) / 2
+
+
+def gain(p: Floats, base: Floats, examples: Examples) -> tuple[float, float]:
+    """Difference on round B, and its standard error over resampled questions."""
+    now = examples.rows.due == B
+    p, base, examples = p[now], base[now], examples.take(now)
+    code = np.unique(examples.rows.cluster, return_inverse=True)[1]
+    rng = np.random.default_rng(0)
+    draws = [
+        np.bincount(rng.integers(code.max() + 1, size=code.max() + 1), minlength=code.max() + 1) for _ in range(300)
+    ]
+    ones = np.ones(len(p))
+    spread = [overall(p, examples, d[code]) - overall(base, examples, d[code]) for d in draws]
+    return overall(p, examples, ones) - overall(base, examples, ones), float(np.std(spread))
+
+
+@pytest.mark.parametrize("known", [HONEST, FROZEN], ids=["due-date price", "frozen price"])
+def test_it_loses_to_no_raw_mean_by_more_than_noise(shared_data: Path, known: Known):
+    found = configurations(shared_data, known)
+    assert len(found) == 35
+    for name, examples in found.items():
+        difference, error = gain(rolling(Default(), examples).p, examples.rows.raw, examples)
+        assert difference > -1.96 * error, name
+
+
+@pytest.mark.parametrize("known", [HONEST, FROZEN], ids=["due-date price", "frozen price"])
+def test_it_beats_the_papers_combination_by_far_more_than_half_a_point(shared_data: Path, known: Known):
+    """Shrinkage and hierarchical Platt given the same past, the same prices and the same base rates."""
+    gains = [
+        gain(rolling(Default(), examples).p, rolling(PAPER, examples).p, examples)[0]
+        for examples in configurations(shared_data, known).values()
+    ]
+    assert np.mean(gains) > 1.2
