@@ -76,6 +76,15 @@ class Method(Protocol):
         ...
 
 
+def one_sided(examples: Examples) -> bool:
+    """Whether the answered examples all came out alike, or there is none: then nothing about calibration is known.
+
+    The calibration rules are the identity in that case, whatever their form would make of it.
+    """
+    counted = ~np.isnan(examples.rows.raw) & (examples.weight > 0)
+    return len(np.unique(examples.outcome[counted])) < 2
+
+
 Check = Literal["time", "ids"]
 
 

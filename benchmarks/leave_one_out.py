@@ -1,0 +1,176 @@
+"""791 leave-one-event-out fits of hierarchical Platt scaling against refitting each from scratch with scipy.
+
+Prints ratios, not seconds, and how far the probabilities are apart. Reads the trials of BLF Pro under $FORETELL_DATA
+(default: ../shared/data beside the repository); without them, made-up events of the same shape. One BLAS thread, both
+sides in turns: with more, neighbours on the machine slow down whoever uses threads.
+
+    python benchmarks/leave_one_out.py
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretell.evaluate.arrays import Floats, Ints
+from foretell.forecasters.combine.crossfit import leave_one_out
+from foretell.forecasters.combine.logistic import Regression, approximate_leave_out
+from foretell.forecasters.combine.platt import HierarchicalPlatt
+from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLES = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
+EVENTS = 791
+SOURCES = ("acled", "dbnomics", "fred", "infer", "manifold", "metaculus", "polymarket", "wikipedia", "yfinance")
+SHARES = (120, 119, 114, 10, 44, 20, 126, 120, 118)
+PUBLISHED = """
+select t.source, t.question_id, t.forecast_due_date, r.resolution_date, r.paper_outcome,
+       list(t.probability order by t.trial)
+from '{tables}/ab_trials.parquet' t
+join '{tables}/ab_resolutions.parquet' r using (source, question_id, forecast_due_date)
+where config = 'pro-high-brave-c1-p1-t1' and t.resolution_date in ('', r.resolution_date) group by all order by all"""
+
+
+def published() -> Examples:
+    import duckdb
+
+    found = duckdb.connect().execute(PUBLISHED.format(tables=TABLES)).fetchall()
+    source, question, due, day, outcome, trials = zip(*found, strict=True)
+    return examples(np.array(trials).T, np.array(outcome), np.array(source), np.array(question), np.array(due), day)
+
+
+def made_up() -> Examples:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(-0.5, 2, EVENTS)
+    trials = sigmoid(1.3 * truth + rng.normal(0, 0.5, (5, EVENTS)))
+    due = np.full(EVENTS, "2025-10-26")
+    question = np.array([f"q{i}" for i in range(EVENTS)])
+    outcome = (rng.random(EVENTS) < sigmoid(truth)).astype(float)
+    return examples(trials, outcome, np.repeat(SOURCES, SHARES), question, due, ["2025-11-02"] * EVENTS)
+
+
+def examples(trials: Floats, outcome: Floats, source: Any, question: Any, due: Any, known: Any) -> Examples:
+    n, nothing = len(outcome), np.full(len(outcome), np.nan)
+    rows = Rows(
+        trials=trials,
+        question=question,
+        due=due.astype("M8[D]"),
+        target=np.array([f"t{i}" for i in range(n)]),
+        source=source,
+        subtype=np.full(n, ""),
+        kind=np.full(n, "dataset"),
+        horizon=nothing,
+        price=nothing,
+        prior=nothing,
+        cluster=question,
+    )
+    return Examples(rows=rows, outcome=outcome, known_on=np.array(known, "M8[D]"), weight=np.ones(n))
+
+
+class Refit:
+    """One fit without one event by `scipy.optimize.minimize`, as anybody would write it."""
+
+    def __init__(self, given: Examples) -> None:
+        self.x, self.y = logit(given.rows.raw, 1e-4), given.outcome
+        self.code: Ints = np.unique(given.rows.source, return_inverse=True)[1]
+        self.size = int(self.code.max()) + 1
+
+    def without(self, event: int, *, gradient: bool, **options: Any) -> float:
+        """The event's probability from the fit on all others."""
+        from scipy.optimize import minimize
+
+        kept = np.arange(len(self.x)) != event
+        x, y, code = self.x[kept], self.y[kept], self.code[kept]
+
+        def loss(at: Floats) -> Any:
+            z = at[0] * x + at[1] + at[2:][code]
+            value = np.logaddexp(0, z).sum() - y @ z + (at[2:] ** 2).sum()
+            if not gradient:
+                return value
+            missed = sigmoid(z) - y
+            pull = np.bincount(code, missed, self.size) + 2 * at[2:]
+            return value, np.concatenate([[missed @ x, missed.sum()], pull])
+
+        start = np.zeros(2 + self.size)
+        start[0] = 1.0
+        at = minimize(loss, start, jac=gradient, **options).x
+        return float(sigmoid(at[0] * self.x[event] + at[1] + at[2 + self.code[event]]))
+
+
+SOLVERS: dict[str, tuple[int, dict[str, Any]]] = {
+    "BFGS, numeric gradient": (40, {"gradient": False, "method": "BFGS"}),
+    "L-BFGS-B, numeric gradient": (40, {"gradient": False, "method": "L-BFGS-B"}),
+    "BFGS, exact gradient": (4, {"gradient": True, "method": "BFGS"}),
+    "L-BFGS-B, exact gradient": (4, {"gradient": True, "method": "L-BFGS-B"}),
+}
+"""Only every so many-th event is refitted, and the time scaled up: 791 BFGS fits would take minutes."""
+TIGHT: dict[str, Any] = {
+    "gradient": True,
+    "method": "L-BFGS-B",
+    "options": {"ftol": 0.0, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000},
+}
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def compare(given: Examples, runs: int = 5) -> None:
+    refit, method = Refit(given), HierarchicalPlatt()
+    ours = leave_one_out(method, given, by="event")
+    tight = np.array([refit.without(event, **TIGHT) for event in range(len(given))])
+    print(f"  largest |Δp| to scipy run to the end: {np.abs(ours - tight).max():.0e}")
+    for name, (every, options) in SOLVERS.items():
+        chosen = range(0, len(given), every)
+        ratios: list[float] = []
+        theirs = np.empty(len(given))
+        for _ in range(runs):
+            mine = statistics.median(seconds(lambda: leave_one_out(method, given, by="event")) for _ in range(3))
+            start = time.perf_counter()
+            for event in chosen:
+                theirs[event] = refit.without(event, **options)
+            ratios.append((time.perf_counter() - start) * len(given) / len(chosen) / mine)
+        apart = np.abs(theirs - ours)[::every].max()
+        told = f"{statistics.median(ratios):.0f} times as long ({min(ratios):.0f} to {max(ratios):.0f})"
+        print(f"  {name}, default tolerance: {told}, largest |Δp| {apart:.0e}")
+
+
+def approximation(given: Examples) -> None:
+    refit, n = Refit(given), len(given)
+    design = np.column_stack([refit.x, np.ones(n), np.eye(refit.size)[refit.code]])
+    penalty = np.r_[1e-6, 1e-6, np.full(refit.size, 2.0)]
+    problem = Regression.of(design, given.outcome, penalty=penalty, centre=np.eye(2 + refit.size)[0])
+    near = sigmoid(approximate_leave_out(problem, np.arange(n)))
+    exact = leave_one_out(HierarchicalPlatt(), given, by="event")
+    ratio = statistics.median(
+        seconds(lambda: leave_one_out(HierarchicalPlatt(), given, by="event"))
+        / seconds(lambda: approximate_leave_out(problem, np.arange(n)))
+        for _ in range(9)
+    )
+    apart = np.abs(near - exact).max()
+    print(f"  one downdated step for all (approximate): {ratio:.0f} times faster still, largest |Δp| {apart:.0e}")
+
+
+def main() -> None:
+    if len(sys.argv) == 1:
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, __file__, "run"], env=environment, check=True)
+        return
+    real = (TABLES / "ab_trials.parquet").is_file()
+    given = published() if real else made_up()
+    told = "the trials of BLF Pro" if real else "made-up events"
+    print(f"{len(given)} leave-one-event-out fits on {told}, against refitting each with scipy:")
+    compare(given)
+    approximation(given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Shrinkage of the trials' logit mean toward what was known before: the crowd's price, or the base rate."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from foretell.evaluate.arrays import Bools, Floats, Ints, group_sums
+from foretell.forecasters.combine.fitted import Training
+from foretell.forecasters.combine.platt import PAPER_EDGE
+from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
+
+FLOORS = tuple(round(0.1 * step, 1) for step in range(11))
+SLOPES = tuple(round(0.2 * step, 1) for step in range(11))
+SAME = 1e-12
+"""Mean Brier scores this near to each other are equal: the first of the grid is taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """What shrinkage looks at, per row, on the log-odds scale."""
+
+    mean: Floats
+    """Mean over the trials that answered; NaN without one."""
+    std: Floats
+    """Standard deviation over them, dividing by their number; 0 for a single one."""
+    count: Floats
+    anchor: Floats
+    """The price, else the base rate, else one half."""
+
+    @classmethod
+    def of(cls, rows: Rows, edge: float) -> "Spread":
+        """From rows, with probabilities kept `edge` away from certainty."""
+        x = logit(rows.trials, edge)
+        said = ~np.isnan(x)
+        count = said.sum(axis=0).astype(np.float64)
+        mean = np.where(said, x, 0.0).sum(axis=0) / np.maximum(count, 1)
+        apart = np.where(said, x - mean, 0.0)
+        # Equal trials can differ from their mean by a rounding error, which is no disagreement.
+        std = np.sqrt((apart**2).sum(axis=0) / np.maximum(count, 1))
+        std[std < 1e-12 * (1 + np.abs(mean))] = 0.0
+        anchor = logit(np.where(np.isnan(rows.anchor), 0.5, rows.anchor), edge)
+        return cls(mean=np.where(count > 0, mean, np.nan), std=std, count=count, anchor=anchor)
+
+    def toward_anchor(self, share: Floats) -> Floats:
+        """σ(share·mean + (1 − share)·anchor); leading axes of `share` are kept."""
+        from scipy.special import expit
+
+        return expit(share * self.mean + (1 - share) * self.anchor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedShrink:
+    """σ(α·mean + (1 − α)·anchor) with α = max(floor, 1 − slope·std) of the trials' log-odds."""
+
+    floor: float = 1.0
+    slope: float = 0.0
+    edge: float = PAPER_EDGE
+    training: Training = field(default_factory=Training)
+
+    def probabilities(self, rows: Rows) -> Floats:
+        """The shrunken mean; NaN where no trial answered."""
+        spread = Spread.of(rows, self.edge)
+        return spread.toward_anchor(np.maximum(self.floor, 1 - self.slope * spread.std))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shrink:
+    """Shrinkage that grows with the trials' disagreement (BLF 2026, Appendix C.9), (floor, slope) by mean Brier score.
+
+    The best of an 11 × 11 grid; of equally good ones the first, by floor and then by slope. `fit` chooses on the
+    examples themselves, which is what the paper's code does under the name of leave-one-out; `leave_out` chooses
+    without each group. A single trial shows no disagreement and stays as it is. Without an answered example there is
+    no shrinkage (floor 1).
+
+    >>> Shrink().name
+    'shrink'
+    """
+
+    floors: tuple[float, ...] = FLOORS
+    slopes: tuple[float, ...] = SLOPES
+    edge: float = PAPER_EDGE
+
+    def __post_init__(self) -> None:
+        if not (self.floors and self.slopes and all(0 <= f <= 1 for f in self.floors) and min(self.slopes) >= 0):
+            raise ValueError("floors must lie in [0, 1] and slopes must not be negative, at least one of each")
+        if not 0 < self.edge < 0.5:
+            raise ValueError(f"edge = {self.edge} is outside (0, 0.5)")
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        return "shrink"
+
+    def fit(self, examples: Examples) -> FittedShrink:
+        """The pair with the least mean Brier score on the examples."""
+        training = Training.of(examples)
+        loss, counted, _ = self._losses(examples)
+        if not counted.any():
+            return FittedShrink(edge=self.edge, training=training)
+        mean = loss[:, counted].sum(axis=1) / examples.weight[counted].sum()
+        return self._rule(int(_first_least(mean[None])[0]), training)
+
+    def leave_out(self, examples: Examples, groups: Ints) -> Floats:
+        """Each row under the pair chosen without its group."""
+        p, chosen = self._chosen_without(examples, groups)
+        unshrunk = sigmoid(Spread.of(examples.rows, self.edge).mean)
+        return np.where(chosen < 0, unshrunk, p[chosen, np.arange(len(examples))])
+
+    def rules_without(self, examples: Examples, groups: Ints) -> tuple[list[FittedShrink], Ints]:
+        """The different pairs chosen without a group, and which of them each row has; their training is not told."""
+        pairs, which = np.unique(self._chosen_without(examples, groups)[1], return_inverse=True)
+        return [self._rule(int(pair), Training()) for pair in pairs], which.astype(np.int64)
+
+    def _rule(self, pair: int, training: Training) -> FittedShrink:
+        """The rule of the grid's n-th pair; −1 stands for no shrinkage."""
+        floor, slope = divmod(pair, len(self.slopes))
+        chosen = (self.floors[floor], self.slopes[slope]) if pair >= 0 else (1.0, 0.0)
+        return FittedShrink(floor=chosen[0], slope=chosen[1], edge=self.edge, training=training)
+
+    def _chosen_without(self, examples: Examples, groups: Ints) -> tuple[Floats, Ints]:
+        """Probabilities under every pair, and each row's pair, chosen from sums of Brier scores outside its group."""
+        loss, counted, p = self._losses(examples)
+        code = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+        size = int(code.max(initial=-1)) + 1
+        lost = np.column_stack([group_sums(code[counted], row[counted], size) for row in loss])
+        weight = group_sums(code[counted], examples.weight[counted], size)
+        left = weight.sum() - weight
+        alone = left <= 1e-12 * weight.sum()
+        mean = (lost.sum(axis=0) - lost) / np.where(alone, 1.0, left)[:, None]
+        return p, np.where(alone, -1, _first_least(mean))[code]
+
+    def _losses(self, examples: Examples) -> tuple[Floats, Bools, Floats]:
+        """Weighted Brier score of every row under every pair, which rows count, and the probabilities."""
+        spread = Spread.of(examples.rows, self.edge)
+        floor, slope = (np.ravel(axis)[:, None] for axis in np.meshgrid(self.floors, self.slopes, indexing="ij"))
+        p = spread.toward_anchor(np.maximum(floor, 1 - slope * spread.std))
+        counted = (spread.count > 0) & (examples.weight > 0)
+        return examples.weight * (p - examples.outcome) ** 2, counted, p
+
+
+def _first_least(losses: Floats) -> Ints:
+    """The first column of each row that is as low as any."""
+    return np.argmax(losses <= losses.min(axis=1, keepdims=True) + SAME, axis=1)

@@ -1,0 +1,166 @@
+"""Newton's method against other solvers, and leave-out fits against fitting again."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.forecasters.combine import logistic
+from foretell.forecasters.combine.logistic import (
+    Regression,
+    approximate_leave_out,
+    coefficients_without,
+    fit,
+    leave_out,
+)
+from foretell.forecasters.combine.rows import sigmoid
+
+
+def problem(n: int, p: int, seed: int, *, scale: float = 1.0, penalty: float = 0.1) -> Regression:
+    rng = np.random.default_rng(seed)
+    design = rng.normal(0, scale, (n, p))
+    outcome = rng.random(n) < sigmoid(design @ rng.normal(0, 1, p))
+    return Regression.of(design, outcome, weight=rng.uniform(0.2, 2, n), penalty=penalty, centre=rng.normal(0, 0.3, p))
+
+
+def without(whole: Regression, out: np.ndarray) -> Regression:
+    return Regression.of(
+        whole.design[~out],
+        whole.outcome[~out],
+        weight=whole.weight[~out],
+        penalty=whole.penalty,
+        centre=whole.centre,
+    )
+
+
+def test_agrees_with_scikit_learn():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 3))
+    y = rng.random(200) < sigmoid(x @ [1.0, -2.0, 0.5])
+    ours = fit(Regression.of(x, y, penalty=0.5))
+    theirs = linear_model.LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(x, y)
+    assert ours == pytest.approx(theirs.coef_[0], abs=1e-6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(0, 60), st.integers(1, 5), st.floats(0.01, 40), st.floats(1e-6, 10))
+def test_the_gradient_vanishes_at_the_fit(seed, n, p, scale, penalty):
+    whole = problem(n, p, seed, scale=scale, penalty=penalty)
+    found = fit(whole)
+    assert np.isfinite(found).all()
+    gradient, hessian = whole.slope(found)
+    assert np.abs(np.linalg.solve(hessian, gradient)).max() <= 1e-7 * (1 + np.abs(found).max())
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 9999), st.integers(2, 40), st.integers(1, 4), st.floats(0.1, 20), st.sampled_from([1e-6, 2]))
+def test_leaving_out_is_fitting_again(seed, n, p, scale, penalty):
+    whole = problem(n, p, seed, scale=scale, penalty=penalty)
+    groups = np.random.default_rng(seed).integers(0, max(1, n // 2), n)
+    found = sigmoid(leave_out(whole, groups))
+    for group in np.unique(groups):
+        out = groups == group
+        again = sigmoid(whole.design[out] @ fit(without(whole, out)))
+        assert found[out] == pytest.approx(again, abs=1e-7)
+
+
+def test_every_row_alone_with_many_blocks(monkeypatch):
+    whole = problem(120, 4, 3)
+    together = leave_out(whole, np.arange(120))
+    monkeypatch.setattr(logistic, "CELLS", 500)
+    assert leave_out(whole, np.arange(120)) == pytest.approx(together, abs=1e-8)
+
+
+def test_groups_that_do_not_settle_are_fitted_by_themselves(monkeypatch):
+    whole = problem(60, 3, 4)
+    groups = np.arange(60) % 7
+    settled = coefficients_without(whole, groups)
+    monkeypatch.setattr(logistic, "CHORDS", 1)
+    assert coefficients_without(whole, groups) == pytest.approx(settled, abs=1e-7)
+
+
+def test_without_everything_only_the_centre_is_left():
+    whole = problem(20, 2, 5)
+    assert coefficients_without(whole, np.zeros(20, int))[0] == pytest.approx(whole.centre)
+
+
+def test_a_number_between_groups_that_nobody_has_is_the_whole_fit():
+    whole = problem(20, 2, 6)
+    found = coefficients_without(whole, np.where(np.arange(20) < 10, 0, 2))
+    assert found[1] == pytest.approx(fit(whole), abs=1e-7)
+
+
+def test_separated_outcomes_have_finite_coefficients():
+    design = np.column_stack([np.ones(6), [-3, -2, -1, 1, 2, 3]])
+    whole = Regression.of(design, [0, 0, 0, 1, 1, 1])
+    assert np.isfinite(fit(whole)).all()
+    z = leave_out(whole, np.arange(6))
+    assert np.isfinite(z).all()
+    assert ((z > 0) == [False, False, False, True, True, True]).all()
+
+
+def test_one_class_and_columns_of_zeros_are_finite():
+    whole = Regression.of(np.column_stack([np.ones(5), np.zeros(5)]), np.zeros(5))
+    found = fit(whole)
+    assert np.isfinite(found).all()
+    assert found[1] == 0
+    assert np.isfinite(leave_out(whole, np.arange(5))).all()
+
+
+def test_rows_of_no_weight_say_nothing():
+    whole = problem(30, 2, 7)
+    half = Regression.of(
+        whole.design,
+        whole.outcome,
+        weight=np.where(np.arange(30) < 15, whole.weight, 0),
+        penalty=0.1,
+        centre=whole.centre,
+    )
+    assert fit(half) == pytest.approx(fit(without(whole, np.arange(30) >= 15)), abs=1e-9)
+    assert leave_out(half, np.arange(30))[20] == pytest.approx(half.design[20] @ fit(half), abs=1e-8)
+
+
+def test_nothing_to_learn_from_leaves_the_centre():
+    empty = Regression.of(np.empty((0, 2)), [], centre=[1, 0])
+    assert fit(empty).tolist() == [1, 0]
+    assert leave_out(empty, np.empty(0, np.int64)).shape == (0,)
+    assert approximate_leave_out(empty, np.empty(0, np.int64)).shape == (0,)
+
+
+@pytest.mark.parametrize("by_row", [True, False])
+def test_the_single_step_is_close(by_row):
+    whole = problem(400, 5, 8)
+    groups = np.arange(400) if by_row else np.arange(400) // 3
+    exact, near = sigmoid(leave_out(whole, groups)), sigmoid(approximate_leave_out(whole, groups))
+    plain = sigmoid(whole.design @ fit(whole))
+    assert np.abs(near - exact).max() < 0.2 * np.abs(plain - exact).max()
+
+
+def test_the_two_forms_of_the_single_step_agree():
+    whole = problem(50, 3, 9)
+    one_more = np.append(np.arange(50), 49)
+    doubled = Regression.of(
+        whole.design[one_more],
+        whole.outcome[one_more],
+        weight=np.append(whole.weight, 0),
+        penalty=0.1,
+        centre=whole.centre,
+    )
+    by_group = approximate_leave_out(doubled, one_more)[:50]
+    assert approximate_leave_out(whole, np.arange(50)) == pytest.approx(by_group, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({"penalty": 0.0}, "penalty must be positive"),
+        ({"weight": -1.0}, "weight finite and not negative"),
+        ({"outcome": [1, 0]}, "outcome 2"),
+        ({"design": [[np.nan], [1], [1]]}, "design must be finite"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(given_, told):
+    arguments = {"design": np.ones((3, 1)), "outcome": [1, 0, 1]} | given_
+    with pytest.raises(ValueError, match=told):
+        Regression.of(arguments.pop("design"), arguments.pop("outcome"), **arguments)

@@ -1,0 +1,212 @@
+"""Rules as files: every kind there and back, and errors that name the file and the field."""
+
+import json
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import date
+from importlib import import_module
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from foretell.forecasters.combine import saving
+from foretell.forecasters.combine.chain import Chain, FittedChain
+from foretell.forecasters.combine.default import Default
+from foretell.forecasters.combine.fitted import Fitted, Training
+from foretell.forecasters.combine.isotonic import FittedIsotonic, Isotonic
+from foretell.forecasters.combine.platt import FittedPlatt, HierarchicalPlatt
+from foretell.forecasters.combine.raw import FittedRaw
+from foretell.forecasters.combine.saving import KINDS, from_json, load, save, to_json
+from foretell.forecasters.combine.shrink import FittedShrink, Shrink
+from foretell.questions.problems import InputError
+
+TRAINED = Training(
+    askings=("a@2025-01-05", "b@2025-01-05"), first_due=date(2025, 1, 5), last_known=date(2025, 2, 1), n=3
+)
+RULES = [
+    FittedRaw(),
+    FittedPlatt(slope=1 / 3, intercept=-1e-17, offsets={"é > ü": 0.1}, by=("source", "subtype"), training=TRAINED),
+    FittedIsotonic(at=(0.1, 0.2), value=(0.3, 0.4), training=TRAINED),
+    FittedChain(stages=(FittedShrink(floor=0.2, slope=1.0), FittedPlatt(slope=2.0)), training=TRAINED),
+    FittedChain(stages=(FittedChain(stages=(FittedRaw(),)),)),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_there_and_back(rule):
+    assert from_json(to_json(rule)) == rule
+
+
+def test_fitted_rules_through_a_file(world, tmp_path):
+    examples = world(60)
+    for method in (Chain(methods=(Shrink(), HierarchicalPlatt())), Isotonic(), Default()):
+        fitted = method.fit(examples)
+        save(fitted, tmp_path / "deep" / "rule.json")
+        again = load(tmp_path / "deep" / "rule.json")
+        assert again == fitted
+        assert again.training.askings == tuple(sorted({str(a) for a in examples.rows.asking}))
+        assert again.probabilities(examples.rows) == pytest.approx(fitted.probabilities(examples.rows))
+
+
+def test_what_a_file_says(world):
+    document = json.loads(to_json(HierarchicalPlatt().fit(world(30))))
+    assert list(document) == ["schema", "kind", "parameters", "training"]
+    assert (document["schema"], document["kind"]) == ("foretell/fitted/1", "platt")
+    assert list(document["training"]) == ["askings", "first_due", "last_known", "n"]
+    assert document["training"]["first_due"] == "2025-01-05"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_a_frozen_rule(kind):
+    module, name = KINDS[kind].split(":")
+    form = getattr(import_module(module), name)
+    assert is_dataclass(form)
+    assert form.__dataclass_params__.frozen
+    assert "training" in {f.name for f in fields(form)}
+    assert callable(form.probabilities)
+
+
+def changed(rule: Fitted, place: str, value: object) -> str:
+    document = json.loads(to_json(rule))
+    *inside, last = place.split(".")
+    here = document
+    for part in inside:
+        here = here[int(part)] if isinstance(here, list) else here[part]
+    if value is ...:
+        del here[last]
+    else:
+        here[last] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("schema", "foretell/1", "rule.json, column schema: schema is 'foretell/1'"),
+        ("kind", "magic", "rule.json, column kind: no rule is of kind 'magic' (the kinds are raw, platt"),
+        ("kind", ["platt"], "rule.json, column kind: no rule is of kind ['platt']"),
+        ("extra", 1, "rule.json, column extra: a rule has no field 'extra'"),
+        ("training", ..., "rule.json, column training: the field 'training' is missing"),
+        ("parameters", [], "rule.json, column parameters: expected an object, found []"),
+        ("parameters.slopes", 1, "rule.json, column parameters.slopes: FittedPlatt has no field 'slopes'"),
+        ("parameters.slope", "1", "rule.json, column parameters.slope: expected a number, found '1'"),
+        ("parameters.slope", True, "rule.json, column parameters.slope: expected a number, found True"),
+        ("parameters.slope", None, "rule.json, column parameters.slope: expected a number, found None"),
+        ("parameters.by", "source", "rule.json, column parameters.by: expected a list, found 'source'"),
+        ("parameters.by", [1], "rule.json, column parameters.by[0]: expected a text, found 1"),
+        ("parameters.offsets", 3, "rule.json, column parameters.offsets: expected an object, found 3"),
+        ("parameters.offsets.fred", "x", "rule.json, column parameters.offsets.fred: expected a number, found 'x'"),
+        ("training.n", 1.5, "rule.json, column training.n: expected a whole number, found 1.5"),
+        ("training.first_due", "soon", "rule.json, column training.first_due: 'soon' is not a day such as"),
+        ("training.first_due", 7, "rule.json, column training.first_due: 7 is not a day such as"),
+        ("training.ids", [], "rule.json, column training.ids: Training has no field 'ids'"),
+    ],
+)
+def test_what_does_not_fit_is_named(place, value, told, tmp_path):
+    (tmp_path / "rule.json").write_text(changed(RULES[1], place, value))
+    with pytest.raises(InputError) as caught:
+        load(tmp_path / "rule.json")
+    assert told in str(caught.value)
+
+
+def test_a_field_inside_a_chain_is_named():
+    with pytest.raises(InputError, match=r"column parameters.stages\[0\].parameters.floor: expected a number"):
+        from_json(changed(RULES[3], "parameters.stages.0.parameters.floor", "low"))
+    with pytest.raises(InputError, match=r"column parameters.stages\[1\].kind: no rule is of kind 'x'"):
+        from_json(changed(RULES[3], "parameters.stages.1.kind", "x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("{", "not JSON"), ("[]", "expected the JSON object of a fitted rule, found list"), ('{"schema": NaN}', "NaN")],
+)
+def test_what_is_no_document_is_refused(text, told):
+    with pytest.raises(InputError, match=told):
+        from_json(text)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"none.json: cannot be read: No such file"):
+        load(tmp_path / "none.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    size: int
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odd:
+    """Whatever types a rule may hold."""
+
+    parts: tuple[Part, ...]
+    pair: tuple[str, float]
+    way: Literal["up", "down"]
+    inner: FittedShrink
+    other: FittedPlatt | None = None
+    by_name: dict[str, Part] = field(default_factory=dict)
+    on: bool = True
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("parts are needed")
+
+    def probabilities(self, rows):
+        return rows.raw
+
+
+@pytest.fixture
+def odd(monkeypatch) -> Odd:
+    place = f"{Odd.__module__}:{Odd.__qualname__}"
+    monkeypatch.setitem(saving._NAMES, place, "odd")
+    monkeypatch.setattr(saving, "KINDS", {**KINDS, "odd": place})
+    monkeypatch.setattr(saving, "import_module", lambda name: import_module(name) if name != Odd.__module__ else here())
+    return Odd(
+        parts=(Part(size=1), Part(size=2, name="b")),
+        pair=("x", 2.0),
+        way="up",
+        inner=FittedShrink(floor=0.5),
+        by_name={"k": Part(size=3)},
+    )
+
+
+def here():
+    class Module:
+        pass
+
+    Module.Odd = Odd
+    return Module
+
+
+def test_other_types_there_and_back(odd):
+    assert from_json(to_json(odd)) == odd
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("parameters.parts", [], "parts are needed"),
+        ("parameters.parts.0.size", ..., r"parameters.parts\[0\].size: the field 'size' of Part is missing"),
+        ("parameters.pair", ["x"], "parameters.pair: expected 2 entries, found 1"),
+        ("parameters.way", "left", "parameters.way: 'left' is not one of up, down"),
+        ("parameters.on", 1, "parameters.on: expected true or false, found 1"),
+        ("parameters.inner", {"kind": "raw", "parameters": {}, "training": {}}, "expected a FittedShrink, found a Fit"),
+        ("parameters.parts.1.name", 5, r"parameters.parts\[1\].name: expected a text, found 5"),
+    ],
+)
+def test_other_types_are_checked(odd, place, value, told):
+    with pytest.raises(InputError, match=told):
+        from_json(changed(odd, place, value))
+
+
+def test_what_has_no_file_form_is_refused():
+    with pytest.raises(TypeError, match="Part has no file form; the kinds are raw, platt"):
+        to_json(Part(size=1))
+    with pytest.raises(ValueError, match="slope is nan"):
+        to_json(FittedPlatt(slope=float("nan")))
+    with pytest.raises(TypeError, match="keys must be texts"):
+        to_json(FittedPlatt(offsets={("fred", "all"): 1.0}))
+    with pytest.raises(TypeError, match="at is a ndarray"):
+        to_json(FittedIsotonic(at=np.array([1.0])))

@@ -1,0 +1,76 @@
+"""Shrinkage by hand, the choice on the grid, and leaving out against fitting again."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.proper import mean_brier
+from foretell.forecasters.combine.left_out import refitted
+from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.forecasters.combine.shrink import FLOORS, SLOPES, FittedShrink, Shrink, Spread
+
+
+def test_by_hand(make_rows):
+    z = np.array([1.0, 2.0, 3.0])
+    rows = make_rows(sigmoid(z)[:, None], price=0.3)
+    share = 1 - 0.5 * z.std()
+    assert FittedShrink(floor=0.2, slope=0.5).probabilities(rows) == pytest.approx(
+        sigmoid(share * 2 + (1 - share) * logit(0.3))
+    )
+    assert FittedShrink(floor=0.9, slope=0.5).probabilities(rows) == pytest.approx(sigmoid(0.9 * 2 + 0.1 * logit(0.3)))
+
+
+def test_the_anchor_is_the_price_then_the_base_rate_then_one_half(make_rows):
+    rows = make_rows([[0.9] * 3, [0.1] * 3], price=[0.7, np.nan, np.nan], prior=[0.2, 0.2, np.nan])
+    assert FittedShrink(floor=0.0, slope=2.0).probabilities(rows) == pytest.approx([0.7, 0.2, 0.5])
+
+
+def test_a_single_answer_shows_no_disagreement(make_rows):
+    rows = make_rows([[0.9, 0.9], [np.nan, 0.1]], price=0.5)
+    p = FittedShrink(floor=0.0, slope=2.0).probabilities(rows)
+    assert p == pytest.approx([0.9, 0.5])
+    assert Spread.of(rows, 1e-4).std[0] == 0
+
+
+def test_equal_trials_show_none_either(make_rows):
+    assert Spread.of(make_rows(np.full((5, 3), [0.1, 0.3, 1.0])), 1e-4).std.tolist() == [0, 0, 0]
+
+
+def test_the_best_pair_of_the_grid_is_found(world):
+    examples = world(150, seed=3)
+    losses = [
+        (mean_brier(FittedShrink(floor=f, slope=c).probabilities(examples.rows), examples.outcome), f, c)
+        for f in FLOORS
+        for c in SLOPES
+    ]
+    found = Shrink().fit(examples)
+    assert mean_brier(found.probabilities(examples.rows), examples.outcome) == pytest.approx(min(losses)[0])
+    assert found.slope > 0
+
+
+def test_of_equal_pairs_the_first_is_taken(make):
+    examples = make([0.2, 0.7], [0, 1])
+    assert (Shrink().fit(examples).floor, Shrink().fit(examples).slope) == (0, 0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 1000), st.integers(1, 60), st.booleans())
+def test_leaving_out_is_fitting_again(world, seed, n, weighted):
+    examples = world(n, seed=seed)
+    if weighted:
+        examples.weight[:] = np.random.default_rng(seed).integers(0, 3, n)
+    groups = np.unique(examples.rows.question, return_inverse=True)[1]
+    again = refitted(Shrink(), examples, groups)
+    assert Shrink().leave_out(examples, groups) == pytest.approx(again, abs=1e-12)
+    rules, which = Shrink().rules_without(examples, groups)
+    by_rule = np.array([rule.probabilities(examples.rows) for rule in rules])
+    assert by_rule[which, np.arange(n)] == pytest.approx(again, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "given_", [{"floors": ()}, {"floors": (1.1,)}, {"slopes": ()}, {"slopes": (-0.1,)}, {"edge": 0.0}]
+)
+def test_settings_that_make_no_sense_are_refused(given_):
+    with pytest.raises(ValueError):
+        Shrink(**given_)
