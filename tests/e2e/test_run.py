@@ -201,6 +201,16 @@ def test_ask_combines_trials(house: Any):
     assert forecast["usage"]["calls"] == 3 * CALLS
 
 
+def test_a_panel_may_read_the_trials(house: Any):
+    usual = ("--model", "openai:gpt-5-mini", "--search", "local", "--as-of", "2026-07-01")
+    asked = "Will the harbour bridge number 0 be approved?"
+    told = house.foretell("ask", asked, *usual, "--trials", "2", "--combine", "judged", "--json")
+    assert told.returncode == 0, told.stderr
+    forecast = json.loads(told.stdout)
+    assert forecast["usage"]["calls"] > 2 * CALLS
+    assert "2 trials" in forecast["rationale"]
+
+
 def test_a_spent_budget_ends_in_the_standing_belief(house: Any):
     usual = ("--model", "openai:gpt-5-mini", "--search", "local", "--as-of", "2026-07-01")
     told = house.foretell(

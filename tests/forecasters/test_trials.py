@@ -7,7 +7,6 @@ import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.agent.panel import Panel
 from foretell.forecasters.agent.variants import ZERO_SHOT
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.forecaster import CannotForecast, RunContext
@@ -115,21 +114,3 @@ def test_numeric_distributions_are_averaged_by_quantile():
     forecast = asyncio.run(Trials(forecaster=ZERO, count=2).forecast(question, context(model)))
     assert isinstance(forecast.distribution, Numeric)
     assert forecast.distribution.quantile(0.5) == 3
-
-
-def test_the_panel_reads_reasons_without_numbers_and_answers():
-    model = by_trial(answer(0.21, "Polls are close."), answer(0.62, "The deadline slipped."), answer(0.44))
-    trials = Trials(forecaster=ZERO, count=2, judge=Panel())
-    forecast = asyncio.run(trials.forecast(QUESTION, context(model)))
-    assert forecast.p == {"yes": 0.44}
-    words = model.requests[-1].messages[-1].text
-    assert "Polls are close." in words
-    assert "The deadline slipped." in words
-    assert "0.21" not in words
-    assert "0.62" not in words
-
-
-def test_where_the_panel_fails_the_rule_answers():
-    model = by_trial(answer(0.2), answer(0.4), ModelError("down"))
-    trials = Trials(forecaster=ZERO, count=2, judge=Panel(), combine=Aggregate(rule="mean"))
-    assert asyncio.run(trials.forecast(QUESTION, context(model))).p == pytest.approx({"yes": 0.3})

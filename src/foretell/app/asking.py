@@ -65,7 +65,13 @@ def _moment(text: str | None, option: str) -> datetime | None:
 
 
 def spec_of(
-    asked: Asked, model: str, *, search: tuple[str, ...], trials: int, budget: float | None, variant: str = "full"
+    asked: Asked,
+    model: str,
+    *,
+    search: tuple[str, ...],
+    trials: int,
+    budget: float | None,
+    variant: str = "full",
 ) -> RunSpec:
     """The run that answers the question."""
     words = hashlib.sha256(repr((asked, datetime.now(UTC).date() if asked.as_of is None else "")).encode()).hexdigest()

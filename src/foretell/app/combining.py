@@ -18,6 +18,8 @@ def combining_of(name: str, rates: Rates | None = None) -> Combining:
     """
     if name in get_args(Rule):
         return Combining(rule=name)  # pyright: ignore[reportArgumentType]
+    if name == "judged":
+        return Combining(judged=True)
     if name == "default":
         from foretell.forecasters.combine.default import UNTAUGHT
 

@@ -10,7 +10,7 @@ from foretell.app.catalog import build_forecaster
 from foretell.app.datasets import Benchmark, open_benchmark
 from foretell.app.settings import Settings
 from foretell.app.workbench import Workbench, workbench
-from foretell.arena.cells import Cell, cells_of
+from foretell.arena.cells import Cell, cells_of, panel_cells
 from foretell.arena.executor import Answer, Executor, Progress
 from foretell.arena.history import base_rates
 from foretell.arena.spec import RunSpec
@@ -19,6 +19,7 @@ from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.agent.variants import VARIANTS
+from foretell.forecasters.combine.panel import ReasonsPanel
 from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.forecasters.series.forecasters import Auto
 from foretell.llm.cutoffs import check_cutoff
@@ -86,7 +87,10 @@ async def execute(
         limits = Limits(at_once=max(64, concurrency))
         with closing(journal or Journal(settings.journal)) as kept:
             async with workbench(spec, settings, kept, rates=rates, limits=limits) as bench:
-                return await executor.run(cells, _agent(spec, bench))
+                done = await executor.run(cells, _agent(spec, bench))
+                if spec.aggregate != "judged" or spec.trials < 2:
+                    return done
+                return await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), _panel(store, bench))
     finally:
         store.close()
 
@@ -96,6 +100,27 @@ def _agent(spec: RunSpec, bench: Workbench) -> Answer:
 
     async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
         return await agent.attempt(cell.question, bench.context(cell.question, cell.trial, emit))
+
+    return answer
+
+
+def _panel(store: Store, bench: Workbench) -> Answer:
+    """One more cell per question, in which a model reads what the trials wrote."""
+    panel = ReasonsPanel()
+
+    async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
+        made = [a for a in store.answers_to(cell.key) if isinstance(a, Forecast) and a.trial < cell.trial]
+        context = bench.context(cell.question, cell.trial, emit)
+        try:
+            return await panel.judge(cell.question, made, context)
+        except CannotForecast as reason:
+            return Failure(
+                question_id=cell.question.id,
+                forecaster=panel.name,
+                as_of=context.as_of,
+                trial=cell.trial,
+                error=str(reason),
+            )
 
     return answer
 

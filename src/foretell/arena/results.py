@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from foretell.forecasters.combine.aggregate import Aggregate, Rule
 from foretell.forecasters.combine.asked import rows_of
+from foretell.forecasters.combine.coherence.questions import coherent
 from foretell.forecasters.combine.fitted import Fitted, TrainedOnIt, apply
+from foretell.forecasters.combine.panel import PANEL
 from foretell.forecasters.priors import Rates
-from foretell.questions.distribution import Categorical
 from foretell.questions.forecast import Failure, Forecast, Usage
 from foretell.questions.problems import InputError
 from foretell.questions.question import Question
@@ -22,6 +23,8 @@ class Combining:
     """Applied to the trials in place of the rule; it refuses questions that it was trained on."""
     rates: Rates | None = None
     """Base rates for a fitted rule that leans on them."""
+    judged: bool = False
+    """Let the panel's answer stand where a panel read the trials' reasons; where none did, the rule answers."""
 
 
 def combined(
@@ -41,21 +44,24 @@ def combined(
     return [_together(trials, how, failed.get(key, 0), asked.get(key[0])) for key, trials in groups.items()]
 
 
-def _together(trials: Sequence[Forecast], how: Combining, failed: int, question: Question | None) -> Forecast:
+def _together(answers: Sequence[Forecast], how: Combining, failed: int, question: Question | None) -> Forecast:
+    panel = next((answer for answer in answers if how.judged and answer.forecaster == PANEL), None)
+    trials = [answer for answer in answers if answer.forecaster != PANEL] or answers
     plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials], failed=failed)
-    p = _calibrated(trials, how, question, plain)
-    if question is not None and question.exclusive and len(question.targets) > 1:
-        p = Categorical(p=p, normalise=True).p
+    said = dict(panel.p) if panel else _calibrated(trials, how, question, plain)
+    # The log distance never sends a long shot to exactly zero.
+    p = coherent(question, said, distance="log").p if question is not None else said
     usage = Usage(
-        dollars=sum(t.usage.dollars for t in trials),
-        input_tokens=sum(t.usage.input_tokens for t in trials),
-        output_tokens=sum(t.usage.output_tokens for t in trials),
-        seconds=max(t.usage.seconds for t in trials),
-        calls=sum(t.usage.calls for t in trials),
+        dollars=sum(t.usage.dollars for t in answers),
+        input_tokens=sum(t.usage.input_tokens for t in answers),
+        output_tokens=sum(t.usage.output_tokens for t in answers),
+        seconds=max(t.usage.seconds for t in answers),
+        calls=sum(t.usage.calls for t in answers),
     )
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
-    return replace(nearest, p=p, trial=0, usage=usage, rationale=_told(trials, how, plain, p) + nearest.rationale)
+    told = f"{panel.rationale}\n\n" if panel else _told(trials, how, plain, p)
+    return replace(nearest, p=p, trial=0, usage=usage, rationale=told + nearest.rationale)
 
 
 def _calibrated(

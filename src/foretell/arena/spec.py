@@ -42,7 +42,7 @@ class RunSpec:
     search: tuple[str, ...] = ()
     """Engines, in the order they are asked."""
     trials: int = 1
-    aggregate: Literal["mean", "logit-mean", "median", "trimmed", "extremised"] = "logit-mean"
+    aggregate: Literal["mean", "logit-mean", "median", "trimmed", "extremised", "judged"] = "logit-mean"
     mode: Literal["backtest", "live"] = "backtest"
     strict: bool = False
     """Refuse questions that opened before a model's knowledge ends, instead of warning."""

@@ -163,6 +163,12 @@ class Store:
         for forecast, failure in self._con.execute(query, (run,)):
             yield from_json(forecast, Forecast) if forecast else from_json(failure, Failure)
 
+    def answers_to(self, key: CellKey) -> list[Forecast | Failure]:
+        """Every answer of a run to the question of a cell, in the order of trials."""
+        query = "select forecast, failure from cell where run = ? and question = ? and due = ? order by trial"
+        rows = self._con.execute(query, key.row()[:3]).fetchall()
+        return [from_json(said, Forecast) if said else from_json(failure, Failure) for said, failure in rows]
+
     def events(self, run: str, question: str | None = None, *, after: int = 0) -> Iterator[tuple[int, CellKey, Event]]:
         """Events of a run (of one question) in the order they happened; `after` continues a reading."""
         where = "run = ? and id > ?" + (" and question = ?" if question else "")

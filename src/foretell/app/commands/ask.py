@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,8 @@ def ask(
         raise SystemExit(2)
     search = engines or tuple(filter(None, os.environ.get("FORETELL_SEARCH", "").split(",")))
     spec = spec_of(asked, model, search=search, trials=trials, budget=budget, variant=variant)
+    if combine == "judged":
+        spec = replace(spec, aggregate="judged")
     prepared = prepare(spec, benchmark_of(due))
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -177,7 +177,8 @@ def _questions(spec: "RunSpec") -> tuple["QuestionSet", tuple[str, ...]]:
 def _arms(
     store: "Store", run: tuple[str, "RunSpec"], options: "Mapping[str, Any]", asked: "QuestionSet"
 ) -> dict["Arm", "Sequence[Forecast]"]:
-    from foretell.arena.results import Combining, combined
+    from foretell.app.combining import combining_of
+    from foretell.arena.results import combined
     from foretell.forecasters.agent.variants import VARIANTS
     from foretell.questions.problems import InputError
 
@@ -193,7 +194,7 @@ def _arms(
     if len(found) > 1 and not asked.resolutions and options["outcomes"] is None:
         raise InputError("how the questions came out is unknown", hint="give --outcomes, a table as for foretell score")
     return {
-        arm: combined(store.answers(id), asked.questions, Combining(rule=spec.aggregate))
+        arm: combined(store.answers(id), asked.questions, combining_of(spec.aggregate))
         for arm, (id, spec) in found.items()
     }
 

@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)
 COMBINE = (
     "How trials become one: logit-mean, mean, median, trimmed, extremised, "
-    "default (blended with price and base rate) or a fitted FILE."
+    "judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE."
 )
 
 

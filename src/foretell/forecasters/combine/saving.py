@@ -22,6 +22,8 @@ KINDS: Mapping[str, str] = {
     "shrink": "foretell.forecasters.combine.shrink:FittedShrink",
     "bayes-shrink": "foretell.forecasters.combine.bayes_shrink:FittedBayesShrink",
     "chain": "foretell.forecasters.combine.chain:FittedChain",
+    "ensemble": "foretell.forecasters.combine.ensemble.weights:Ensemble",
+    "horizon-smoothing": "foretell.forecasters.combine.coherence.horizons:Smoothed",
     "trust": "foretell.forecasters.combine.trust:FittedTrust",
     "default": "foretell.forecasters.combine.default:FittedDefault",
 }

@@ -1,0 +1,206 @@
+"""`stack`: the crowd where there is one, else the best estimate from the past, with its reasons in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from foretell.evaluate.arrays import Floats
+from foretell.forecasters.baselines import Crowd
+from foretell.forecasters.combine.coherence.chains import falling, rising
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.priors import BaseRates, Rates
+from foretell.forecasters.series.forecasters import Auto
+from foretell.forecasters.stack.conflict import Conflict
+from foretell.forecasters.stack.economy import Economy, Shares
+from foretell.forecasters.stack.family import Estimate, Estimator, Family, Studied, horizons
+from foretell.forecasters.stack.lasting import TEMPLATES, Lasting
+from foretell.forecasters.stack.past import Past
+from foretell.forecasters.stack.ranks import Ranks
+from foretell.forecasters.stack.temperature import Temperatures
+from foretell.forecasters.stack.trust import TrackRecord
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+from foretell.sources.series import Series
+
+FAMILIES: tuple[Family, ...] = (Temperatures(), Economy(), Shares(), Conflict(), Ranks(), Lasting())
+TRUST_IN_SERIES = {"fred": 0.7}
+"""How far `auto` on the series itself is believed beside the family's estimate; elsewhere it stands alone."""
+FRESH_DAYS, FRESH_STEPS = 45, 3
+"""A series is at hand while its last value is not older than this many days, or than so many of its own steps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What the stack has learnt from, laid out once, and the models as they stood on each day asked about."""
+
+    past: Past
+    rates: Rates
+    studied: dict[str, Studied] = field(default_factory=dict[str, Studied])
+    records: dict[str, TrackRecord] = field(default_factory=dict[str, TrackRecord])
+    estimators: dict[tuple[str, date], Estimator] = field(default_factory=dict[tuple[str, date], Estimator])
+    weights: dict[tuple[str, date], float] = field(default_factory=dict[tuple[str, date], float])
+
+    def estimator(self, family: Family, day: date) -> Estimator:
+        """A family's model from what was known before the day."""
+        key = (family.name, day)
+        if key not in self.estimators:
+            if family.name not in self.studied:
+                self.studied[family.name] = family.study(self.past)
+            self.estimators[key] = self.studied[family.name].as_of(day)
+        return self.estimators[key]
+
+    def weight(self, family: Family, day: date) -> float:
+        """How far the family is believed against the base rate on that day."""
+        key = (family.name, day)
+        if key not in self.weights:
+            if family.name not in self.records:
+                estimator = partial(self.estimator, family)
+                self.records[family.name] = TrackRecord.of(family, estimator, self.past, self.rates)
+            self.weights[key] = self.records[family.name].weight(day)
+        return self.weights[key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """Without a language model: the market's price, series, seasonal normals, counts, and base rates of the past.
+
+    Every question sees only outcomes known before its due date, and series values dated on or before it. With no past
+    given, the models speak from what they believe beforehand.
+    """
+
+    past: Past | None = None
+    rates: Rates | None = None
+    """For questions no model covers, and for markets without a price; counted from `past` if not given."""
+    families: Sequence[Family] = FAMILIES
+    coherent: bool = True
+    """Make the dates of things that stay changed fit each other: by March never exceeds by June."""
+    name: str = "stack"
+    _known: list[Known] = field(default_factory=list[Known], repr=False, compare=False)
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """One probability per target, with the estimate used and why in the rationale."""
+        if question.kind == "market":
+            return await self._market(question, context)
+        estimate = await self._dataset(question, context)
+        p = {t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, estimate.p, strict=True)}
+        return self._said(question, context, p, estimate.words)
+
+    def _said(self, question: Question, context: RunContext, p: dict[str, float], words: str) -> Forecast:
+        return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=words)
+
+    async def _market(self, question: Question, context: RunContext) -> Forecast:
+        try:
+            said = await Crowd(name=self.name).forecast(question, context)
+            return self._said(question, context, dict(said.p), "The market's own price, taken as it is.")
+        except CannotForecast as reason:
+            estimate = self._base_rate(question, context)
+            if estimate is None:
+                raise
+            words = f"{reason}. {estimate.words}"
+            p = {t.id: float(x) for t, x in zip(question.targets, estimate.p, strict=True)}
+            return self._said(question, context, p, words)
+
+    async def _dataset(self, question: Question, context: RunContext) -> Estimate:
+        record = await _record(question, context)
+        family = next((family for family in self.families if family.covers(question)), None)
+        by_series = await _by_series(question, context, record)
+        alone = TRUST_IN_SERIES.get(question.source, 1.0) == 1.0
+        if by_series is not None and (family is None or alone):
+            return by_series
+        if family is None:
+            estimate = self._base_rate(question, context)
+            if estimate is None:
+                raise CannotForecast(f"nothing is known of questions like {question.id} at {context.as_of}")
+            return estimate
+        estimate = self._by_family(family, question, context, record)
+        return estimate if by_series is None else _blend(by_series, estimate, TRUST_IN_SERIES[question.source])
+
+    def _by_family(self, family: Family, question: Question, context: RunContext, record: Series | None) -> Estimate:
+        day = min(context.as_of.at.date(), question.due.date())
+        known = self._learnt()
+        own = known.estimator(family, day).estimate(question, record)
+        simple = self._base_rate(question, context)
+        if simple is not None:
+            weight = known.weight(family, day)
+            words = (
+                f"{own.words} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
+                f"rate, which says {simple.p[0]:.0%}."
+            )
+            own = Estimate(p=weight * own.p + (1 - weight) * simple.p, words=words)
+        return Estimate(p=_fitting(question, own.p), words=own.words) if self.coherent else own
+
+    def _base_rate(self, question: Question, context: RunContext) -> Estimate | None:
+        rates = self.rates or self._learnt().rates
+        found = [rates.rate(question, target, context.as_of) for target in question.targets]
+        if any(rate is None for rate in found):
+            return None
+        p = np.asarray(found, np.float64)
+        of = " ".join(filter(None, [question.source, question.subtype]))
+        return Estimate(p=p, words=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
+
+    def _learnt(self) -> Known:
+        if not self._known:
+            past = self.past or Past(questions=(), lessons=())
+            self._known.append(Known(past=past, rates=self.rates or BaseRates(past=past.outcomes)))
+        return self._known[0]
+
+
+async def _record(question: Question, context: RunContext) -> Series | None:
+    """The question's series as far as known, however old; None where there is none."""
+    if question.series is None:
+        return None
+    try:
+        return await context.series_of(question)
+    except CannotForecast:
+        return None
+
+
+async def _by_series(question: Question, context: RunContext, record: Series | None) -> Estimate | None:
+    """What `auto` says, while the series is fresh enough to be the one asked about."""
+    if record is None or not fresh(record, question.due.date()):
+        return None
+    try:
+        said = await Auto().forecast(question, RunContext(as_of=context.as_of, series=_Found(series=record)))
+    except CannotForecast:
+        return None
+    return Estimate(p=np.asarray([said.p[t.id] for t in question.targets]), words=f"From the series: {said.rationale}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """A series fetched already."""
+
+    series: Series
+
+    async def fetch(self, ref: Any, as_of: Any) -> Series:
+        return self.series
+
+
+def fresh(record: Series, due: date) -> bool:
+    """Whether a series still runs on the due day: its end is no further back than its own pace explains.
+
+    >>> daily = Series(id="x", days=np.arange("1990-01-01", "1992-01-01", dtype="M8[D]"), values=np.zeros(730))
+    >>> fresh(daily, date(1992, 1, 20)), fresh(daily, date(2025, 10, 26))
+    (True, False)
+    """
+    days = record.days.astype("M8[D]")
+    age = int((np.datetime64(due, "D") - days[-1]).astype(np.int64))
+    pace = float(np.median(np.diff(days[-60:]).astype(np.int64))) if len(days) > 1 else 1.0
+    return age <= max(FRESH_DAYS, FRESH_STEPS * pace)
+
+
+def _blend(first: Estimate, second: Estimate, weight: float) -> Estimate:
+    words = f"{first.words} Blended {weight:.0%} to {1 - weight:.0%} with: {second.words}"
+    return Estimate(p=weight * first.p + (1 - weight) * second.p, words=words)
+
+
+def _fitting(question: Question, p: Floats) -> Floats:
+    """The nearest probabilities that fit: what has changed stays changed, what still stands may fall later."""
+    says = TEMPLATES.get((question.source, question.subtype))
+    if says is None or len(p) < 2:
+        return p
+    return rising(p, level=horizons(question)) if says == "changed" else falling(p, level=horizons(question))

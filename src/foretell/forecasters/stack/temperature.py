@@ -1,0 +1,207 @@
+"""Temperatures at a weather station: what the season does is known long before, what the weather does is not.
+
+T(t) = μ(t) + σ(t)·x(t): a yearly normal μ, a spread σ, and weather x whose memory fades within days. Everything is
+normal, so what the station last reported is taken in by conditioning, however old the record of the station is.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+
+from foretell.evaluate.arrays import Floats
+from foretell.forecasters.series.climatology import harmonics
+from foretell.forecasters.series.history import DAYS_PER_YEAR
+from foretell.forecasters.stack.family import Estimate, rises
+from foretell.forecasters.stack.past import Past
+from foretell.questions.question import Question
+from foretell.sources.series import Series
+
+COLUMNS = 5
+"""A mean, the yearly wave and its first overtone."""
+FAST, SLOW_DAYS = 0.75, 60.0
+"""What a day leaves of the weather's anomaly, and how many days the sea's or the soil's share of it lasts."""
+WARMING = 0.035
+"""Degrees a year over land since about 1970."""
+RECORD_DOUBT = (1.0, 0.4, 0.4, 0.2, 0.2)
+"""How far a record of decades ago may be off today: level after warming, waves."""
+YEARS_NEEDED = 5
+OUTLIER = 3.0
+"""A report further off than this many spreads counts as that far: a season's normal is not moved by a slip."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Climate:
+    """A station's normal with its doubt, the spread of days around it, and the slow share of anomalies."""
+
+    normal: Floats
+    doubt: Floats
+    spread: Floats
+    """Harmonics of the daily standard deviation."""
+    slow: float
+
+    def spread_on(self, day: Floats) -> Floats:
+        """Standard deviation of the weather on given days, never less than a third of the year's."""
+        return np.maximum(harmonics(day, len(self.spread)) @ self.spread, float(self.spread[0]) / 3)
+
+    def memory(self, lag: Floats) -> Floats:
+        """Autocorrelation of anomalies: (1−s)·0.75^k + s·exp(−k/60)."""
+        return (1 - self.slow) * FAST**lag + self.slow * np.exp(-lag / SLOW_DAYS)
+
+    def having_seen(self, day: Floats, value: Floats) -> "Climate":
+        """The normal after reports some weeks apart, each a normal plus one day's weather."""
+        if not len(day):
+            return self
+        x, noise = harmonics(day, COLUMNS), self.spread_on(day)
+        room = np.sqrt(noise**2 + ((x @ self.doubt) * x).sum(axis=1))
+        miss = np.clip(value - x @ self.normal, -OUTLIER * room, OUTLIER * room)
+        gain = np.linalg.solve(x @ self.doubt @ x.T + np.diag(noise**2), x @ self.doubt).T
+        return replace(self, normal=self.normal + gain @ miss, doubt=self.doubt - gain @ x @ self.doubt)
+
+    def change(self, due: float, ends: Floats, seen: tuple[float, float] | None) -> tuple[Floats, Floats]:
+        """Mean and spread of T(end) − T(due), given one report (day, value) before or on the due day."""
+        here, there = harmonics(np.asarray([due]), COLUMNS)[0], harmonics(ends, COLUMNS)
+        step = there - here
+        now, then = float(self.spread_on(np.asarray([due]))[0]), self.spread_on(ends)
+        mean = step @ self.normal
+        variance = (
+            ((step @ self.doubt) * step).sum(axis=1) + now**2 + then**2 - 2 * now * then * self.memory(ends - due)
+        )
+        if seen is not None:
+            at = harmonics(np.asarray([seen[0]]), COLUMNS)[0]
+            scale = float(self.spread_on(np.asarray([seen[0]]))[0])
+            own = float(at @ self.doubt @ at) + scale**2
+            weather = then * self.memory(ends - seen[0]) - now * self.memory(np.asarray([due - seen[0]]))
+            shared = step @ self.doubt @ at + scale * weather
+            miss = float(np.clip(seen[1] - at @ self.normal, -OUTLIER * own**0.5, OUTLIER * own**0.5))
+            mean, variance = mean + shared / own * miss, variance - shared**2 / own
+        return mean, np.sqrt(np.maximum(variance, 1e-6))
+
+
+def region(
+    mean: float, swing: float, warmest: int, spread: tuple[float, float], slow: float, doubt: float = 0.8
+) -> Climate:
+    """A climate by its yearly mean, half its yearly range, its warmest day of the year, and its daily spread.
+
+    `spread` is the yearly mean and how much larger it is in mid-January. `doubt` is how far a station's waves may be
+    from this.
+    """
+    angle = 2 * np.pi * warmest / DAYS_PER_YEAR
+    overtones = (0.3 * doubt, 0.3 * doubt)
+    return Climate(
+        normal=np.asarray([mean, swing * np.cos(angle), swing * np.sin(angle), 0.0, 0.0]),
+        doubt=np.diag(np.asarray([3.0, doubt, doubt, *overtones]) ** 2),
+        spread=np.asarray([spread[0], spread[1], 0.0]),
+        slow=slow,
+    )
+
+
+REGIONS: Mapping[str, Climate] = {
+    "07": region(12.4, 7.7, 203, (3.3, 0.7), 0.03, 1.2),
+    "61": region(24.5, 2.6, 42, (1.2, 0.0), 0.3, 1.0),
+    "67": region(26.0, 1.6, 50, (0.9, 0.0), 0.3),
+    "71": region(6.0, 9.0, 222, (3.0, 1.0), 0.1),
+    "78": region(27.0, 1.4, 240, (0.9, 0.0), 0.3),
+    "81": region(26.5, 0.5, 275, (0.9, 0.0), 0.2),
+}
+"""By the first two digits of a station's WMO number: France, the southern Indian Ocean, the Comoros, St Pierre, the
+Lesser Antilles, Guiana. France: medians of 29 stations 1950-1991, warmed; the others: rounded textbook climates."""
+ANYWHERE = region(15.0, 0.0, 200, (2.5, 0.0), 0.1, 5.0)
+
+
+def from_record(series: Series, due: date) -> Climate | None:
+    """The climate of a station's own record, however old, moved on by the warming since; None where it is too short."""
+    day = series.days.astype("M8[D]").astype(np.int64).astype(np.float64)
+    if len(day) < YEARS_NEEDED * 300:
+        return None
+    x = harmonics(day, COLUMNS)
+    normal = _least_squares(x, series.values)
+    spread = _least_squares(x[:, :3], np.abs(series.values - x @ normal) * np.sqrt(np.pi / 2))
+    years = (float(np.datetime64(due, "D").astype(np.int64)) - float(day.mean())) / DAYS_PER_YEAR
+    warmer = np.asarray([WARMING * years, 0, 0, 0, 0])
+    return Climate(
+        normal=normal + warmer,
+        doubt=np.diag(np.asarray(RECORD_DOUBT) ** 2),
+        spread=spread,
+        slow=0.03 if spread[0] > 2 else 0.3,
+    )
+
+
+def _least_squares(x: Floats, y: Floats) -> Floats:
+    return np.linalg.solve(x.T @ x + 1e-9 * np.eye(x.shape[1]), x.T @ y).astype(np.float64)
+
+
+STATION = re.compile(r"\.(\d{5})\.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Temperatures:
+    """Questions whether a station will be warmer on later days than on the due date."""
+
+    name: str = "seasonal normals"
+
+    def covers(self, question: Question) -> bool:
+        """Series named after a temperature."""
+        return rises(question) and question.series is not None and "TEMPERATURE" in question.series.id.upper()
+
+    def study(self, past: Past) -> "Reports":
+        """Everything stations had last reported when they were asked about before."""
+        found: dict[str, list[tuple[date, float, float]]] = {}
+        for question in past.questions:
+            if question.last_value is not None and self.covers(question):
+                day = float(np.datetime64(question.last_value.at.date(), "D").astype(np.int64))
+                found.setdefault(question.id, []).append((question.due.date(), day, question.last_value.value))
+        return Reports(reports=found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """By station: the day on which a report could be read, the day it is of, its value."""
+
+    reports: Mapping[str, list[tuple[date, float, float]]]
+
+    def as_of(self, day: date) -> "Station":
+        """What had been reported in questions asked before the day."""
+        return Station(reports=self.reports, day=day)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Station:
+    """Normals as known on a day."""
+
+    reports: Mapping[str, list[tuple[date, float, float]]]
+    day: date
+
+    def estimate(self, question: Question, record: Series | None = None) -> Estimate:
+        """P(warmer) at each date."""
+        from scipy.special import ndtr
+
+        earlier = [(at, value) for asked, at, value in self.reports.get(question.id, []) if asked < self.day]
+        climate = None if record is None else from_record(record, self.day)
+        source = (
+            f"its own record until {record.days[-1]}" if record is not None and climate is not None else "its region"
+        )
+        climate = climate or _region_of(question)
+        if earlier:
+            days, values = np.asarray(earlier, np.float64).T
+            climate = climate.having_seen(days, values)
+        due = float(np.datetime64(question.due.date(), "D").astype(np.int64))
+        ends = np.asarray([due + (question.horizon_days(target) or 0) for target in question.targets], np.float64)
+        mean, spread = climate.change(due, ends, _seen(question))
+        words = (
+            f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "
+            f"{mean[0]:+.1f} ± {spread[0]:.1f} degrees expected by the first date, {mean[-1]:+.1f} by the last."
+        )
+        return Estimate(p=ndtr(mean / spread), words=words)
+
+
+def _seen(question: Question) -> tuple[float, float] | None:
+    last = question.last_value
+    return None if last is None else (float(np.datetime64(last.at.date(), "D").astype(np.int64)), last.value)
+
+
+def _region_of(question: Question) -> Climate:
+    found = STATION.search(question.series.id if question.series else question.id)
+    return REGIONS.get(found.group(1)[:2], ANYWHERE) if found else ANYWHERE

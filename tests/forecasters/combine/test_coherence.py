@@ -1,0 +1,215 @@
+"""Projections: never worse on any outcome that can happen, idempotent, exact, and loud about nonsense."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.consistency import chain_gap, exclusivity_score
+from foretell.forecasters.combine.coherence.chains import falling, rising
+from foretell.forecasters.combine.coherence.exclusive import at_most_one, exactly_one, in_proportion
+from foretell.forecasters.combine.coherence.polyhedron import project
+from foretell.forecasters.combine.coherence.relations import (
+    Relation,
+    at_most_one_of,
+    both,
+    either,
+    exactly_one_of,
+    implies,
+    nearest,
+    opposite,
+)
+from foretell.forecasters.combine.rows import logit
+
+chances = st.lists(st.floats(0, 1), min_size=2, max_size=7).map(np.array)
+inner = st.lists(st.floats(0.01, 0.99), min_size=2, max_size=7).map(np.array)
+
+
+def squared(q, y, w=1.0):
+    return float(np.sum(w * (q - y) ** 2))
+
+
+def log_loss(q, y):
+    return float(-np.sum(np.log(np.where(y == 1, q, 1 - q))))
+
+
+def steps(n):
+    """All 0/1 vectors that do not fall."""
+    return [np.r_[np.zeros(k), np.ones(n - k)] for k in range(n + 1)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(chances, st.integers(0, 10_000))
+def test_exclusive_projections_never_raise_the_squared_error(p, seed):
+    w = np.random.default_rng(seed).uniform(0.2, 5, len(p))
+    truths = list(np.eye(len(p)))
+    for weight in (None, w):
+        q = exactly_one(p, weight)
+        assert q.sum() == pytest.approx(1, abs=1e-12)
+        assert q.min() >= 0
+        capped = at_most_one(p, weight)
+        assert capped.sum() <= 1 + 1e-12
+        own = 1.0 if weight is None else weight
+        assert all(squared(q, y, own) <= squared(p, y, own) + 1e-12 for y in truths)
+        assert all(squared(capped, y, own) <= squared(p, y, own) + 1e-12 for y in [*truths, np.zeros(len(p))])
+        np.testing.assert_allclose(exactly_one(q, weight), q, atol=1e-12)
+        np.testing.assert_allclose(at_most_one(capped, weight), capped, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(inner)
+def test_log_projections_never_raise_the_log_loss(p):
+    q, line = exactly_one(p, distance="log"), rising(p, distance="log")
+    assert q.sum() == pytest.approx(1, abs=1e-12)
+    assert np.ptp(logit(q) - logit(p)) < 1e-7
+    assert all(log_loss(q, y) <= log_loss(p, y) + 1e-9 for y in np.eye(len(p)))
+    assert all(log_loss(line, y) <= log_loss(p, y) + 1e-9 for y in steps(len(p)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(chances, st.integers(0, 10_000))
+def test_chains_never_raise_the_error_and_end_in_order(p, seed):
+    w = np.random.default_rng(seed).uniform(0.2, 5, len(p))
+    for weight in (None, w):
+        q = rising(p, weight)
+        assert (np.diff(q) >= 0).all()
+        own = 1.0 if weight is None else weight
+        assert all(squared(q, y, own) <= squared(p, y, own) + 1e-12 for y in steps(len(p)))
+        np.testing.assert_allclose(rising(q, weight), q, atol=1e-12)
+        np.testing.assert_allclose(falling(p[::-1], None if weight is None else w[::-1])[::-1], q, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(chances)
+def test_what_is_coherent_is_not_touched(p):
+    ordered = np.sort(p)
+    assert rising(ordered).tolist() == ordered.tolist()
+    assert rising(ordered, distance="log").tolist() == ordered.tolist()
+    small = p / (len(p) + 1)
+    assert at_most_one(small).tolist() == small.tolist()
+    names = [str(i) for i in range(len(p))]
+    rows = [implies(a, b) for a, b in pairwise(names)]
+    assert list(nearest(dict(zip(names, ordered.tolist(), strict=True)), rows).values()) == ordered.tolist()
+
+
+def test_simplex_and_chain_agree_with_the_general_projection():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        n = int(rng.integers(2, 9))
+        p, w = rng.uniform(size=n), rng.uniform(0.1, 3, n)
+        one = project(p, np.ones((1, n)), low=[1], high=[1], weight=w)
+        np.testing.assert_allclose(exactly_one(p, w), one, atol=1e-10)
+        rows = np.eye(n)[:-1] - np.eye(n)[1:]
+        line = project(p, rows, low=np.full(n - 1, -np.inf), high=np.zeros(n - 1), weight=w)
+        np.testing.assert_allclose(rising(p, w), line, atol=1e-10)
+
+
+def test_isotonic_regression_of_sklearn_agrees():
+    isotonic = pytest.importorskip("sklearn.isotonic")
+    rng = np.random.default_rng(1)
+    p, w = rng.uniform(size=60), rng.uniform(0.1, 3, 60)
+    expected = isotonic.IsotonicRegression().fit(np.arange(60), p, w).predict(np.arange(60))
+    np.testing.assert_allclose(rising(p, w), expected, atol=1e-12)
+
+
+def test_worked_by_hand():
+    assert exactly_one([0.5, 0.3]).tolist() == pytest.approx([0.6, 0.4])
+    assert exactly_one([0.0, 0.0]).tolist() == [0.5, 0.5]
+    assert exactly_one([0.9, 0.6], [1, 2]).tolist() == pytest.approx([0.9 - 1 / 3, 0.6 - 1 / 6])
+    assert exactly_one([0.4], distance="log").tolist() == [1]
+    assert in_proportion([0.9, 0.6]).tolist() == pytest.approx([0.6, 0.4])
+    assert rising([0.4, 0.2], [3, 1]).tolist() == pytest.approx([0.35, 0.35])
+    # Two claims that are the same claim share their mean, wherever they stand.
+    assert falling([0.2, 0.8, 0.4], level=[5, 3, 5]).tolist() == pytest.approx([0.3, 0.8, 0.3])
+
+
+def test_scores_of_consistency_reach_their_best():
+    p = np.array([0.7, 0.6, 0.2])
+    assert exclusivity_score(exactly_one(p), ["e"] * 3) == 1
+    assert chain_gap(p) == pytest.approx(0.5)
+    assert chain_gap(rising(p)) == 0
+
+
+def _logic():
+    """Claims a, b, a and b, a or b, not a; c implies b; d excludes a. Every 0/1 vector that can happen."""
+    relations = [
+        *both("both", ["a", "b"]),
+        *either("either", ["a", "b"]),
+        opposite("a", "not a"),
+        implies("c", "b"),
+        at_most_one_of(["a", "d"]),
+    ]
+    names = ["a", "b", "both", "either", "not a", "c", "d"]
+    worlds = [
+        np.array([a, b, a * b, max(a, b), 1 - a, c, d], float)
+        for a, b, c, d in product((0, 1), repeat=4)
+        if c <= b and a + d <= 1
+    ]
+    return names, relations, worlds
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.floats(0, 1), min_size=7, max_size=7), st.integers(0, 10_000))
+@example([0.9890635220514252, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 0)
+def test_the_general_projection_never_raises_the_error_on_any_world(values, seed):
+    names, relations, worlds = _logic()
+    p, w = np.array(values), np.random.default_rng(seed).uniform(0.1, 4, 7)
+    found = nearest(dict(zip(names, values, strict=True)), relations, weight=dict(zip(names, w.tolist(), strict=True)))
+    q = np.array([found[name] for name in names])
+    for row in relations:
+        total = sum(c * found[name] for name, c in row.coefficients.items())
+        assert row.low - 1e-9 <= total <= row.high + 1e-9
+    assert ((q >= 0) & (q <= 1)).all()
+    assert all(squared(q, y, w) <= squared(p, y, w) + 1e-9 for y in worlds)
+    again = nearest(found, relations, weight=dict(zip(names, w.tolist(), strict=True)))
+    np.testing.assert_allclose(list(again.values()), q, atol=1e-8)
+
+
+def test_the_general_projection_is_the_nearest_of_many():
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        p = rng.uniform(size=4)
+        table = rng.integers(-1, 2, (3, 4)).astype(float)
+        world = rng.integers(0, 2, 4)
+        high = table @ world + 0.3
+        q = project(p, table, low=np.full(3, -np.inf), high=high)
+        others = rng.uniform(size=(20_000, 4))
+        others = others[(others @ table.T <= high).all(axis=1)]
+        assert squared(q, p) <= np.min(np.sum((others - p) ** 2, axis=1)) + 1e-12
+
+
+def test_relations_as_rows():
+    assert exactly_one_of("ab") == Relation(coefficients={"a": 1, "b": 1}, low=1, high=1)
+    found = nearest({"x": 0.9, "y": 0.8, "xy": 0.2}, both("xy", ["x", "y"]))
+    assert found["x"] + found["y"] - 1 == pytest.approx(found["xy"])
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: exactly_one([0.5, 1.2]), "outside"),
+        (lambda: exactly_one([0.5, 0.5], [1, 0]), "weight"),
+        (lambda: exactly_one([0.5, 0.4], distance="kl"), "neither squared nor log"),
+        (lambda: exactly_one([]), "empty"),
+        (lambda: in_proportion([0, 0]), "zero throughout"),
+        (lambda: rising([0.5, float("nan")]), "missing"),
+        (lambda: rising([0.5, 0.4], level=[1]), "level has length 1"),
+        (lambda: rising([0.5, 0.4], [1, -1]), "weight"),
+        (lambda: nearest({"a": 0.5}, [implies("a", "b")]), "'b', which has no probability"),
+        (lambda: nearest({"a": 0.5}, [Relation(coefficients={"a": 1.0}, low=0.6, high=0.4)]), "low not above high"),
+        (lambda: nearest({"a": 0.5}, [Relation(coefficients={"a": 1.0}, low=2.0)]), "contradict"),
+        (lambda: nearest({"a": 0.5}, [Relation(coefficients={"a": 0.0}, low=1.0)]), "contradict"),
+        (
+            lambda: nearest(
+                {"a": 0.5, "b": 0.2},
+                [opposite("a", "b"), implies("a", "b"), Relation(coefficients={"b": 1.0}, high=0.4)],
+            ),
+            "contradict",
+        ),
+    ],
+)
+def test_nonsense_is_refused_in_words(call, told):
+    with pytest.raises(ValueError, match=told):
+        call()

@@ -1,0 +1,308 @@
+"""Ensembles: absent members, weights as documented, selections judged out of time, training askings refused."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.evaluate.bootstrap import brier_index_from_sums
+from foretell.evaluate.compare import compare_paired
+from foretell.evaluate.design import Design
+from foretell.forecasters.combine.ensemble.greedy import Greedy
+from foretell.forecasters.combine.ensemble.members import side_by_side, weighted
+from foretell.forecasters.combine.ensemble.path import greedy_path
+from foretell.forecasters.combine.ensemble.skill import SkillWeights
+from foretell.forecasters.combine.ensemble.weights import Ensemble, EqualWeights
+from foretell.forecasters.combine.fitted import TrainedOnIt, Training, apply
+from foretell.forecasters.combine.out_of_time import gain
+from foretell.forecasters.combine.rows import Examples, Rows
+
+ROUNDS = np.array(["2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01"], dtype="M8[D]")
+
+
+def rows_of(p, due=None, question=None, target=None):
+    p = np.atleast_2d(np.asarray(p, float))
+    n = p.shape[1]
+    question = np.array([f"q{i}" for i in range(n)]) if question is None else np.asarray(question)
+    text, missing = np.full(n, "s"), np.full(n, np.nan)
+    return Rows(
+        trials=p,
+        question=question,
+        due=np.full(n, ROUNDS[0]) if due is None else due,
+        target=np.full(n, "yes") if target is None else np.asarray(target),
+        source=text,
+        subtype=text,
+        kind=np.full(n, "market"),
+        horizon=missing,
+        price=missing,
+        prior=missing,
+        cluster=question,
+    )
+
+
+def world(n, *, noise, rounds=4, seed=0):
+    """Members who see the true log-odds with different noise, over rounds two months apart."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(0, 1.5, n)
+    outcome = (rng.uniform(size=n) < 1 / (1 + np.exp(-truth))).astype(float)
+    seen = truth + rng.normal(size=(len(noise), n)) * np.asarray(noise)[:, None]
+    due = np.repeat(ROUNDS[:rounds], -(-n // rounds))[:n]
+    return Examples(
+        rows=rows_of(1 / (1 + np.exp(-seen)), due=due),
+        outcome=outcome,
+        known_on=due + np.timedelta64(30, "D"),
+        weight=np.ones(n),
+    )
+
+
+def names(examples):
+    return tuple(f"m{i}" for i in range(len(examples.rows.trials)))
+
+
+def test_absent_members_leave_their_weight_to_the_others():
+    p = np.array([[0.2, np.nan, np.nan, 0.3], [0.4, 0.4, np.nan, 0.9], [0.9, 0.9, 0.7, np.nan]])
+    said = weighted(p, np.array([0.5, 0.5, 0.0]), "probability")
+    assert said == pytest.approx([0.3, 0.4, 0.7, 0.6])
+    assert np.isnan(weighted(np.full((2, 1), np.nan), np.array([1.0, 0.0]), "logit")).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=5),
+    st.sampled_from(["logit", "probability"]),
+)
+def test_an_ensemble_stays_within_its_members(p, space):
+    table = np.array(p)
+    said = EqualWeights(names=tuple(map(str, range(len(p)))), space=space).fit(_empty(len(p)))
+    found = said.probabilities(rows_of(table))
+    assert (found >= table.min(axis=0) - 2e-6).all()
+    assert (found <= table.max(axis=0) + 2e-6).all()
+
+
+def _empty(members):
+    nothing = rows_of(np.empty((members, 0)), due=np.empty(0, "M8[D]"))
+    return Examples(rows=nothing, outcome=np.empty(0), known_on=np.empty(0, "M8[D]"), weight=np.empty(0))
+
+
+@pytest.mark.parametrize("method", [SkillWeights, Greedy, EqualWeights])
+def test_without_a_past_weights_are_equal(method):
+    fitted = method(names=("a", "b")).fit(_empty(2))
+    assert fitted.weights == (0.5, 0.5)
+    assert fitted.training == Training()
+
+
+@pytest.mark.parametrize("method", [SkillWeights, Greedy])
+@pytest.mark.parametrize("outcome", [0.0, 1.0])
+def test_one_class_and_equal_members_give_finite_weights(method, outcome):
+    n = 12
+    rows = rows_of(np.full((3, n), 0.3), due=np.repeat(ROUNDS, 3))
+    examples = Examples(rows=rows, outcome=np.full(n, outcome), known_on=rows.due + 1, weight=np.ones(n))
+    fitted = method(names=("a", "b", "c")).fit(examples)
+    assert fitted.weights == pytest.approx((1 / 3,) * 3)
+
+
+def test_skill_weights_follow_the_written_formula():
+    examples = world(400, noise=[0.2, 1.0, 2.0])
+    fitted = SkillWeights(names=names(examples), half_life=1e9).fit(examples)
+    p, y = examples.rows.trials, examples.outcome
+    together = EqualWeights(names=names(examples)).fit(examples).probabilities(examples.rows)
+    excess = ((p - y) ** 2 - (together - y) ** 2).mean(axis=1)
+    se2 = ((p - y) ** 2 - (together - y) ** 2).var(axis=1, ddof=1) / 400
+    trust = 1 - se2.mean() / excess.var()
+    expected = np.exp(-0.5 * 400 * trust * (excess - excess.mean()))
+    assert fitted.weights == pytest.approx(expected / expected.sum(), abs=1e-9)
+    assert fitted.weights[0] > fitted.weights[1] > fitted.weights[2]
+
+
+def test_skill_is_not_seen_in_noise():
+    shares = [max(SkillWeights(names=tuple("abcde")).fit(world(60, noise=[1] * 5, seed=s)).weights) for s in range(20)]
+    assert np.mean(shares) < 0.35
+
+
+def test_old_rounds_count_less():
+    examples = world(400, noise=[0.1, 2.0])
+    flipped = examples.rows.trials.copy()
+    flipped[:, 200:] = flipped[::-1, 200:]
+    turned = Examples(
+        rows=examples.rows.with_trials(flipped),
+        outcome=examples.outcome,
+        known_on=examples.known_on,
+        weight=examples.weight,
+    )
+    fitted = SkillWeights(names=("once good", "now good"), half_life=20).fit(turned)
+    assert fitted.weights[1] > 0.9
+
+
+def test_greedy_is_the_naive_search():
+    examples = world(60, noise=[0.5, 0.8, 1.0, 1.5])
+    p, y = examples.rows.trials, examples.outcome
+    bag: list[int] = []
+    for _ in range(6):
+        losses = [np.sum((p[[*bag, m]].mean(axis=0) - y) ** 2) for m in range(4)]
+        bag.append(int(np.argmin(losses)))
+    assert greedy_path(examples, "probability", steps=6, replacement=True) == bag
+    once = greedy_path(examples, "probability", steps=9, replacement=False)
+    assert sorted(once) == [0, 1, 2, 3]
+    assert once[0] == bag[0]
+
+
+def test_greedy_drops_bad_members_where_later_rounds_agree():
+    examples = world(1200, noise=[0.3, 0.3, 4.0, 4.0, 4.0])
+    fitted = Greedy(names=names(examples)).fit(examples)
+    assert sum(fitted.weights[:2]) == pytest.approx(1)
+    assert "later rounds" in fitted.told
+    without = Greedy(names=names(examples), replacement=False).fit(examples)
+    assert set(without.weights[2:]) == {0.0}
+
+
+def test_greedy_keeps_equal_weights_where_members_are_alike():
+    kept = [Greedy(names=tuple("abcdef")).fit(world(80, noise=[1.0] * 6, seed=s)).weights for s in range(12)]
+    assert sum(weights == (1 / 6,) * 6 for weights in kept) >= 9
+
+
+def test_the_length_is_judged_only_on_rounds_after_what_chose_it(monkeypatch):
+    seen = []
+
+    def spy(examples, space, *, steps, replacement):
+        seen.append((examples.known_on.max(), len(examples)))
+        return greedy_path(examples, space, steps=steps, replacement=replacement)
+
+    monkeypatch.setattr("foretell.forecasters.combine.ensemble.greedy.greedy_path", spy)
+    Greedy(names=("a", "b", "c")).fit(world(80, noise=[0.3, 3, 3]))
+    assert [n for _, n in seen[:3]] == [20, 40, 60]
+    assert all(known < due for (known, _), due in zip(seen[:3], ROUNDS[1:], strict=True))
+
+
+def test_one_round_is_judged_by_held_out_questions():
+    examples = world(600, noise=[0.2, 4.0, 4.0], rounds=1)
+    fitted = Greedy(names=names(examples)).fit(examples)
+    assert fitted.weights[0] == 1
+    assert "held-out questions" in fitted.told
+
+
+def test_a_fitted_ensemble_refuses_what_it_learnt_from():
+    examples = world(40, noise=[0.5, 1.0])
+    fitted = SkillWeights(names=names(examples)).fit(examples)
+    with pytest.raises(TrainedOnIt, match="q0@2025-01-01"):
+        apply(fitted, examples.rows)
+    later = rows_of([[0.4], [0.6]], due=ROUNDS[3:] + 31, question=["new"])
+    assert np.isfinite(apply(fitted, later)).all()
+    early = rows_of([[0.4], [0.6]], due=ROUNDS[:1], question=["new"])
+    with pytest.raises(TrainedOnIt, match="learnt from outcomes"):
+        apply(fitted, early)
+    assert np.isfinite(apply(fitted, early, check="ids")).all()
+    assert json.loads(json.dumps(asdict(fitted), default=str))["names"] == ["m0", "m1"]
+
+
+def test_equal_weights_refuse_nothing():
+    examples = world(8, noise=[0.5, 1.0])
+    assert np.isfinite(apply(EqualWeights(names=names(examples)).fit(examples), examples.rows)).all()
+
+
+def test_side_by_side_joins_by_asking_and_target():
+    a = rows_of([[0.2, 0.4], [0.2, 0.6]], question=["x", "y"])
+    b = rows_of([[0.9, 0.1]], question=["z", "x"])
+    members, rows = side_by_side({"a": a, "b": b})
+    assert members == ("a", "b")
+    assert rows.question.tolist() == ["x", "y", "z"]
+    assert rows.trials[0] == pytest.approx([0.2, 0.5, np.nan], nan_ok=True)
+    assert rows.trials[1] == pytest.approx([0.1, np.nan, 0.9], nan_ok=True)
+
+
+def test_what_cannot_be_is_refused_in_words():
+    rows = rows_of([[0.2], [0.3]])
+    with pytest.raises(ValueError, match="2 members, 3 are named"):
+        Ensemble(names=("a", "b", "c"), weights=(0.5, 0.5, 0.0)).probabilities(rows)
+    with pytest.raises(ValueError, match="same name"):
+        Ensemble(names=("a", "a"), weights=(0.5, 0.5)).probabilities(rows)
+    with pytest.raises(ValueError, match="sum to one"):
+        Ensemble(names=("a", "b"), weights=(0.5, 0.6))
+    with pytest.raises(ValueError, match="2 members have 1 weights"):
+        Ensemble(names=("a", "b"), weights=(1.0,))
+    with pytest.raises(ValueError, match="neither logit"):
+        Ensemble(names=("a", "b"), weights=(0.5, 0.5), space="odds").probabilities(rows)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="half_life"):
+        SkillWeights(names=("a",), half_life=0)
+    with pytest.raises(ValueError, match="steps"):
+        Greedy(names=("a",), steps=0)
+    with pytest.raises(ValueError, match="no forecaster"):
+        side_by_side({})
+    with pytest.raises(ValueError, match="twice"):
+        side_by_side({"a": rows_of([[0.1, 0.2]], question=["x", "x"])})
+
+
+def test_the_clustered_error_is_that_of_cluster_means():
+    rng = np.random.default_rng(0)
+    d = np.repeat(rng.normal(size=50), 4)
+    found = gain(d, np.repeat(np.arange(50), 4).astype(str), np.ones(200))
+    assert found.se == pytest.approx(d[::4].std(ddof=1) / np.sqrt(50))
+    assert found.n_clusters == pytest.approx(50)
+    assert gain(d[:4], np.zeros(4).astype(str), np.ones(4)).se == np.inf
+    assert not gain(np.full(3, np.nan), np.zeros(3).astype(str), np.ones(3)).beyond(0)
+
+
+def _real(shared_data):
+    """All complete configurations on the paper's two rounds, as members; markets and data sets count half each."""
+    import duckdb
+
+    tables = shared_data / "tables"
+    con = duckdb.connect()
+    con.execute(
+        f"""create table asked as select row_number() over (order by r.forecast_due_date, r.source, r.question_id,
+            r.resolution_date) - 1 as place, r.*, q.source_type, q.subtype
+        from '{tables}/ab_resolutions.parquet' r
+        join '{tables}/ab_questions.parquet' q using (forecast_due_date, source, question_id)"""
+    )
+    asked = con.execute("select * from asked order by place").fetchnumpy()
+    said = con.execute(
+        f"""select config, place, avg(ln(p / (1 - p))) as x from
+            (select *, greatest(1e-6, least(1 - 1e-6, probability)) as p from '{tables}/ab_trials.parquet') t
+        join asked a on t.forecast_due_date = a.forecast_due_date and t.source = a.source
+            and t.question_id = a.question_id and t.resolution_date in ('', a.resolution_date)
+        where config not like '%clairvoyant%' group by config, place"""
+    ).fetchnumpy()
+    members, code = np.unique(said["config"].astype(str), return_inverse=True)
+    p = np.full((len(members), len(asked["place"])), np.nan)
+    p[code, said["place"].astype(int)] = 1 / (1 + np.exp(-said["x"].astype(float)))
+    complete = ~np.isnan(p).any(axis=1)
+    kind = asked["source_type"].astype(str)
+    question = np.char.add(np.char.add(asked["source"].astype(str), "/"), asked["question_id"].astype(str))
+    rows = rows_of(
+        p[complete],
+        due=asked["forecast_due_date"].astype("M8[D]"),
+        question=question,
+        target=np.where(kind == "market", "yes", asked["resolution_date"].astype(str)),
+    )
+    share = {one: 0.5 * len(kind) / np.sum(kind == one) for one in ("market", "dataset")}
+    examples = Examples(
+        rows=replace(rows, kind=kind),
+        outcome=asked["outcome"].astype(float),
+        known_on=asked["resolution_date"].astype("M8[D]"),
+        weight=np.array([share[one] for one in kind]),
+    )
+    return tuple(members[complete].tolist()), examples
+
+
+@pytest.mark.shared_data
+def test_on_real_members_skill_weights_beat_equal_ones_on_the_next_round(shared_data):
+    """Weights learnt on round A and used on B, against equal weights; nothing beats the best model of hindsight."""
+    members, examples = _real(shared_data)
+    assert (len(members), len(examples)) == (35, 791)
+    first = examples.rows.due == np.datetime64("2025-10-26")
+    past, later = examples.take(first), examples.take(~first)
+    design = Design(cluster=later.rows.cluster, stratum=later.rows.kind)
+
+    def loss(method):
+        return (apply(method.fit(past), later.rows, check="ids") - later.outcome) ** 2
+
+    together, skill = loss(EqualWeights(names=members)), loss(SkillWeights(names=members))
+    gained = compare_paired(skill, together, design, statistic=brier_index_from_sums)
+    assert gained.diff == pytest.approx(1.3, abs=0.2)
+    assert gained.low > 0
+    greedy = compare_paired(loss(Greedy(names=members)), together, design, statistic=brier_index_from_sums)
+    assert greedy.diff >= 0
+    with pytest.raises(TrainedOnIt):
+        apply(SkillWeights(names=members).fit(past), later.rows)

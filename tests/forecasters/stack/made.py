@@ -1,0 +1,68 @@
+"""Questions of the templates the stack knows, in the fewest words."""
+
+from datetime import date, timedelta
+
+from foretell.forecasters.stack.past import Answer, Past
+from foretell.questions import LastValue, Question, SeriesRef, Target, instant
+
+STATION = "meteofrance/TEMPERATURE/celsius.07149.D"
+
+
+def asked(source: str, subtype: str, id: str, due: str, text: str = "?", **more) -> Question:
+    """A data-set question with dates after 7, 30, 90 and 180 days."""
+    start, frozen = date.fromisoformat(due), date.fromisoformat(due) - timedelta(days=10)
+    ends = [str(start + timedelta(days=days)) for days in more.pop("days", (7, 30, 90, 180))]
+    value = more.pop("value", None)
+    return Question(
+        id=f"{source}/{id}",
+        source=source,
+        kind="dataset",
+        subtype=subtype,
+        text=text,
+        due=due,
+        targets=tuple(Target(id=end, resolves_at=end) for end in ends),
+        last_value=None if value is None else LastValue(value=value, at=str(frozen)),
+        **more,
+    )
+
+
+def events(kind: str, place: str, due: str, value: float, *, spike: bool = False) -> Question:
+    """A question of ACLED's; `value` is as published."""
+    words = "Will there be more than ten times as many" if spike else "Will there be more"
+    subtype = "10x_spike" if spike else "increase"
+    text = f"{words} '{kind}' in {place} for the 30 days before each resolution date?"
+    return asked("acled", subtype, f"{kind} {place} {subtype}", due, text, value=value)
+
+
+def warmer(due: str, value: float | None = None, station: str = STATION, **more) -> Question:
+    """Will it be warmer at a station?"""
+    ref = SeriesRef(provider="dbnomics", id=station)
+    return asked("dbnomics", "all", station.replace("/", "_"), due, value=value, series=ref, **more)
+
+
+def rate(id: str, due: str, text: str = "Will the yield have increased?", source: str = "fred", **more) -> Question:
+    """Will a series have risen?"""
+    return asked(source, "all", id, due, text, series=SeriesRef(provider=source, id=id), **more)
+
+
+def told(question: Question, *outcomes: int) -> list[Answer]:
+    """Answers to a question's first targets, each known on its date."""
+    return [
+        Answer(
+            question_id=question.id,
+            due=question.due,
+            target_id=target.id,
+            outcome=outcome,
+            known_on=instant(target.id).date(),
+        )
+        for target, outcome in zip(question.targets, outcomes, strict=False)
+    ]
+
+
+def past_of(*askings: tuple[Question, tuple[int, ...]]) -> Past:
+    """Questions with their outcomes."""
+    answers = [answer for question, outcomes in askings for answer in told(question, *outcomes)]
+    return Past.of([question for question, _ in askings], answers)
+
+
+NOTHING = Past(questions=(), lessons=())

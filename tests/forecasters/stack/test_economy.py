@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from tests.forecasters.stack.made import NOTHING, past_of, rate
+
+from foretell.forecasters.stack.economy import Economy, Shares, kind_of
+
+POLICY = "Will the federal funds rate have increased?"
+MONEY = "Will the amount of all loans have increased?"
+
+
+def chances(question, past=NOTHING):
+    return Economy().study(past).as_of(question.due.date()).estimate(question).p
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("the total return of the ICE BofA US Corporate Index, which tracks the yield of …", "growing"),
+        ("the effective yield of the ICE BofA Corporate Index", "market"),
+        ("the yield spread between 10-year and 2-year bonds", "market"),
+        ("the Federal Reserve's Bank Prime Loan Rate", "administered"),
+        ("the total dollar amount of assets held by all US commercial banks", "growing"),
+        ("the weekly number of initial unemployment claims", "market"),
+    ],
+)
+def test_the_wording_tells_how_a_series_moves(text: str, kind: str) -> None:
+    assert kind_of(text) == kind
+
+
+def test_kinds_differ_before_anything_is_seen() -> None:
+    policy, yields, money = (chances(rate("x", "2025-10-26", text))[-1] for text in (POLICY, "the yield", MONEY))
+    assert policy < 0.25 < yields < 0.5 < money
+
+
+def test_a_steady_series_is_believed_and_a_market_hardly() -> None:
+    rounds = ["2025-01-05", "2025-02-02", "2025-03-02", "2025-03-30"]
+
+    def shift(text: str) -> float:
+        past = past_of(*[(rate("A", due, text), (1, 1, 1, 1)) for due in rounds])
+        return float((chances(rate("A", "2025-10-26", text), past) - chances(rate("A", "2025-10-26", text)))[0])
+
+    assert shift(MONEY) > 1.3 * shift("the yield of bonds") > 0
+
+
+def test_a_series_speaks_for_its_kind_a_little() -> None:
+    past = past_of(*[(rate(f"S{i}", "2025-03-02", MONEY), (1, 1, 1, 1)) for i in range(12)])
+    new = chances(rate("new", "2025-10-26", MONEY), past)
+    assert (new > chances(rate("new", "2025-10-26", MONEY))).all()
+    assert chances(rate("y", "2025-10-26"), past) == pytest.approx(chances(rate("y", "2025-10-26")), abs=0.02)
+
+
+def test_shares_drift_upward_whatever_came_before() -> None:
+    question = rate("AAPL", "2025-10-26", source="yfinance")
+    assert Shares().covers(question)
+    assert not Economy().covers(question)
+    falls = past_of(*[(rate("AAPL", due, source="yfinance"), (0, 0, 0)) for due in ("2025-03-02", "2025-04-27")])
+    p = Shares().study(falls).as_of(question.due.date()).estimate(question).p
+    assert p.tolist() == Shares().estimate(question).p.tolist()
+    assert (np.diff(p) > 0).all()
+    assert 0.5 < p[0] < p[-1] < 0.62

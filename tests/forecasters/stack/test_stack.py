@@ -1,0 +1,163 @@
+import asyncio
+from dataclasses import replace
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from tests.forecasters.stack.made import STATION, asked, events, past_of, rate, told, warmer
+
+from foretell.forecasters.forecaster import CannotForecast, NoSeries, RunContext
+from foretell.forecasters.priors import FixedRates
+from foretell.forecasters.series.forecasters import Auto
+from foretell.forecasters.stack.past import Past
+from foretell.forecasters.stack.stack import Stack, fresh
+from foretell.questions import Question, Snapshot, Target
+from foretell.sources.series import Series
+from foretell.sources.series_from.memory import SeriesInMemory
+
+MARKET = Question(
+    id="m/1", source="manifold", text="?", due="2025-10-26", subtype="market", targets=(Target(id="yes"),)
+)
+PRICED = replace(MARKET, targets=(Target(id="yes", snapshot=Snapshot(at="2025-10-26", last_price=0.37)),))
+RATES = FixedRates(table={("manifold", ""): 0.2, ("own", ""): 0.3, ("fred", ""): 0.4})
+
+
+def walk(id: str, until: str, seed: int = 0) -> Series:
+    days = np.arange("2019-01-01", until, dtype="M8[D]")
+    return Series(id=id, days=days, values=50 + np.cumsum(np.random.default_rng(seed).normal(size=len(days))))
+
+
+def forecast(question: Question, stack: Stack, *series: Series):
+    source = SeriesInMemory(series={one.id: one for one in series}) if series else NoSeries()
+    return asyncio.run(stack.forecast(question, RunContext(as_of=question.as_of, series=source)))
+
+
+def test_a_market_gets_its_own_price() -> None:
+    said = forecast(PRICED, Stack(rates=RATES))
+    assert said.p == {"yes": 0.37}
+    assert "market's own price" in said.rationale
+
+
+def test_a_market_without_price_gets_the_base_rate_or_none() -> None:
+    said = forecast(MARKET, Stack(rates=RATES))
+    assert said.p == {"yes": 0.2}
+    assert "no price" in said.rationale
+    assert "Base rate of manifold market" in said.rationale
+    with pytest.raises(CannotForecast, match="no price"):
+        forecast(MARKET, Stack())
+
+
+def test_what_no_model_covers_gets_the_base_rate_or_none() -> None:
+    question = asked("own", "kind", "x", "2025-10-26")
+    assert set(forecast(question, Stack(rates=RATES)).p.values()) == {0.3}
+    with pytest.raises(CannotForecast, match="nothing is known of questions like own/x"):
+        forecast(question, Stack())
+
+
+def test_a_fresh_series_speaks_for_a_share_alone() -> None:
+    question = rate("AAPL", "2025-10-26", source="yfinance")
+    series = walk("AAPL", "2025-10-27")
+    said = forecast(question, Stack(rates=RATES), series)
+    context = RunContext(as_of=question.as_of, series=SeriesInMemory(series={"AAPL": series}))
+    assert said.p == pytest.approx(dict(asyncio.run(Auto().forecast(question, context)).p))
+    assert said.rationale.startswith("From the series:")
+
+
+def test_a_fresh_series_of_fred_is_blended_with_its_kind() -> None:
+    question = rate("DGS10", "2025-10-26")
+    series = walk("DGS10", "2025-10-27")
+    blended, alone = forecast(question, Stack(), series), forecast(question, Stack())
+    auto = asyncio.run(
+        Auto().forecast(question, RunContext(as_of=question.as_of, series=SeriesInMemory(series={"DGS10": series})))
+    )
+    for target in question.targets:
+        assert blended.p[target.id] == pytest.approx(0.7 * auto.p[target.id] + 0.3 * alone.p[target.id])
+    assert "Blended 70% to 30%" in blended.rationale
+
+
+def test_a_stale_series_gives_normals_not_a_forecast_of_its_own() -> None:
+    days = np.arange("1950-01-01", "1992-01-01", dtype="M8[D]")
+    values = 10 - 8 * np.cos(2 * np.pi * (days.astype(int) - 20) / 365.2425)
+    record = Series(id=STATION, days=days, values=values + np.random.default_rng(0).normal(0, 3, len(days)))
+    question = warmer("2025-10-01", value=14.0)
+    said = forecast(question, Stack(), record)
+    assert "its own record until 1991-12-31" in said.rationale
+    assert "its region" in forecast(question, Stack()).rationale
+    assert said.p["2025-12-30"] < 0.1
+
+
+@pytest.mark.parametrize(("step", "age", "is_fresh"), [(1, 45, True), (1, 46, False), (30, 90, True), (30, 91, False)])
+def test_freshness_goes_by_the_pace_of_the_series(step: int, age: int, is_fresh: bool) -> None:
+    days = np.arange(0, 40 * step, step).astype("M8[D]")
+    due = (days[-1] + age).astype(date)
+    assert fresh(Series(id="x", days=days, values=np.zeros(len(days))), due) is is_fresh
+
+
+def test_the_base_rate_holds_the_rest_of_the_weight() -> None:
+    question = rate("DFF", "2025-10-26", "Will the federal funds rate have increased?")
+    with_rate, without = forecast(question, Stack(rates=RATES)), forecast(question, Stack())
+    for target in question.targets:
+        assert with_rate.p[target.id] == pytest.approx(0.731 * without.p[target.id] + 0.269 * 0.4, abs=1e-3)
+    assert "Believed to 73%" in with_rate.rationale
+
+
+def test_dates_of_a_lasting_change_fit_each_other() -> None:
+    question = asked("wikipedia", "vaccine", "x", "2025-10-26")
+    rounds = [asked("wikipedia", "vaccine", f"y{i}", "2025-01-05") for i in range(6)]
+    past = past_of(*[(one, (1, 0, 0, 0)) for one in rounds])
+    fitted = list(forecast(question, Stack(past=past)).p.values())
+    loose = list(forecast(question, Stack(past=past, coherent=False)).p.values())
+    assert fitted == sorted(fitted)
+    assert loose != sorted(loose), "the base rate by horizon alone would contradict itself"
+
+
+def test_a_past_makes_the_base_rates_too() -> None:
+    past = past_of(*[(asked("own", "kind", f"x{i}", "2025-01-05"), (1, 1)) for i in range(20)])
+    assert min(forecast(asked("own", "kind", "new", "2025-10-26"), Stack(past=past)).p.values()) > 0.7
+
+
+def bank(flip: bool) -> Past:
+    """Rounds of every template; with `flip`, everything that became known on or after 1 June differs."""
+    rng, asked_all, answers = np.random.default_rng(5), [], []
+    for due in ("2025-01-05", "2025-03-02", "2025-05-04"):
+        ids = range(9)
+        asked_all += [rate(f"S{i}", due) for i in ids]
+        asked_all += [rate(f"T{i}", due, source="yfinance") for i in ids]
+        asked_all += [events("Riots", f"Land {i}", due, float(i)) for i in ids]
+        asked_all += [warmer(due, value=10.0 + i, station=f"m/TEMPERATURE/c.0700{i}.D") for i in ids]
+        asked_all += [asked("wikipedia", kind, f"{kind} {i}", due) for i in ids for kind in ("fide_rank", "vaccine")]
+    for question in asked_all:
+        for answer in told(question, *rng.integers(0, 2, 4).tolist()):
+            late = answer.known_on >= date(2025, 6, 1)
+            answers.append(replace(answer, outcome=1 - answer.outcome) if flip and late else answer)
+    return Past.of(asked_all, answers)
+
+
+SERIES = (walk("S1", "2026-06-01"), walk("T1", "2026-06-01", 1))
+ASKED = [
+    rate("S1", "2025-06-01"),
+    rate("S2", "2025-06-01"),
+    rate("T1", "2025-06-01", source="yfinance"),
+    rate("T2", "2025-06-01", source="yfinance"),
+    events("Riots", "Land 4", "2025-06-01", 4.0),
+    warmer("2025-06-01", value=17.0, station="m/TEMPERATURE/c.07001.D"),
+    asked("wikipedia", "fide_rank", "fide_rank 3", "2025-06-01"),
+    asked("wikipedia", "vaccine", "vaccine 3", "2025-06-01"),
+]
+
+
+@pytest.mark.parametrize("question", ASKED, ids=lambda q: q.id.split("/")[-1])
+def test_nothing_known_on_or_after_the_due_date_changes_a_forecast(question: Question) -> None:
+    cut = np.datetime64("2025-06-01")
+    changed = [replace(one, values=np.where(one.days > cut, 1e6, one.values)) for one in SERIES]
+    before, after = (
+        forecast(question, Stack(past=bank(False)), *SERIES),
+        forecast(question, Stack(past=bank(True)), *changed),
+    )
+    assert before == after, "rationale and all"
+
+
+def test_what_was_known_the_day_before_does_change_it() -> None:
+    question = replace(rate("S2", "2025-06-01"), due=ASKED[0].due + timedelta(days=60))
+    question = replace(question, targets=tuple(Target(id=d, resolves_at=d) for d in ("2025-09-01", "2025-12-01")))
+    assert forecast(question, Stack(past=bank(False))).p != forecast(question, Stack(past=bank(True))).p

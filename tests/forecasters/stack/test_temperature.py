@@ -1,0 +1,111 @@
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+from tests.forecasters.stack.made import NOTHING, past_of, rate, warmer
+
+from foretell.forecasters.series.climatology import harmonics
+from foretell.forecasters.stack.temperature import REGIONS, Climate, Temperatures, from_record, region
+from foretell.questions import SeriesRef
+from foretell.sources.series import Series
+
+SURE = replace(REGIONS["07"], doubt=np.zeros((5, 5)), spread=np.array([3.0, 0.0, 0.0]))
+
+
+def number(day: str) -> float:
+    return float(np.datetime64(day, "D").astype(int))
+
+
+def chances(question, past=NOTHING, record=None):
+    return Temperatures().study(past).as_of(question.due.date()).estimate(question, record).p
+
+
+def made_record(warmth: float = 10.0, until: str = "1991-12-31") -> Series:
+    days = np.arange("1960-01-01", until, dtype="M8[D]")
+    season = -8 * np.cos(2 * np.pi * (days.astype(int) - 20) / 365.2425)
+    weather = np.random.default_rng(1).normal(0, 3, len(days))
+    return Series(id="s", days=days, values=warmth + season + weather)
+
+
+def test_autumn_cools_and_spring_warms() -> None:
+    autumn, spring = chances(warmer("2025-10-01")), chances(warmer("2025-03-15"))
+    assert autumn[2] < 0.05
+    assert spring[2] > 0.9
+    assert 0.4 < autumn[0] < 0.5 < spring[0] < 0.6, "a week changes little"
+
+
+def test_the_southern_summer_is_in_february() -> None:
+    south = warmer("2025-08-01", station="meteofrance/TEMPERATURE/celsius.61980.D", days=(180,))
+    assert chances(south)[0] > 0.9
+    unknown = warmer("2025-08-01", station="meteofrance/TEMPERATURE/celsius.99999.D", days=(180,))
+    assert chances(unknown)[0] == pytest.approx(0.5, abs=0.02), "of an unknown place nothing is claimed"
+
+
+def test_a_report_of_the_due_day_itself_by_hand() -> None:
+    """x(due) known: T(r) − T(due) has mean Δμ + (ρ−1)·x and variance σ²(1−ρ²)."""
+    due, end = number("2025-10-26"), number("2025-11-02")
+    normal = harmonics(np.array([due, end]), 5) @ SURE.normal
+    rho = float(SURE.memory(np.array([7.0]))[0])
+    mean, spread = SURE.change(due, np.array([end]), (due, normal[0] + 2.0))
+    assert mean[0] == pytest.approx(normal[1] - normal[0] + (rho - 1) * 2.0)
+    assert spread[0] == pytest.approx(3 * np.sqrt(1 - rho**2))
+
+
+def test_without_a_report_two_days_of_weather_differ() -> None:
+    due, end = number("2025-01-15"), number("2025-07-15")
+    mean, spread = SURE.change(due, np.array([end]), None)
+    rho = float(SURE.memory(np.array([181.0]))[0])
+    assert mean[0] == pytest.approx(2 * 7.7, abs=0.3)
+    assert spread[0] == pytest.approx(3 * np.sqrt(2 - 2 * rho))
+
+
+def test_warmth_ten_days_ago_still_counts_a_little_against_more() -> None:
+    hot, cold = chances(warmer("2025-10-01", value=25.0)), chances(warmer("2025-10-01", value=8.0))
+    assert (hot[:2] < cold[:2]).all()
+    assert abs(hot[0] - cold[0]) < 0.2
+
+
+def test_reports_teach_a_station_its_own_normal() -> None:
+    place = region(15.0, 5.0, 200, (1.0, 0.0), 0.0)
+    days = number("2024-01-01") + np.arange(0, 700, 14.0)
+    truth = np.array([18.0, -3.0, 0.0, 0.0, 0.0])
+    learnt = place.having_seen(days, harmonics(days, 5) @ truth)
+    assert learnt.normal[:3] == pytest.approx(truth[:3], abs=0.5)
+    assert np.trace(learnt.doubt) < np.trace(place.doubt)
+    assert place.having_seen(np.zeros(0), np.zeros(0)) is place
+
+
+def test_a_slip_of_the_pen_does_not_move_the_normal_far() -> None:
+    place = region(15.0, 5.0, 200, (1.0, 0.0), 0.0)
+    moved = place.having_seen(np.array([number("2025-01-01")]), np.array([900.0]))
+    assert abs(moved.normal[0] - 15.0) < 12
+
+
+def test_an_old_record_gives_the_seasons_and_the_warming() -> None:
+    climate = from_record(made_record(), date(2025, 10, 26))
+    assert isinstance(climate, Climate)
+    assert np.hypot(*climate.normal[1:3]) == pytest.approx(8.0, abs=0.2)
+    assert climate.normal[0] == pytest.approx(10.0 + 0.035 * 49.8, abs=0.2)
+    assert climate.spread[0] == pytest.approx(3.0, abs=0.1)
+    assert from_record(made_record(until="1962-01-01"), date(2025, 10, 26)) is None
+
+
+def test_the_level_of_an_old_record_does_not_matter() -> None:
+    question = warmer("2025-10-01")
+    assert chances(question, record=made_record(10.0)) == pytest.approx(chances(question, record=made_record(-40.0)))
+
+
+def test_only_reports_of_earlier_rounds_are_used() -> None:
+    now, later = warmer("2025-10-01", value=14.0), warmer("2025-10-15", value=99.0)
+    earlier = warmer("2025-09-01", value=30.0)
+    assert chances(now, past_of((now, ()), (later, ()))).tolist() == chances(now).tolist()
+    assert chances(now, past_of((earlier, ()))).tolist() != chances(now).tolist()
+
+
+def test_it_covers_rises_of_temperatures_only() -> None:
+    family = Temperatures()
+    assert family.covers(warmer("2025-10-01"))
+    assert not family.covers(rate("DFF", "2025-10-01"))
+    fixed = replace(warmer("2025-10-01"), series=SeriesRef(provider="dbnomics", id="x/TEMPERATURE/y", threshold=3.0))
+    assert not family.covers(fixed)
