@@ -8,7 +8,7 @@ from foretell.questions import InputError
 
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_every_name_in_the_table_builds(name: str):
-    assert build_forecaster(name, rates=FixedRates(table=PAPER_RATES)).name
+    assert build_forecaster(name, {"rates": lambda: FixedRates(table=PAPER_RATES)}).name
 
 
 def test_options_are_read_and_checked():

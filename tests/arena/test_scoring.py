@@ -223,3 +223,9 @@ def test_paper_tables_through_the_front_door(shared_data: Path, tmp_path: Path):
         "ext:Lightning Rod Labs:Foresight-32B": -5.48,
     }.items():
         assert differences[name].diff == pytest.approx(number, abs=0.02)
+
+
+def test_asking_for_the_kinds_by_name_lists_them_once():
+    named = foretell.score(*world(), by=("kind",), resampling=FAST)
+    plain = foretell.score(*world(), resampling=FAST)
+    assert named.scores == plain.scores

@@ -1,6 +1,7 @@
 """Every plug-in by name. Built-ins and strangers take the same road: a name leads to "module:attribute"."""
 
 import inspect
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -22,6 +23,8 @@ FORECASTERS = {
     "climatology": "foretell.forecasters.series.forecasters:Climatology",
     "walk": "foretell.forecasters.series.forecasters:Walk",
     "auto": "foretell.forecasters.series.forecasters:Auto",
+    "outside": "foretell.forecasters.outside.view:OutsideView",
+    "stack": "foretell.forecasters.stack.stack:Stack",
 }
 GROUP = "foretell.forecasters"
 """Entry-point group in which other packages announce forecasters."""
@@ -33,8 +36,8 @@ def forecasters() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=GROUP)} | FORECASTERS
 
 
-def build_forecaster(spec: str, **resources: Any) -> Forecaster:
-    """A forecaster from "name" or "name:option=value,…"; resources (base rates) go to those that ask for them.
+def build_forecaster(spec: str, resources: Mapping[str, Callable[[], Any]] | None = None) -> Forecaster:
+    """A forecaster from "name" or "name:option=value,…"; resources (base rates, …) are made for those that ask.
 
     >>> build_forecaster("always:p=0.3").name
     'always 0.3'
@@ -49,7 +52,8 @@ def build_forecaster(spec: str, **resources: Any) -> Forecaster:
     factory = getattr(import_module(module), attribute)
     accepted = inspect.signature(factory).parameters
     options = _options(spec, written, accepted.keys())
-    given = {key: value for key, value in resources.items() if key in accepted and value is not None}
+    made = {key: make() for key, make in (resources or {}).items() if key in accepted and key not in options}
+    given = {key: value for key, value in made.items() if value is not None}
     try:
         return factory(**given, **options)
     except (TypeError, ValueError) as error:

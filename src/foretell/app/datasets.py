@@ -1,10 +1,11 @@
 """Question sets by name: what `foretell backtest` and the demo can be pointed at."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foretell.questions.problems import InputError
 from foretell.questions.question import SeriesRef
@@ -26,13 +27,27 @@ class Benchmark:
     """Where base rates are counted; each question sees only the part that was known before its date."""
     series: SeriesSource | None = None
 
+    @cached_property
+    def resources(self) -> Mapping[str, Callable[[], Any]]:
+        """What forecasters may learn from, each made when the first of them asks for it."""
+        from foretell.arena import history
+
+        asked, answered = self.history.questions, self.history.resolutions
+        return {
+            "rates": cache(lambda: history.base_rates(asked, answered)),
+            "past": cache(lambda: history.past(asked, answered)),
+            "bank": cache(lambda: history.past_questions(asked, answered)),
+        }
+
 
 def open_benchmark(name: str, *, rounds: Sequence[str] = (), folder: Path | None = None) -> Benchmark:
-    """A built-in set by name, or a file of questions."""
+    """A built-in set by name, a file of questions, or a folder of flat tables."""
     if name == "demo":
         return demo_benchmark()
     if name == "forecastbench":
         return _forecastbench(rounds, folder)
+    if Path(name).is_dir():
+        return _tables(Path(name), rounds)
     if Path(name).exists():
         from foretell.sources.datasets.files import read_questions
 
@@ -55,6 +70,20 @@ def _forecastbench(rounds: Sequence[str], folder: Path | None) -> Benchmark:
     chosen = set(rounds or here)
     questions = history.only(q for q in history.questions if q.due.date().isoformat() in chosen)
     return Benchmark(questions=questions, history=history)
+
+
+def _tables(folder: Path, rounds: Sequence[str]) -> Benchmark:
+    from foretell.sources.datasets.tables import read_question_tables
+
+    history = read_question_tables(folder)
+    here = {q.due.date().isoformat() for q in history.questions}
+    if missing := [day for day in rounds if day not in here]:
+        hint = f"there are {', '.join(sorted(here))}"
+        raise InputError(f"no round of {missing[0]}", path=folder, column="--round", hint=hint)
+    chosen = set(rounds or here)
+    return Benchmark(
+        questions=history.only(q for q in history.questions if q.due.date().isoformat() in chosen), history=history
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

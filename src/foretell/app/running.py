@@ -12,7 +12,6 @@ from foretell.app.settings import Settings
 from foretell.app.workbench import Workbench, workbench
 from foretell.arena.cells import Cell, cells_of, panel_cells
 from foretell.arena.executor import Answer, Executor, Progress
-from foretell.arena.history import base_rates
 from foretell.arena.spec import RunSpec
 from foretell.arena.store import Store
 from foretell.forecasters.agent.agent import BeliefAgent
@@ -79,11 +78,10 @@ async def execute(
     store.keep_questions(spec.id, prepared.questions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch)
-    history = prepared.benchmark.history
-    rates = base_rates(history.questions, history.resolutions)
     try:
         if spec.forecaster != AGENT:
-            return await executor.run(cells, _model_free(prepared, rates))
+            return await executor.run(cells, _model_free(prepared))
+        rates = prepared.benchmark.resources["rates"]()
         limits = Limits(at_once=max(64, concurrency))
         with closing(journal or Journal(settings.journal)) as kept:
             async with workbench(spec, settings, kept, rates=rates, limits=limits) as bench:
@@ -155,8 +153,8 @@ def _built(options: Mapping[str, Any]) -> BeliefAgent:
     return BeliefAgent(variant=variant, settings=settings, bypass={source: Auto() for source in sources})
 
 
-def _model_free(prepared: Prepared, rates: Any) -> Callable[[Cell, Emit], Awaitable[Forecast | Failure]]:
-    forecaster = build_forecaster(prepared.spec.forecaster, rates=rates)
+def _model_free(prepared: Prepared) -> Callable[[Cell, Emit], Awaitable[Forecast | Failure]]:
+    forecaster = build_forecaster(prepared.spec.forecaster, prepared.benchmark.resources)
     series = prepared.benchmark.series
 
     async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:

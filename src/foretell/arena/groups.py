@@ -135,7 +135,9 @@ def layers_of(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...]) -
     """The layer of the kinds (one block named overall where there is one kind), and that of `by`, if any."""
     ways = _ways(targets, cluster)
     kinds = Layer(blocks=tuple(_kinds(targets, ways)))
-    return [kinds, Layer(blocks=tuple(_parts(targets, by, ways)))] if by else [kinds]
+    if not by or (tuple(by) == ("kind",) and len(kinds.blocks) > 1):  # asked for by name they would be listed twice
+        return [kinds]
+    return [kinds, Layer(blocks=tuple(_parts(targets, by, ways)))]
 
 
 def _kinds(targets: Targets, ways: dict[str, Labels]) -> Iterator[Block]:

@@ -1,7 +1,7 @@
 """What happens while a forecast is made. Events are the only thing written on the way; every view reads them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -70,7 +70,65 @@ class Failed:
     error: str
 
 
-Event = ModelCalled | ToolUsed | LeakBlocked | BeliefRevised | ForecastMade | Failed
+@dataclass(frozen=True, kw_only=True)
+class NodeAnalyzed:
+    """A claim of a tree was taken apart, or found to stand by itself."""
+
+    node: str
+    tree: str = ""
+    """Which tree of the question: the id of the target it is about."""
+    added: tuple[str, ...] = ()
+    """Ids of all claims that were added at and below the node, parents before children."""
+    claims: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Their words, by id."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeGrounded:
+    """A leaf got its probability, or none."""
+
+    node: str
+    tree: str = ""
+    p: float | None = None
+    """None where grounding failed for good."""
+    grounder: str = ""
+    attempts: int = 1
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSynthesized:
+    """The probability of a claim was put together from those of its children."""
+
+    node: str
+    tree: str = ""
+    p: float | None = None
+    link: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The rule with its numbers."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeGrown:
+    """A tree is finished; this is all of it, in the form of its file."""
+
+    tree: str
+    document: Mapping[str, Any]
+
+
+Event = (
+    ModelCalled
+    | ToolUsed
+    | LeakBlocked
+    | BeliefRevised
+    | NodeAnalyzed
+    | NodeGrounded
+    | NodeSynthesized
+    | TreeGrown
+    | ForecastMade
+    | Failed
+)
 Emit = Callable[[Event], None]
 
 

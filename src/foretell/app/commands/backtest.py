@@ -26,7 +26,7 @@ def backtest(
     series_path: Path | None,
     out: Path,
 ) -> None:
-    """Run forecasters over DATASET (demo, forecastbench, or a file of questions) as of each question's date.
+    """Run forecasters over DATASET (demo, forecastbench, a file of questions, a folder of tables) as of their dates.
 
     Writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
 
@@ -37,12 +37,10 @@ def backtest(
     from foretell.app.catalog import build_forecaster
     from foretell.app.datasets import open_benchmark
     from foretell.arena.backtest import backtest as run
-    from foretell.arena.history import base_rates
     from foretell.arena.long_tables import write_backtest
 
     benchmark = open_benchmark(dataset, rounds=rounds, folder=folder)
-    rates = base_rates(benchmark.history.questions, benchmark.history.resolutions)
-    forecasters = [build_forecaster(spec, rates=rates) for spec in specs or ("auto",)]
+    forecasters = [build_forecaster(spec, benchmark.resources) for spec in specs or ("auto",)]
     series = benchmark.series
     if series_path is not None:
         from foretell.sources.series_from.csv import CsvSeries

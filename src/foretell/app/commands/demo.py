@@ -23,7 +23,6 @@ def demo(html_path: Path | None, out: Path | None) -> None:
     from foretell.app.commands.output import show_board, write_leaderboard
     from foretell.app.datasets import demo_benchmark
     from foretell.arena.backtest import backtest
-    from foretell.arena.history import base_rates
     from foretell.arena.joining import read_table
     from foretell.arena.long_tables import forecast_rows, outcome_rows, write_backtest
     from foretell.arena.scoring import Scoring, score_table
@@ -33,8 +32,7 @@ def demo(html_path: Path | None, out: Path | None) -> None:
     targets = sum(len(q.targets) for q in questions.questions)
     series = len({q.id for q in questions.questions})
     click.echo(f"{len(questions.questions)} questions with {targets} targets from {series} real series")
-    rates = base_rates(questions.questions, questions.resolutions)
-    forecasters = [build_forecaster(name, rates=rates) for name in FORECASTERS]
+    forecasters = [build_forecaster(name, benchmark.resources) for name in FORECASTERS]
     with progress_bar("forecasting") as progress:
         result = backtest(questions.questions, forecasters, series=benchmark.series, progress=progress)
     table = read_table(

@@ -120,10 +120,8 @@ def _round(answers: "Sequence[Forecast | Failure]", wanted: str | None) -> str:
 def _rates(settings: "Settings") -> "Rates | None":
     """Base rates from the pulled rounds; each question sees only what was known before its date."""
     from foretell.app.datasets import open_benchmark
-    from foretell.arena.history import base_rates
 
-    history = open_benchmark("forecastbench", folder=settings.home / "forecastbench").history
-    return base_rates(history.questions, history.resolutions)
+    return open_benchmark("forecastbench", folder=settings.home / "forecastbench").resources["rates"]()
 
 
 def _questions(settings: "Settings", day: str) -> "Sequence[Question]":

@@ -104,11 +104,33 @@ def told(event: "Event", width: int = 400) -> str:
         case kinds.BeliefRevised():
             p = ", ".join(f"{target} {value:.0%}" for target, value in event.p.items())
             return f"  belief: {p}; {_short(event.reason, width)}"
+        case kinds.NodeAnalyzed() | kinds.NodeGrounded() | kinds.NodeSynthesized() | kinds.TreeGrown():
+            return _of_tree(event, width)
         case kinds.ForecastMade():
             p = ", ".join(f"{target} {value:.0%}" for target, value in event.p.items())
             return f"answer: {p} ({event.how})"
         case kinds.Failed():
             return f"failed: {event.error}"
+
+
+def _of_tree(event: "Event", width: int) -> str:
+    """What happened to a tree of claims."""
+    from foretell.questions import event as kinds
+
+    match event:
+        case kinds.NodeAnalyzed():
+            lines = [f"  {id}: {_short(event.claims.get(id, ''), width)}" for id in event.added]
+            return "\n".join([f"{event.node} was taken apart into {len(event.added)} claims", *lines])
+        case kinds.NodeGrounded():
+            value = "no probability" if event.p is None else f"{event.p:.0%}"
+            return f"{event.node} grounded by {event.grounder}: {value} {_short(event.error, width)}".rstrip()
+        case kinds.NodeSynthesized():
+            value = "no probability" if event.p is None else f"{event.p:.0%}"
+            return f"{event.node} put together: {value} by {json.dumps(event.link, ensure_ascii=False)[:width]}"
+        case kinds.TreeGrown():
+            return f"the tree for {event.tree} is finished: {len(event.document.get('nodes', ()))} claims"
+        case _:
+            return ""
 
 
 def _arguments(arguments: Any) -> str:

@@ -1,0 +1,107 @@
+"""The outside view as a forecaster: a number for any question, from past questions alone."""
+
+from dataclasses import dataclass, field
+from datetime import date
+
+from foretell.forecasters.combine.rows import sigmoid
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.outside.learn import asking_hash, fit_outside
+from foretell.forecasters.outside.model import OutsideModel
+from foretell.forecasters.outside.past import PastQuestions
+from foretell.forecasters.outside.rates import Kind
+from foretell.forecasters.outside.reasons import reasons_of_class, reasons_of_rate, reasons_of_text
+from foretell.forecasters.outside.seen import Seen, question_text, seen
+from foretell.forecasters.outside.shipped import shipped_model
+from foretell.forecasters.outside.similar import ReferenceClass
+from foretell.forecasters.outside.wording import read
+from foretell.questions.clock import AsOf
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+
+LEAST, MOST = 0.005, 0.995
+"""Words alone never make anything more certain than this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideView:
+    """How often questions worded like this one, with this much time left, came true.
+
+    Live, the numbers that come with the package speak, and a bank of past questions adds its reference class. In a
+    backtest the bank is fitted anew for each cutoff, from what was known before it; without a bank, questions asked
+    before the package's own numbers were learnt are refused.
+    """
+
+    past: PastQuestions | None = None
+    model: OutsideModel | None = None
+    """Instead of the package's own."""
+    name: str = "outside"
+    _by_day: dict[date, OutsideModel] = field(default_factory=dict[date, OutsideModel], repr=False, compare=False)
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """A probability for every target; those of an exclusive question sum to one."""
+        cutoff = AsOf.day(min(context.as_of.at.date(), question.due.date()), context.as_of.mode)
+        model = self._model(question, cutoff)
+        found = None if self.past is None else ReferenceClass.of(question, self.past, cutoff)
+        said = {target.id: self._target(question, target, model, found) for target in question.targets}
+        p = {target: value for target, (value, _) in said.items()}
+        if question.exclusive and len(p) > 1:
+            total = sum(p.values())
+            p = {target: value / total for target, value in p.items()}
+        told = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
+        rationale = " ".join(filter(None, told))
+        return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=rationale)
+
+    def _target(
+        self, question: Question, target: Target, model: OutsideModel, found: ReferenceClass | None
+    ) -> tuple[float, str]:
+        kind = kind_of(question, target)
+        rate = model.rates.rate(kind) if question.kind == "dataset" else None
+        if rate is not None:
+            return rate, reasons_of_rate(kind, model.rates)
+        looked = seen_of(question, target)
+        parts = model.text.parts(looked, question.source, question.due.date())
+        p = float(sigmoid(sum(part.log_odds for part in parts)))
+        weighed = p if found is None else found.weighed(p)
+        return min(max(weighed, LEAST), MOST), reasons_of_text(parts, looked, question.source)
+
+    def _model(self, question: Question, cutoff: AsOf) -> OutsideModel:
+        day = cutoff.at.date()
+        if self.past is not None and cutoff.mode == "backtest":
+            if day not in self._by_day:
+                self._by_day[day] = fit_outside(self.past, cutoff)
+            return self._by_day[day]
+        model = self.model or shipped_model()
+        if cutoff.mode == "backtest":
+            _refuse_hindsight(model, question, day)
+        return model
+
+
+def _refuse_hindsight(model: OutsideModel, question: Question, day: date) -> None:
+    last = model.record.last_known
+    if last is not None and day <= last:
+        raise CannotForecast(
+            f"the outside view's numbers were learnt from outcomes up to {last}, and question {question.id} is asked "
+            f"as of {day}: give past questions, so that it is fitted on what was known then"
+        )
+    if asking_hash(f"{question.id}@{question.due.date()}") in model.askings:
+        raise CannotForecast(f"the outside view's numbers were learnt from this very asking of {question.id}")
+
+
+def seen_of(question: Question, target: Target) -> Seen:
+    """What is seen of one target: a date of its own is definite, a market's closing date is not."""
+    due = question.due.date()
+    text = question_text(question, target)
+    definite = target.resolves_at is not None
+    end = target.resolves_at or question.closes_at
+    return seen(read(text, due), due, end.date() if end else None, definite=definite)
+
+
+def kind_of(question: Question, target: Target) -> Kind:
+    """What a data-set target is filed under."""
+    days = question.horizon_days(target)
+    return Kind(
+        source=question.source,
+        subtype=question.subtype,
+        size=question.last_value.value if question.last_value else None,
+        days=None if days is None else float(days),
+    )
