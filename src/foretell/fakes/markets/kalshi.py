@@ -1,13 +1,15 @@
-"""A stand-in for Kalshi's candlesticks, in both notations and both tiers."""
+"""A stand-in for Kalshi: candlesticks in both notations and both tiers, and a catalogue beside them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Self
 
-from foretell.fakes.server import FakeServer, Request, Response, json_response
+from foretell.fakes.markets.kalshi_catalogue import KalshiCatalogue
+from foretell.fakes.markets.kalshi_wire import Schema
+from foretell.fakes.markets.trouble import Trouble
+from foretell.fakes.server import FakeServer, Request, Response
 
-Schema = Literal["dollars", "cents"]
 DAY_MINUTES = 1440
 NEW_YORK_MIDNIGHT = 5 * 3600
 """Daily candles end at midnight in New York."""
@@ -28,7 +30,7 @@ class FakeBook:
 
 
 class FakeKalshi:
-    """Answers the candlestick routes and the archive's cutoff."""
+    """Answers the candlestick routes, the archive's cutoff, and what its catalogue knows."""
 
     def __init__(
         self,
@@ -45,6 +47,13 @@ class FakeKalshi:
         self.schema: Schema = schema
         self.canary = canary
         self.careless = careless
+        self.catalogue = KalshiCatalogue()
+        self.trouble = Trouble()
+
+    def having(self, catalogue: KalshiCatalogue, trouble: Trouble | None = None) -> Self:
+        """The same, with a catalogue, and perhaps in trouble."""
+        self.catalogue, self.trouble = catalogue, trouble or self.trouble
+        return self
 
     def server(self) -> FakeServer:
         """A server that answers so."""
@@ -53,8 +62,7 @@ class FakeKalshi:
         return server
 
     def _respond(self, request: Request) -> Response:
-        status, body = self.answer(request.path, request.query)
-        return json_response(body, status)
+        return self.trouble.response(request, *self.answer(request.path, request.query))
 
     def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
         """Status and body."""
@@ -62,6 +70,8 @@ class FakeKalshi:
             return 200, {"market_settled_ts": datetime.fromtimestamp(self.cutoff, UTC).isoformat()}
         if path.endswith("/markets/candlesticks") and "market_tickers" in query:
             return self._batch(query)
+        if not path.endswith("/candlesticks") and (told := self.catalogue.answer(path, query)) is not None:
+            return told
         ticker = path.removesuffix("/candlesticks").rpartition("/")[2]
         book = self.books.get(ticker)
         if "/historical/markets/" not in path or book is None or not book.archived:

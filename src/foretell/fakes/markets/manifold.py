@@ -1,10 +1,12 @@
-"""A stand-in for Manifold's bets."""
+"""A stand-in for Manifold: its bets, and a catalogue beside them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from foretell.fakes.server import FakeServer, Request, Response, json_response
+from foretell.fakes.markets.manifold_catalogue import ManifoldCatalogue
+from foretell.fakes.markets.trouble import Trouble
+from foretell.fakes.server import FakeServer, Request, Response
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,13 @@ class FakeManifold:
         self.canary = canary
         self.careless = careless
         self.page = page
+        self.catalogue = ManifoldCatalogue()
+        self.trouble = Trouble()
+
+    def having(self, catalogue: ManifoldCatalogue, trouble: Trouble | None = None) -> Self:
+        """The same, with a catalogue, and perhaps in trouble."""
+        self.catalogue, self.trouble = catalogue, trouble or self.trouble
+        return self
 
     def server(self) -> FakeServer:
         """A server that answers so."""
@@ -45,11 +54,12 @@ class FakeManifold:
         return server
 
     def _respond(self, request: Request) -> Response:
-        status, body = self.answer(request.path, request.query)
-        return json_response(body, status)
+        return self.trouble.response(request, *self.answer(request.path, request.query))
 
     def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
         """Status and body."""
+        if (told := self.catalogue.answer(path, query)) is not None:
+            return told
         contract = query.get("contractId") or self.slugs.get(query.get("contractSlug", ""), "")
         if not path.endswith("/bets") or contract not in self.bets:
             return 404, {"message": "Contract not found"}

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from foretell.fakes.server import FakeServer, Request, Response, json_response
+from foretell.fakes.markets.metaculus_catalogue import MetaculusCatalogue
+from foretell.fakes.markets.trouble import Trouble, query_of
+from foretell.fakes.server import FakeServer, Request, Response
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,13 @@ class FakeMetaculus:
         self.token = token
         self.canary = canary
         self.forbidden = forbidden
+        self.catalogue = MetaculusCatalogue()
+        self.trouble = Trouble()
+
+    def having(self, catalogue: MetaculusCatalogue, trouble: Trouble | None = None) -> Self:
+        """The same, with a catalogue, and perhaps in trouble."""
+        self.catalogue, self.trouble = catalogue, trouble or self.trouble
+        return self
 
     def server(self) -> FakeServer:
         """A server that answers so."""
@@ -52,16 +61,17 @@ class FakeMetaculus:
         return server
 
     def _respond(self, request: Request) -> Response:
-        status, body = self.answer(request.path, request.headers)
-        return json_response(body, status)
+        return self.trouble.response(request, *self.answer(request.path, request.headers, query_of(request)))
 
-    def answer(self, path: str, headers: Mapping[str, str]) -> tuple[int, Any]:
+    def answer(self, path: str, headers: Mapping[str, str], query: Mapping[str, str] | None = None) -> tuple[int, Any]:
         """Status and body."""
         if headers.get("authorization") != f"Token {self.token}":
             return 401, {"detail": f"Invalid token {headers.get('authorization')}."}
         post = path.strip("/").rpartition("/")[2]
         if post in self.forbidden:
             return 403, {"detail": "You do not have permission to perform this action."}
+        if post not in self.posts and (told := self.catalogue.answer(path, query or {})) is not None:
+            return told
         if post not in self.posts:
             return 404, {"detail": "Not found."}
         questions = [self._question(question) for question in self.posts[post]]

@@ -3,9 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from foretell.fakes.server import FakeServer, Request, Response, json_response
+from foretell.fakes.markets.polymarket_catalogue import PolymarketCatalogue
+from foretell.fakes.markets.trouble import Trouble, query_of
+from foretell.fakes.server import FakeServer, Request, Response
 
 HALF_DAY_MINUTES = 720
 
@@ -50,6 +52,13 @@ class FakePolymarket:
         self.canary = canary
         self.careless = careless
         self.page = page
+        self.catalogue = PolymarketCatalogue()
+        self.trouble = Trouble()
+
+    def having(self, catalogue: PolymarketCatalogue, trouble: Trouble | None = None) -> Self:
+        """The same, with a catalogue, and perhaps in trouble."""
+        self.catalogue, self.trouble = catalogue, trouble or self.trouble
+        return self
 
     def server(self) -> FakeServer:
         """A server that answers so."""
@@ -58,11 +67,12 @@ class FakePolymarket:
         return server
 
     def _respond(self, request: Request) -> Response:
-        status, body = self.answer(request.path, request.query)
-        return json_response(body, status)
+        return self.trouble.response(request, *self.answer(request.path, query_of(request)))
 
     def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
         """Status and body."""
+        if "/gamma/" in path and (told := self.catalogue.answer(path, query)) is not None:
+            return told
         if path.endswith("/gamma/markets"):
             return 200, self._catalogue(query)
         if path.endswith("/data/v2/prices-history") and self.data_service:

@@ -1,4 +1,7 @@
-"""Prediction markets: what their prices were at a moment. Outcome, status, volume and close never leave here."""
+"""Prediction markets: what their prices were at a moment, and what they list now.
+
+Price histories never tell outcome, status, volume or close. Listings do, and therefore refuse backtests.
+"""
 
 from foretell.sources.markets.reference import market_ref
 

@@ -11,12 +11,13 @@ from datetime import datetime
 from http import HTTPStatus
 from urllib.parse import quote
 
-from foretell.questions.clock import AsOf, instant
+from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.http import SourceError
 from foretell.sources.market import MarketRef, PricePoint, PricesUnavailable
+from foretell.sources.markets.fields import iso
 from foretell.sources.markets.history import daily, window_start
-from foretell.sources.payload import Malformed, Payload, read
+from foretell.sources.payload import Malformed, Payload, Strings, read
 
 HOST = "https://external-api.kalshi.com/trade-api/v2"
 CENTS = 100
@@ -61,10 +62,19 @@ class KalshiClient:
         self._cutoff: datetime | None = None
         http.pace(host, per_second=per_second, burst=10)
 
+    @property
+    def host(self) -> str:
+        """Where it reads."""
+        return self._host
+
+    async def read(self, path: str, params: Strings | None = None) -> Payload:
+        """What stands at a path, as sent. Prices are read by the methods below, which know what not to tell."""
+        return await read(self._http, f"{self._host}{path}", params=params)
+
     async def live_candles(self, tickers: Sequence[str], window: Window) -> dict[str, list[Candle]]:
         """Candles of open and recently settled markets; those the server does not know are missing."""
         query = {**window.query(), "market_tickers": ",".join(tickers), "include_latest_before_start": "true"}
-        answer = await read(self._http, f"{self._host}/markets/candlesticks", params=query)
+        answer = await self.read("/markets/candlesticks", query)
         return {
             market.need("market_ticker").text(): _candles(market.need("candlesticks"))
             for market in answer.need("markets").items()
@@ -72,14 +82,14 @@ class KalshiClient:
 
     async def historical_candles(self, ticker: str, window: Window) -> list[Candle]:
         """Candles of a market settled before the cutoff of the archive."""
-        url = f"{self._host}/historical/markets/{quote(ticker, safe='')}/candlesticks"
-        return _candles((await read(self._http, url, params=window.query())).need("candlesticks"))
+        path = f"/historical/markets/{quote(ticker, safe='')}/candlesticks"
+        return _candles((await self.read(path, window.query())).need("candlesticks"))
 
     async def archive_cutoff(self) -> datetime:
         """Markets settled before this moment are in the archive only. Asked once."""
         if self._cutoff is None:
-            told = (await read(self._http, f"{self._host}/historical/cutoff")).need("market_settled_ts")
-            self._cutoff = told.moment() if not isinstance(told.value, str) else _iso(told)
+            told = (await self.read("/historical/cutoff")).need("market_settled_ts")
+            self._cutoff = told.moment() if not isinstance(told.value, str) else iso(told)
         return self._cutoff
 
 
@@ -187,16 +197,13 @@ def _close(row: Payload, side: str) -> float | None:
     if quotes is None:
         return None
     told = quotes.present("close" if quotes.has("close") and not quotes.has("close_dollars") else "close_dollars")
-    if told is None or isinstance(told.value, str):
-        return None if told is None else told.probability()
+    return None if told is None else price(told)
+
+
+def price(told: Payload) -> float:
+    """A price of a one-dollar contract, from dollars in a text or from whole cents."""
+    if isinstance(told.value, str):
+        return told.probability()
     if isinstance(told.value, bool) or not isinstance(told.value, int):
         told.wrong("dollars in a text, nor whole cents")
     return Payload(url=told.url, path=told.path, value=told.number() / CENTS).probability()
-
-
-def _iso(told: Payload) -> datetime:
-    try:
-        return instant(told.text())
-    except ValueError:
-        pass
-    told.wrong("a time")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
+from urllib.parse import quote
 
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
@@ -11,7 +12,7 @@ from foretell.sources.http import SourceError
 from foretell.sources.market import MarketRef, PricePoint, PricesUnavailable
 from foretell.sources.markets.history import daily, window_start
 from foretell.sources.markets.reference import SLUG, split_part
-from foretell.sources.payload import Payload, read
+from foretell.sources.payload import Payload, Strings, read
 
 HOST = "https://api.manifold.markets/v0"
 PAGE = 1000
@@ -38,13 +39,22 @@ class ManifoldClient:
         self._host = host
         http.pace(host, per_second=per_second, burst=20)
 
+    async def read(self, path: str, params: Strings | None = None) -> Payload:
+        """What stands at a path, as sent."""
+        return await read(self._http, f"{self._host}{path}", params=params)
+
+    async def contract(self, market: str) -> Payload:
+        """A whole market by its id or `slug:…`, as sent."""
+        slug = market.startswith(SLUG)
+        return await self.read(f"/{'slug' if slug else 'market'}/{quote(market.removeprefix(SLUG), safe='')}")
+
     async def bets(self, market: str, answer: str | None, before_ms: int) -> tuple[list[Bet], int, int]:
         """A page of bets made before a moment, newest first; how many rows it had, and the time of its oldest."""
         by = {"contractSlug": market.removeprefix(SLUG)} if market.startswith(SLUG) else {"contractId": market}
         query = {**by, "beforeTime": str(before_ms), "limit": str(PAGE), "order": "desc"}
         if answer is not None:
             query["answerId"] = answer
-        rows = (await read(self._http, f"{self._host}/bets", params=query)).items()
+        rows = (await self.read("/bets", query)).items()
         oldest = min((int(row.need("createdTime").number()) for row in rows), default=0)
         return [bet for row in rows if (bet := _bet(row)) is not None], len(rows), oldest
 

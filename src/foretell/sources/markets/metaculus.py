@@ -5,20 +5,23 @@ and may be used with models only as far as the site's terms and your access tier
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from foretell.questions.clock import AsOf, instant
+from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
 from foretell.sources.http import SourceError
 from foretell.sources.market import MarketRef, PricePoint, PricesUnavailable
+from foretell.sources.markets.fields import iso
 from foretell.sources.markets.history import daily, window_start
 from foretell.sources.markets.reference import split_part
 from foretell.sources.payload import Payload, read
 
 HOST = "https://www.metaculus.com/api"
+NO_TOKEN = "metaculus answers nobody without a token, and none was given"
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -70,24 +73,34 @@ class MetaculusClient:
     async def questions(self, post: str) -> list[Forecasted]:
         """The questions of a post: one, or those of its group."""
         if not self._token:
-            raise PricesUnavailable("metaculus answers nobody without a token, and none was given")
-        answer = await self._post(post)
+            raise PricesUnavailable(NO_TOKEN)
+        answer = await self.post(post)
         single, group = answer.get("question"), answer.get("group_of_questions")
         if single is not None:
             return [_forecasted(single)]
         return [_forecasted(item) for item in group.need("questions").items()] if group is not None else []
 
-    async def _post(self, post: str) -> Payload:
-        """The post. A refusal is tried once more: the site's outer layer refuses good tokens now and then."""
-        url = f"{self._host}/posts/{quote(post, safe='')}/"
-        headers, params = {"Authorization": f"Token {self._token}"}, {"with_cp": "true"}
+    async def post(self, post: str) -> Payload:
+        """A whole post with its community predictions, as sent."""
+        return await self.read(f"/posts/{quote(post, safe='')}/", [("with_cp", "true")])
+
+    async def read(self, path: str, params: Iterable[tuple[str, str]] = ()) -> Payload:
+        """What stands at a path, as sent; names may be repeated.
+
+        A refusal is tried once more: the site's outer layer refuses good tokens now and then.
+        """
+        query = urlencode(list(params))
+        url = f"{self._host}{path}" + (f"?{query}" if query else "")
+        if not self._token:
+            raise SourceError(NO_TOKEN, url=url)
+        headers = {"Authorization": f"Token {self._token}"}
         try:
-            return await read(self._http, url, params=params, headers=headers)
+            return await read(self._http, url, headers=headers)
         except SourceError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
         await asyncio.sleep(self._retry_seconds)
-        return await read(self._http, url, params=params, headers=headers)
+        return await read(self._http, url, headers=headers)
 
 
 class MetaculusPrices:
@@ -155,7 +168,7 @@ def _forecasted(question: Payload) -> Forecasted:
         kind=question.need("type").text(),
         options=_labels(question, "options"),
         all_options=_labels(question, "all_options_ever"),
-        revealed_at=_iso(revealed) if revealed is not None else None,
+        revealed_at=iso(revealed) if revealed is not None else None,
         history=_history(question),
     )
 
@@ -184,11 +197,3 @@ def _crowd(row: Payload) -> Crowd | None:
 
 def _center(item: Payload) -> float | None:
     return None if item.value is None else item.probability()
-
-
-def _iso(field: Payload) -> datetime:
-    try:
-        return instant(field.text())
-    except ValueError:
-        pass
-    field.wrong("a time")

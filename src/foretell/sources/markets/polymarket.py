@@ -7,6 +7,7 @@ The catalogue (Gamma) leads from a condition id to the token. Prices come from t
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
 
 from foretell.questions.clock import AsOf
 from foretell.sources.async_http import AsyncHttpClient
@@ -60,6 +61,16 @@ class PolymarketClient:
         self._hosts = hosts or Hosts()
         for host in (self._hosts.gamma, self._hosts.data, self._hosts.clob):
             http.pace(host, per_second=per_second, burst=20)
+
+    @property
+    def gamma(self) -> str:
+        """Where the catalogue is."""
+        return self._hosts.gamma
+
+    async def read(self, path: str, params: Iterable[tuple[str, str]] = ()) -> Payload:
+        """What stands at a path of the catalogue, as sent; names may be repeated, as it wants lists asked for."""
+        query = urlencode(list(params))
+        return await read(self._http, f"{self._hosts.gamma}{path}" + (f"?{query}" if query else ""))
 
     async def listing(self, market: str) -> Listing | None:
         """The market by condition id or `slug:…`. The catalogue hides closed markets unless asked for them."""

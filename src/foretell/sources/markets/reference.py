@@ -25,6 +25,8 @@ OWN_IDS = {
     "metaculus": re.compile(r"[0-9]+"),
     "kalshi": re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+"),
 }
+OWN_MARKETS = ("kalshi", "polymarket")
+"""Platforms where each target of an event is a market by itself."""
 
 
 def market_ref(question: Question, target: Target | None = None) -> MarketRef | None:
@@ -38,10 +40,13 @@ def market_ref(question: Question, target: Target | None = None) -> MarketRef | 
     """
     if question.kind != "market":
         return None
+    one = question.targets[0] if len(question.targets) == 1 else target
+    if one is not None and (own := _by_target(question, one)) is not None:
+        return own
     found = _by_id(question) or _by_url(question.url)
-    if found is None or len(question.targets) == 1:
-        return found
-    return None if target is None else _one_of(found, target)
+    if found is None or one is None:
+        return None
+    return _one_of(found, one) if len(question.targets) > 1 or _is_part(question, one) else found
 
 
 def split_part(ref: MarketRef) -> tuple[str, str | None]:
@@ -52,6 +57,19 @@ def split_part(ref: MarketRef) -> tuple[str, str | None]:
     """
     market, found, part = ref.id.partition(PART)
     return market, part if found else None
+
+
+def _by_target(question: Question, target: Target) -> MarketRef | None:
+    """The market a target names by itself: on some platforms an event has a market of its own for each."""
+    own = target.id.partition(PART)[0]
+    if question.source in OWN_MARKETS and OWN_IDS[question.source].fullmatch(own):
+        return MarketRef(platform=question.source, id=target.id)
+    return None
+
+
+def _is_part(question: Question, target: Target) -> bool:
+    """Whether an only target is the last one left of several: it then has an id of the platform's instead of `yes`."""
+    return question.source in HOSTS.values() and bool(OWN_IDS[question.source].fullmatch(target.id))
 
 
 def _by_id(question: Question) -> MarketRef | None:

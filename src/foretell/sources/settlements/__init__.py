@@ -1,0 +1,1 @@
+"""How listed events came out. Nothing that forecasts may import from here."""

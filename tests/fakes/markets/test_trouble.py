@@ -1,0 +1,64 @@
+"""Fake markets that go wrong on purpose."""
+
+from typing import Any
+
+import pytest
+
+from foretell.fakes.markets import Drift, FakeEvent, FakeMarket, Trouble, event_body, market_body
+from foretell.fakes.markets.trouble import query_of
+from foretell.fakes.server import Request
+
+BODY = {"events": [{"t": 1, "markets": [{"p": 0.1}, {"p": 0.2}]}, {"t": 2, "markets": [{"p": 0.3}]}]}
+
+
+def request(target: str = "/v2/events") -> Request:
+    return Request(method="GET", path=target.partition("?")[0], target=target, query={}, headers={})
+
+
+@pytest.mark.parametrize(
+    ("drift", "expected"),
+    [
+        (Drift(path="events.*.t"), [{"markets": [{"p": 0.1}, {"p": 0.2}]}, {"markets": [{"p": 0.3}]}]),
+        (Drift(path="events.1.t", change="null"), [BODY["events"][0], {"t": None, "markets": [{"p": 0.3}]}]),
+        (Drift(path="events.1.t", change="retype"), [BODY["events"][0], {"t": {"value": 2}, "markets": [{"p": 0.3}]}]),
+        (
+            Drift(path="events.*.markets.*.p", change="rename"),
+            [{"t": 1, "markets": [{"p_v2": 0.1}, {"p_v2": 0.2}]}, {"t": 2, "markets": [{"p_v2": 0.3}]}],
+        ),
+        (
+            Drift(path="**.p", change="drop"),
+            [{"t": 1, "markets": [{}, {}]}, {"t": 2, "markets": [{}]}],
+        ),
+        (Drift(path="events.7.t"), BODY["events"]),
+        (Drift(path="nowhere.at.all"), BODY["events"]),
+    ],
+)
+def test_drifts(drift: Drift, expected: Any) -> None:
+    assert drift.applied(BODY) == {"events": expected}
+    assert BODY["events"][0]["t"] == 1
+
+
+def test_switches() -> None:
+    trouble = Trouble()
+    assert trouble.response(request(), 200, BODY).status == 200
+    trouble.down = ("/events",)
+    assert trouble.response(request(), 200, BODY).status == 503
+    assert trouble.response(request("/v2/markets"), 200, BODY).status == 200
+    trouble = Trouble(drifts=(Drift(path="events"),))
+    assert trouble.response(request(), 200, BODY).body == b"{}"
+    assert b"events" in trouble.response(request(), 404, {"error": "no events"}).body
+
+
+def test_repeated_names_are_joined() -> None:
+    assert query_of(request("/x?ids=1&ids=2&limit=&closed=true")) == {"ids": "1,2", "limit": "", "closed": "true"}
+
+
+def test_both_notations_say_the_same() -> None:
+    market = FakeMarket(ticker="KXA-1-B", label="B", bid=0.41, ask=0.44, last=0.42, volume=10, paid=1.0)
+    new, old = market_body(market, "KXA-1"), market_body(market, "KXA-1", "cents")
+    assert (new["yes_bid_dollars"], new["no_ask_dollars"], new["volume_fp"]) == ("0.4100", "0.5900", "10.00")
+    assert (old["yes_bid"], old["no_ask"], old["volume"], old["settlement_value"]) == (41, 59, 10, 100)
+    assert not [name for name in old if name.endswith(("_dollars", "_fp"))]
+    assert not {"yes_bid", "volume", "liquidity"} & set(new)
+    bare = event_body(FakeEvent(ticker="KXA-1", series="KXA", title="?", category=None, markets=(market,)))
+    assert "category" not in bare

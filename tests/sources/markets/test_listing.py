@@ -1,0 +1,232 @@
+"""What is wanted of a listing, and how one is walked through."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.questions.clock import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.sources.http import SourceError
+from foretell.sources.listing import Ledger, ListedEvent, LiveOnly, Wanted, live
+from foretell.sources.markets.catalogue import Page, Unsupported, listed
+from foretell.sources.markets.recurrence import template
+from foretell.sources.markets.standing import Standing, standing
+from foretell.sources.payload import Malformed, Payload
+
+NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
+
+
+def event(id: str = "a", **fields: Any) -> ListedEvent:
+    closes = fields.pop("closes", "2026-12-01")
+    category = fields.pop("category", "Politics")
+    question = Question(
+        id=id,
+        source="own",
+        text="?",
+        due=NOW.at,
+        targets=(Target(id="yes"),),
+        closes_at=None if closes is None else instant(closes),
+        category=category,
+    )
+    return ListedEvent(question=question, **{"status": "open", "recurrence": "x", "volume": 50.0, **fields})
+
+
+def test_a_backtest_gets_no_listing() -> None:
+    with pytest.raises(LiveOnly, match="stored snapshots"):
+        Wanted(as_of=AsOf(at=NOW.at))
+    with pytest.raises(LiveOnly):
+        live(AsOf.day("2026-01-01"))
+
+
+@pytest.mark.parametrize(
+    ("wish", "listed_event", "reason"),
+    [
+        ({}, event(), None),
+        ({}, event(status="closed"), "closed, not open"),
+        ({"closes_after": "2026-12-01"}, event(), None),
+        ({"closes_after": "2026-12-02"}, event(), "closes before the window"),
+        ({"closes_before": "2026-12-01"}, event(), None),
+        ({"closes_before": "2026-11-30"}, event(), "closes after the window"),
+        ({"closes_before": "2026-11-30"}, event(closes=None), "no close date is told"),
+        ({}, event(closes=None), None),
+        ({"category": "politics"}, event(), None),
+        ({"category": "Fed"}, event(tags=("fed",)), None),
+        ({"category": "Sports"}, event(), "another category"),
+        ({"minimum_volume": 50.0}, event(), None),
+        ({"minimum_volume": 50.1}, event(), "volume below the minimum"),
+        ({"minimum_volume": 1.0}, event(volume=None), "no volume is told"),
+        ({}, event(volume=None), None),
+    ],
+)
+def test_why_an_event_is_not_wanted(wish: dict[str, Any], listed_event: ListedEvent, reason: str | None) -> None:
+    assert Wanted(as_of=NOW, **wish).refusal(listed_event) == reason
+
+
+@pytest.mark.parametrize(
+    "wish", [{"limit": 0}, {"pages": 0}, {"closes_after": "2026-12-02", "closes_before": "2026-12-01"}]
+)
+def test_impossible_wishes(wish: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"at least 1|later than"):
+        Wanted(as_of=NOW, **wish)
+
+
+class Shelf:
+    """A catalogue in memory: each entry says what happens to it."""
+
+    platform = "shelf"
+    key = "id"
+
+    def __init__(self, *pages: list[Any], cursors: list[str | None] | None = None) -> None:
+        self.pages = pages
+        self.cursors = cursors or [*(str(n + 1) for n in range(len(pages) - 1)), None]
+        self.asked: list[str] = []
+
+    async def page(self, wanted: Wanted, cursor: str) -> Page:
+        self.asked.append(cursor)
+        n = int(cursor or "0") % len(self.pages)
+        whole = Payload(url="https://shelf.example/", value={"rows": self.pages[n]})
+        return Page(rows=whole.need("rows").items(), following=self.cursors[n])
+
+    async def parsed(self, row: Payload, wanted: Wanted, ledger: Ledger) -> ListedEvent | None:
+        fate = row.need("fate").text()
+        fates: dict[str, Callable[[], Any]] = {
+            "odd": lambda: (_ for _ in ()).throw(Unsupported("it is odd")),
+            "gone": lambda: (_ for _ in ()).throw(SourceError("no", url="", status=404)),
+            "down": lambda: (_ for _ in ()).throw(SourceError("outage", url="", status=500)),
+            "refused": lambda: event(""),
+            "left": lambda: None,
+        }
+        return fates[fate]() if fate in fates else event(row.need("id").name(), status=fate)
+
+
+def rows(*fates: str) -> list[dict[str, str]]:
+    return [{"id": f"{fate}{n}", "fate": fate} for n, fate in enumerate(fates)]
+
+
+def walked(shelf: Shelf, **wish: Any) -> tuple[list[str], Ledger]:
+    async def use() -> tuple[list[str], Ledger]:
+        listing = listed(shelf, Wanted(as_of=NOW, **wish))
+        return [one.question.id for one in await listing.all()], listing.ledger
+
+    return asyncio.run(use())
+
+
+def test_one_bad_event_never_kills_a_page() -> None:
+    bad: list[Any] = [{"id": "nofate"}, {"id": "refused", "fate": "refused"}, "rubbish"]
+    found, ledger = walked(Shelf([*bad, *rows("open", "odd", "gone", "left", "closed")], rows("open")))
+    assert found == ["open0"]
+    assert [(one.id, one.kind) for one in ledger.skipped] == [
+        ("nofate", "malformed"),
+        ("refused", "malformed"),
+        ("at rows[2]", "malformed"),
+        ("odd1", "unsupported"),
+        ("gone2", "unknown"),
+    ]
+    assert "shelf event nofate: field rows[0].fate is missing" in ledger.skipped[0].reason
+    assert "a question needs an id" in ledger.skipped[1].reason
+    assert dict(ledger.left_out) == {"closed, not open": 1}
+    assert (ledger.complete, ledger.pages) == (True, 2)
+    assert "1 × skipped: it is odd" in ledger.notes()
+    assert "1 × left out: closed, not open" in ledger.notes()
+
+
+def test_a_page_on_which_nothing_can_be_read_fails_loudly() -> None:
+    with pytest.raises(Malformed, match=r"none of 2 entries could be read; shelf event a: field rows\[0\]\.fate"):
+        walked(Shelf([{"id": "a"}, {"id": "b"}]))
+    found, ledger = walked(Shelf([{"id": "a"}]))
+    assert (found, len(ledger.skipped)) == ([], 1)
+    found, ledger = walked(Shelf(rows("odd", "odd")))
+    assert (found, len(ledger.skipped)) == ([], 2)
+
+
+def test_wrong_pages_and_outages_are_errors() -> None:
+    class Wrong(Shelf):
+        async def page(self, wanted: Wanted, cursor: str) -> Page:
+            Payload(url="https://shelf.example/", value={}).need("rows")
+            raise AssertionError
+
+    with pytest.raises(Malformed, match="shelf list: field rows is missing"):
+        walked(Wrong([]))
+    with pytest.raises(SourceError, match="outage"):
+        walked(Shelf(rows("open", "down")))
+
+
+def test_limits_pages_and_cursors_that_lead_in_circles() -> None:
+    shelf = Shelf(rows("open"), rows("open"), rows("open"))
+    found, ledger = walked(Shelf([{"id": f"{n}", "fate": "open"} for n in range(5)]), limit=3)
+    assert (found, ledger.complete) == (["0", "1", "2"], False)
+    found, ledger = walked(shelf, pages=2)
+    assert (shelf.asked, found, ledger.complete) == (["", "1"], ["open0"], False)
+    with pytest.raises(Malformed, match="shelf list: the cursor leads back"):
+        walked(Shelf(rows("open"), cursors=["7"]))
+
+
+def test_reading_may_be_stopped() -> None:
+    shelf = Shelf(rows("open"), [{"id": "later", "fate": "open"}])
+
+    async def use() -> str:
+        listing = listed(shelf, Wanted(as_of=NOW))
+        first = await anext(listing)
+        await listing.aclose()
+        assert await listing.all() == []
+        return first.question.id
+
+    assert (asyncio.run(use()), shelf.asked) == ("open0", [""])
+
+
+def test_unknown_fields_are_counted_and_nothing_more() -> None:
+    ledger = Ledger()
+    ledger.know({"a": 1, "b": 2}, frozenset({"a"}), "event")
+    ledger.know({"b": 2}, frozenset({"a"}), "event")
+    ledger.know(["b"], frozenset(), "event")
+    assert ledger.notes() == ("2 × unknown field ignored: event.b",)
+
+
+ROW = Payload(url="", value={})
+
+
+def market(id: str, status: Any, *, lost: bool = False) -> Standing:
+    return Standing(row=ROW, target=Target(id=id), status=status, lost=lost)
+
+
+def test_what_is_over_is_not_asked_and_exclusivity_is_kept_only_if_it_holds() -> None:
+    a, b = market("a", "open"), market("b", "unopened")
+    whole = standing([a, b], exclusive=True)
+    assert (whole.exclusive, whole.status, whole.finished) == (True, "open", ())
+    lost = standing([a, b, market("c", "resolved", lost=True)], exclusive=True)
+    assert (lost.exclusive, lost.finished) == (True, ("c",))
+    assert not standing([a, b, market("c", "closed")], exclusive=True).exclusive
+    assert not standing([a, b, None], exclusive=True).exclusive
+    assert not standing([a], exclusive=True).exclusive
+    over = standing([market("a", "resolved"), market("b", "resolved", lost=True)], exclusive=True)
+    assert (len(over.asked), over.exclusive, over.status) == (2, True, "resolved")
+    assert standing([market("a", "resolved"), market("b", "closed")], exclusive=False).status == "closed"
+    assert standing([b], exclusive=False).status == "unopened"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Fed funds rate in Mar 2024?", "Fed funds rate in December 2026?"),
+        ("Highest temperature in NYC on Nov 1?", "Highest temperature in NYC on May 12?"),
+        ("Will X win on 2026-11-03?", "Will X win on 2027-01-15?"),
+        ("Bitcoin above $95k on Friday?", "Bitcoin above $120,000.50 on Monday?"),
+    ],
+)
+def test_repeated_formats_look_alike(one: str, other: str) -> None:
+    assert template(one) == template(other)
+
+
+def test_different_questions_do_not() -> None:
+    assert template("What may happen?") == "what may happen?"
+    assert template("Will Ann win?") != template("Will Bob win?")
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(max_size=60))
+def test_a_template_is_its_own_template(title: str) -> None:
+    assert template(template(title)) == template(title)

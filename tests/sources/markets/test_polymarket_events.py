@@ -1,0 +1,270 @@
+"""Polymarket events from its catalogue, over sockets."""
+
+import json
+from typing import Any
+
+import pytest
+
+from foretell.fakes.markets import (
+    Drift,
+    FakeBinary,
+    FakeGroup,
+    FakePolymarket,
+    PolymarketCatalogue,
+    Trouble,
+    group_body,
+)
+from foretell.fakes.server import busy, cut_off
+from foretell.questions.clock import AsOf, instant
+from foretell.sources.http import SourceError
+from foretell.sources.listing import EventSource, Ledger, ListedEvent, LiveOnly, Wanted
+from foretell.sources.market import MarketRef
+from foretell.sources.markets import market_ref
+from foretell.sources.markets.polymarket import Hosts, PolymarketClient
+from foretell.sources.markets.polymarket_events import PolymarketEvents
+from foretell.sources.payload import Malformed
+
+NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
+A, B, C = ("0x" + digit * 64 for digit in "abc")
+RACE = FakeGroup(
+    id="101",
+    title="Who wins the race?",
+    negative_risk=True,
+    series="race",
+    tags=("All", "Politics", "Elections"),
+    figures={"volume": 5000.5, "volume24hr": 12, "liquidity": 70, "openInterest": 900},
+    markets=(
+        FakeBinary(condition=A, question="Will Ann win?", label="Ann", bid=0.55, ask=0.6, last=0.58, volume=4000),
+        FakeBinary(
+            condition=B, question="Will Bob win?", label="Bob", outcomes=("No", "Yes"), bid=0.55, ask=0.6, last=0.57
+        ),
+    ),
+)
+GAME = FakeGroup(
+    id="202",
+    title="Lions vs. Bears",
+    tags=("Sports",),
+    markets=(
+        FakeBinary(condition=C, question="Lions vs. Bears", outcomes=("Lions", "Bears"), bid=0.3, ask=0.4, volume=10),
+    ),
+)
+
+
+def server(*groups: FakeGroup, **options: Any) -> Any:
+    trouble = options.pop("trouble", None)
+    return (
+        FakePolymarket({})
+        .having(PolymarketCatalogue(map(group_body, groups or (RACE, GAME)), **options), trouble)
+        .server()
+    )
+
+
+def make(http: Any, url: str) -> EventSource:
+    hosts = Hosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
+    return PolymarketEvents(PolymarketClient(http=http, hosts=hosts, per_second=1e4))
+
+
+def listing(ask: Any, fake: Any, *, faults: Any = None, **wish: Any) -> tuple[Any, Ledger]:
+    async def use(http: Any, url: str) -> Any:
+        found = make(http, url).events(Wanted(as_of=NOW, **wish))
+        return await found.all(), found.ledger
+
+    return ask.run(fake, use, faults=faults)
+
+
+def one(ask: Any, fake: Any, id: str, as_of: AsOf = NOW) -> ListedEvent:
+    return ask.run(fake, lambda http, url: make(http, url).event(id, as_of))
+
+
+def test_a_group_of_which_one_comes_true(ask: Any) -> None:
+    (race, _), ledger = listing(ask, server())
+    question, (ann, bob) = race.question, race.question.targets
+    assert (question.id, question.text, question.exclusive) == ("polymarket/101", "Who wins the race?", True)
+    assert (ann.id, ann.label, bob.label) == (A, "Ann", "Bob")
+    assert ann.snapshot is not None
+    assert bob.snapshot is not None
+    assert (ann.snapshot.yes_bid, ann.snapshot.yes_ask, ann.snapshot.no_ask) == (0.55, 0.6, 0.45)
+    # Quotes are those of the first outcome, which for Bob is no.
+    assert (bob.snapshot.yes_bid, bob.snapshot.yes_ask, bob.snapshot.no_ask) == (0.4, 0.45, 0.6)
+    assert (ann.snapshot.last_price, bob.snapshot.last_price, ann.snapshot.volume) == (0.58, 0.43, 4000)
+    assert (race.volume, race.volume_24h, race.liquidity, race.open_interest) == (5000.5, 12, 70, 900)
+    assert (race.recurrence, race.category, race.tags) == ("race", "Politics", ("Politics", "Elections"))
+    assert (race.status, race.closes_at, question.url) == (
+        "open",
+        instant("2027-01-01"),
+        "https://polymarket.com/event/event-101",
+    )
+    assert question.criteria == "This market resolves to yes if it happens."
+    assert ledger.notes() == ()
+
+
+def test_named_outcomes(ask: Any) -> None:
+    (_, game), _ = listing(ask, server())
+    lions, bears = game.question.targets
+    assert (lions.id, bears.id, game.question.exclusive) == (f"{C}#Lions", f"{C}#Bears", True)
+    assert lions.snapshot is not None
+    assert bears.snapshot is not None
+    assert (lions.snapshot.yes_ask, bears.snapshot.yes_ask, bears.snapshot.yes_bid) == (0.4, 0.7, 0.6)
+    # Without a last trade the price the catalogue shows.
+    assert lions.snapshot.last_price == 0.5
+    spread = FakeBinary(condition=A, question="Spread: Lions (-3.5)", outcomes=("Lions", "Bears"))
+    many = FakeGroup(id="3", title="Lions vs. Bears", markets=(*GAME.markets, spread))
+    (both,), _ = listing(ask, server(many))
+    assert [target.label for target in both.question.targets] == [
+        "Lions vs. Bears: Lions",
+        "Spread: Lions (-3.5): Lions",
+    ]
+    assert (both.question.exclusive, both.volume) == (False, 10)
+    assert both.recurrence == "lions vs. bears"
+
+
+def test_targets_lead_to_prices(ask: Any) -> None:
+    (race, game), _ = listing(ask, server())
+    refs = [market_ref(event.question, target) for event in (race, game) for target in event.question.targets]
+    assert refs == [MarketRef(platform="polymarket", id=id) for id in (A, B, f"{C}#Lions", f"{C}#Bears")]
+    lone = FakeGroup(id="4", title="Ann?", markets=RACE.markets[:1])
+    (single,), _ = listing(ask, server(lone))
+    assert market_ref(single.question) == MarketRef(platform="polymarket", id=A)
+    assert not single.question.exclusive
+
+
+def test_pages_with_cursors_and_on_older_servers_with_offsets(ask: Any) -> None:
+    many = [
+        FakeGroup(id=str(n), title=f"{n}?", markets=(FakeBinary(condition=f"0x{n:064x}", question=f"{n}?"),))
+        for n in range(120)
+    ]
+    found, ledger = listing(ask, server(*many), limit=1000)
+    assert ([event.question.id for event in found], ledger.pages) == ([f"polymarket/{n}" for n in range(120)], 3)
+    asked = [(request.path, request.query.get("after_cursor")) for request in ask.server.requests]
+    assert asked == [("/gamma/events/keyset", cursor) for cursor in (None, "c50", "c100")]
+    assert {request.query["closed"] for request in ask.server.requests} == {"false"}
+    older, _ = listing(ask, server(*many, cursors=False), limit=1000)
+    assert older == found
+    assert [request.query.get("offset") for request in ask.server.requests] == [None, "0", "50", "100"]
+
+
+def test_a_cursor_that_is_not_heeded_is_no_endless_walk(ask: Any) -> None:
+    many = [FakeGroup(id=str(n), title="?", markets=RACE.markets) for n in range(70)]
+    fake = FakePolymarket({}).having(PolymarketCatalogue(map(group_body, many)))
+    heeded = fake.catalogue.answer
+    fake.catalogue.answer = lambda path, query: heeded(path, {k: v for k, v in query.items() if k != "after_cursor"})
+    with pytest.raises(Malformed, match="polymarket list: the cursor leads back"):
+        listing(ask, fake.server(), limit=1000)
+
+
+def test_the_window_is_asked_for(ask: Any) -> None:
+    found, _ = listing(ask, server(), closes_after="2026-12-01", closes_before="2026-12-31", status="resolved")
+    query = ask.server.requests[0].query
+    assert (query["end_date_min"], query["end_date_max"]) == ("2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z")
+    assert (found, query["closed"]) == ([], "true")
+    assert [event.category for event in listing(ask, server(), category="elections")[0]] == ["Politics"]
+
+
+@pytest.mark.parametrize(
+    ("bob", "exclusive"),
+    [
+        ({"closed": True, "prices": ("0", "1")}, True),
+        ({"closed": True, "prices": ("0", "1"), "stage": "resolved"}, True),
+        ({"closed": True, "prices": ("0", "1"), "stage": "disputed"}, False),
+        ({"closed": True, "prices": ("1", "0")}, False),
+        ({"accepting": False}, False),
+    ],
+)
+def test_what_is_over_is_no_target(ask: Any, bob: dict[str, Any], exclusive: bool) -> None:
+    over = FakeBinary(condition=B, question="Will Bob win?", label="Bob", **bob)
+    third = FakeBinary(condition=C, question="Will Cat win?", label="Cat")
+    group = FakeGroup(id="5", title="Who?", negative_risk=True, markets=(RACE.markets[0], over, third))
+    (found,), _ = listing(ask, server(group))
+    assert ([target.label for target in found.question.targets], found.finished) == (["Ann", "Cat"], (B,))
+    assert found.question.exclusive == exclusive
+
+
+def test_places_kept_for_names_to_come(ask: Any) -> None:
+    place = FakeBinary(condition=C, question="Will Person A win?", label="Person A", active=False)
+    kept = FakeGroup(id="6", title="Who?", negative_risk=True, augmented=True, markets=(*RACE.markets, place))
+    plain = FakeGroup(id="7", title="Who?", negative_risk=True, markets=(*RACE.markets, place))
+    (augmented, whole), _ = listing(ask, server(kept, plain))
+    assert ([t.label for t in augmented.question.targets], augmented.question.exclusive) == (["Ann", "Bob"], True)
+    assert [t.label for t in whole.question.targets] == ["Ann", "Bob", "Person A"]
+
+
+def test_one_event_by_number_or_slug(ask: Any) -> None:
+    assert one(ask, server(), "101") == one(ask, server(), "slug:event-101")
+    assert [request.path for request in ask.server.requests] == ["/gamma/events/slug/event-101"]
+    done = FakeBinary(condition=A, question="Done?", closed=True, prices=("1", "0"), stage="resolved")
+    assert one(ask, server(FakeGroup(id="8", title="?", markets=(done,))), "8").status == "resolved"
+    with pytest.raises(SourceError, match="polymarket event 999 is not there"):
+        one(ask, server(), "999")
+    with pytest.raises(SourceError, match="polymarket event 9 cannot be asked: it has no market"):
+        one(ask, server(FakeGroup(id="9", title="?", markets=())), "9")
+    with pytest.raises(LiveOnly):
+        one(ask, server(), "101", AsOf(at=NOW.at))
+
+
+def test_lists_that_are_no_text_and_books_without_orders(ask: Any) -> None:
+    body = group_body(
+        FakeGroup(id="1", title="?", markets=(FakeBinary(condition=A, question="?", bid=0, ask=1, prices=None),))
+    )
+    body["markets"][0]["outcomes"] = json.loads(body["markets"][0]["outcomes"])
+    fake = FakePolymarket({}).having(PolymarketCatalogue([body])).server()
+    snapshot = listing(ask, fake)[0][0].question.targets[0].snapshot
+    assert (snapshot.yes_bid, snapshot.yes_ask, snapshot.price) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "reason"),
+    [
+        ("events.0.title", "drop", "field events[0].title is missing"),
+        ("events.0.slug", "drop", "field events[0].slug is missing"),
+        ("events.0.markets", "rename", "field events[0].markets is missing"),
+        ("events.0.markets.1.conditionId", "drop", "events[0].markets[1].conditionId is missing"),
+        ("events.0.markets.1.closed", "retype", "closed is not true or false"),
+        ("events.0.markets.0.outcomes", "drop", "outcomes is missing"),
+        ("events.0.markets.0.outcomes", "retype", "outcomes is not a list"),
+        ("events.0.markets.0.bestAsk", "retype", "bestAsk is not a number"),
+        ("events.0.markets.0.description", "drop", "description is missing"),
+        ("events.0.markets.0.question", "drop", "question is missing"),
+    ],
+)
+def test_drift_names_platform_event_and_field(ask: Any, path: str, change: Any, reason: str) -> None:
+    found, ledger = listing(ask, server(trouble=Trouble(drifts=(Drift(path=path, change=change),))))
+    assert [event.question.id for event in found] == ["polymarket/202"]
+    (skipped,) = ledger.skipped
+    assert skipped.reason.startswith("polymarket event 101: field ")
+    assert reason in skipped.reason
+
+
+def test_nobody_telling_whether_a_group_is_exclusive_is_an_error(ask: Any) -> None:
+    silent = FakeGroup(id="11", title="?", negative_risk=None, markets=RACE.markets)
+    found, ledger = listing(ask, server(silent, GAME))
+    assert len(found) == 1
+    assert "events[0].negRisk is missing" in ledger.skipped[0].reason
+
+
+def test_three_outcomes_prices_lost_and_wrong_lists(ask: Any) -> None:
+    def spoilt(**fields: Any) -> Any:
+        body = group_body(RACE)
+        body["markets"][0].update(fields)
+        return FakePolymarket({}).having(PolymarketCatalogue([body, group_body(GAME)])).server()
+
+    cases = (
+        ({"outcomes": '["A", "B", "C"]', "outcomePrices": '["0", "0", "1"]'}, "a market has 3 outcomes, not two"),
+        ({"outcomePrices": '["0.5"]'}, "outcomePrices is not as long as outcomes"),
+        ({"outcomes": "[Yes"}, "outcomes is not JSON inside a text"),
+    )
+    for fields, reason in cases:
+        assert reason in listing(ask, spoilt(**fields))[1].skipped[0].reason
+    drifts = tuple(
+        Drift(path=f"events.0.markets.0.{n}") for n in ("bestBid", "bestAsk", "lastTradePrice", "outcomePrices")
+    )
+    assert "outcomePrices is missing" in listing(ask, server(trouble=Trouble(drifts=drifts)))[1].skipped[0].reason
+
+
+def test_wrong_pages_and_outages(ask: Any) -> None:
+    with pytest.raises(Malformed, match="polymarket list: field events is missing"):
+        listing(ask, server(trouble=Trouble(drifts=(Drift(path="events"),))))
+    with pytest.raises(SourceError, match="503"):
+        listing(ask, server(trouble=Trouble(down=("/gamma",))))
+    assert len(listing(ask, server(), faults=[busy(), cut_off()])[0]) == 2
+    new = Trouble(drifts=(Drift(path="events.0.markets.*.brandNew", change="add"),))
+    assert listing(ask, server(trouble=new))[1].notes() == ("2 × unknown field ignored: market.brandNew",)

@@ -1,0 +1,84 @@
+"""Prophet Arena's events, over sockets."""
+
+from typing import Any
+
+import pytest
+
+from foretell.fakes.markets import Drift, FakeArena, Trouble, arena_body
+from foretell.fakes.server import busy
+from foretell.questions.clock import AsOf, instant
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.http import SourceError
+from foretell.sources.listing import EventSource, Ledger, LiveOnly, Wanted
+from foretell.sources.markets.prophet_arena import ArenaClient, ArenaEvents
+from foretell.sources.payload import Malformed
+
+KEY = "pa_live_canary"
+NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
+WINDOWS = [
+    {"round": 1, "taken_at": "2026-10-01T00:00:00Z", "crowd": {"Ann": 0.2, "Bob B.": 0.8}},
+    {"round": 2, "taken_at": "2026-10-20T00:00:00Z", "crowd": {"Ann": 0.35, "Bob B.": 0.6}},
+    {"round": 3, "taken_at": "2026-11-20T00:00:00Z", "crowd": {"Ann": 0.99}},
+]
+RACE = arena_body("race", "Who wins?", {"Ann": None, "Bob B.": None}, windows=WINDOWS)
+OTHER = arena_body("other", "Which?", {"A": None}, mutually_exclusive=False)
+
+
+def make(http: Any, url: str) -> EventSource:
+    return ArenaEvents(ArenaClient(http=http, key=KEY, host=f"{url}/api/v1", per_second=1e4))
+
+
+def listing(
+    ask: Any, *events: Any, trouble: Trouble | None = None, faults: Any = None, **wish: Any
+) -> tuple[Any, Ledger]:
+    async def use(http: Any, url: str) -> Any:
+        found = make(http, url).events(Wanted(as_of=NOW, **wish))
+        return await found.all(), found.ledger
+
+    fake = FakeArena(events or (RACE, OTHER), key=KEY, page=2)
+    fake.trouble = trouble or fake.trouble
+    return ask.run(fake.server(), use, faults=faults)
+
+
+def one(ask: Any, slug: str, as_of: AsOf = NOW, key: str = KEY) -> Any:
+    fake = FakeArena((RACE, arena_body("empty", "?", {})), key=key)
+    return ask.run(fake.server(), lambda http, url: make(http, url).event(slug, as_of))
+
+
+def test_an_event_with_the_newest_crowd(ask: Any) -> None:
+    (race, other), ledger = listing(ask)
+    question = race.question
+    assert (question.id, question.source, question.exclusive) == ("prophet_arena/race", "prophet_arena", True)
+    assert [(t.id, t.snapshot.last_price) for t in question.targets] == [("Ann", 0.35), ("Bob B.", 0.6)]
+    assert (race.closes_at, race.status, question.criteria) == (instant("2027-01-01"), "open", "As reported.")
+    assert (other.question.exclusive, other.question.targets[0].snapshot) == (False, None)
+    assert (ledger.notes(), ledger.complete) == ((), True)
+    assert one(ask, "race") == race
+
+
+def test_pages(ask: Any) -> None:
+    many = [arena_body(f"e{n}", "?", {"A": None}) for n in range(5)]
+    found, ledger = listing(ask, *many, category="politics")
+    assert (len(found), ledger.pages) == (5, 3)
+    assert [request.query.get("cursor") for request in ask.server.requests] == [None, "2", "4"]
+    assert {request.query["category"] for request in ask.server.requests} == {"politics"}
+
+
+def test_refusals_and_drift(ask: Any) -> None:
+    with pytest.raises(LiveOnly):
+        one(ask, "race", AsOf(at=NOW.at))
+    with pytest.raises(SourceError, match="prophet_arena event nope is not there"):
+        one(ask, "nope")
+    with pytest.raises(SourceError, match="cannot be asked: it has no outcome"):
+        one(ask, "empty")
+    with pytest.raises(SourceError, match="401"):
+        one(ask, "race", key="another")
+    for path in ("title", "outcomes", "close_at", "criteria", "mutually_exclusive"):
+        found, ledger = listing(ask, trouble=Trouble(drifts=(Drift(path=f"data.0.{path}"),)))
+        assert [event.question.id for event in found] == ["prophet_arena/other"]
+        assert ledger.skipped[0].reason == f"prophet_arena event race: field data[0].{path} is missing"
+    for path in ("data", "next_cursor"):
+        with pytest.raises(Malformed, match=f"prophet_arena list: field {path} is missing"):
+            listing(ask, trouble=Trouble(drifts=(Drift(path=path),)))
+    assert len(listing(ask, faults=[busy()])[0]) == 2
+    assert KEY not in repr(ArenaClient(http=AsyncHttpClient(), key=KEY))

@@ -1,0 +1,64 @@
+"""Settlements asked over real sockets."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx2
+import pytest
+
+from foretell.fakes.server import FakeServer, Fault
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.http import Limits
+from foretell.sources.listing import Skipped
+from foretell.sources.settlements.settlement import SettlementSource
+
+QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
+Make = Callable[..., SettlementSource]
+
+
+class Settled:
+    """Runs a source against a fake server, and remembers what was asked and what was skipped."""
+
+    def __init__(self) -> None:
+        self.server = FakeServer()
+        self.skipped: list[Skipped] = []
+        self.found: list[Resolution] = []
+
+    def __call__(
+        self, server: FakeServer, make: Make, questions: Sequence[Question], faults: list[Fault] | None = None
+    ) -> dict[str, Resolution]:
+        self.server, self.skipped = server, []
+        server.faults = list(faults or [])
+
+        async def served() -> list[Resolution]:
+            transport = httpx2.AsyncHTTPTransport(verify=False)
+            async with server, AsyncHttpClient(limits=QUICK, transport=transport) as http:
+                return await make(http, server.url, self.skipped.append).settlements(questions)
+
+        self.found = asyncio.run(served())
+        assert all(one.provenance.startswith("http") for one in self.found)
+        return {one.target_id: one for one in self.found}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        return {one.id: one.reason for one in self.skipped}
+
+
+@pytest.fixture
+def settled() -> Settled:
+    return Settled()
+
+
+@pytest.fixture(scope="session")
+def asked() -> Callable[..., Question]:
+    """A question of a market platform."""
+
+    def make(id: str, *targets: str, due: Any = "2026-01-01") -> Question:
+        source = id.partition("/")[0]
+        named = tuple(Target(id=target) for target in targets or ("yes",))
+        return Question(id=id, source=source, text="?", due=due, targets=named)
+
+    return make

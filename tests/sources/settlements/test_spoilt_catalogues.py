@@ -1,0 +1,176 @@
+"""Whatever stands anywhere in a catalogue's answer: it is read, skipped, or refused with a clear error."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.fakes import markets as fakes
+from foretell.questions.clock import AsOf
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.http import Limits, SourceError
+from foretell.sources.listing import Wanted
+from foretell.sources.markets.kalshi import KalshiClient
+from foretell.sources.markets.kalshi_events import KalshiEvents
+from foretell.sources.markets.manifold import ManifoldClient
+from foretell.sources.markets.manifold_events import ManifoldEvents
+from foretell.sources.markets.metaculus import MetaculusClient
+from foretell.sources.markets.metaculus_events import MetaculusEvents
+from foretell.sources.markets.polymarket import Hosts, PolymarketClient
+from foretell.sources.markets.polymarket_events import PolymarketEvents
+from foretell.sources.markets.prophet_arena import ArenaClient, ArenaEvents
+from foretell.sources.settlements.kalshi import KalshiSettlements
+from foretell.sources.settlements.manifold import ManifoldSettlements
+from foretell.sources.settlements.metaculus import MetaculusSettlements
+from foretell.sources.settlements.polymarket import PolymarketSettlements
+from foretell.sources.settlements.prophet_arena import ArenaSettlements
+
+NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
+QUICK = Limits(attempts=1, total_seconds=5.0)
+FAST = 1e5
+A, B = (f"0x{digit * 64}" for digit in "ab")
+CHOICE = fakes.FakeContract(
+    id="choice0001",
+    question="Who?",
+    kind="MULTIPLE_CHOICE",
+    answers=(
+        fakes.FakeAnswer(id="annanswer1", text="Ann", p=0.7),
+        fakes.FakeAnswer(id="bobanswer1", text="Bob", p=0.3, resolution="NO"),
+    ),
+)
+MARKETS = (
+    fakes.FakeMarket(ticker="KXA-1-B", label="B", bid=0.4, ask=0.5, last=0.45, volume=10),
+    fakes.FakeMarket(ticker="KXA-1-C", label="C", status="finalized", result="no", paid=0.0),
+)
+BINARIES = (
+    fakes.FakeBinary(condition=A, question="A?", label="A", bid=0.4, ask=0.5, last=0.45),
+    fakes.FakeBinary(condition=B, question="B?", label="B", closed=True, prices=("0", "1"), stage="resolved"),
+)
+ASKED = (
+    fakes.FakeAsked(id=21, title="?", label="a", centers=(0.4,)),
+    fakes.FakeAsked(id=22, title="?", label="b", status="resolved", resolution="yes"),
+)
+
+
+def kalshi(http: AsyncHttpClient, url: str) -> Any:
+    client = KalshiClient(http=http, host=url, per_second=FAST)
+    return KalshiEvents(client), KalshiSettlements(client)
+
+
+def polymarket(http: AsyncHttpClient, url: str) -> Any:
+    client = PolymarketClient(http=http, hosts=Hosts(gamma=f"{url}/gamma"), per_second=FAST)
+    return PolymarketEvents(client), PolymarketSettlements(client)
+
+
+def manifold(http: AsyncHttpClient, url: str) -> Any:
+    client = ManifoldClient(http=http, host=url, per_second=FAST)
+    return ManifoldEvents(client), ManifoldSettlements(client)
+
+
+def metaculus(http: AsyncHttpClient, url: str) -> Any:
+    client = MetaculusClient(http=http, host=url, token="t", per_second=FAST, retry_seconds=0.0)
+    return MetaculusEvents(client), MetaculusSettlements(client)
+
+
+def arena(http: AsyncHttpClient, url: str) -> Any:
+    client = ArenaClient(http=http, host=url, key="k", per_second=FAST)
+    return ArenaEvents(client), ArenaSettlements(client)
+
+
+def event(schema: Any) -> Any:
+    whole = fakes.FakeEvent(ticker="KXA-1", series="KXA", title="?", exclusive=True, markets=MARKETS)
+    return fakes.FakeKalshi({}).having(fakes.KalshiCatalogue([fakes.event_body(whole, schema)]))
+
+
+GROUP = fakes.group_body(fakes.FakeGroup(id="1", title="?", tags=("X",), series="s", markets=BINARIES))
+POST = fakes.post_body(2, "?", *ASKED)
+PLATFORMS: dict[str, tuple[Callable[..., Any], Any, str]] = {
+    "kalshi, dollars": (kalshi, event("dollars"), "KXA-1"),
+    "kalshi, cents": (kalshi, event("cents"), "KXA-1"),
+    "polymarket": (polymarket, fakes.FakePolymarket({}).having(fakes.PolymarketCatalogue([GROUP])), "1"),
+    "manifold": (
+        manifold,
+        fakes.FakeManifold({}).having(fakes.ManifoldCatalogue([fakes.contract_body(CHOICE)])),
+        "choice0001",
+    ),
+    "metaculus": (metaculus, fakes.FakeMetaculus({}, token="t").having(fakes.MetaculusCatalogue([POST])), "2"),
+    "prophet_arena": (
+        arena,
+        fakes.FakeArena(
+            [
+                fakes.arena_body(
+                    "race", "?", {"Ann": None, "Bob": "no"}, windows=[{"taken_at": "2026-10-01", "crowd": {"Ann": 0.3}}]
+                )
+            ],
+            key="k",
+        ),
+        "race",
+    ),
+}
+RUBBISH = st.sampled_from(
+    [None, True, -1, 0.5, 10**400, 1e300, -1e300, 3e10, "", "x", "0.5", "9999-12-31", "0001-01-01", "2", [], [[]], {}]
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container of the answer with every key in it."""
+    keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    return [(value, key) for key in keys] + [place for key in keys for place in places(value[key])]
+
+
+@pytest.mark.parametrize("platform", list(PLATFORMS))
+@settings(deadline=None, max_examples=25)
+@given(nth=st.integers(0, 1), place=st.integers(0, 10**6), rubbish=RUBBISH, whole=st.booleans())
+def test_rubbish_anywhere(platform: str, nth: int, place: int, rubbish: Any, whole: bool) -> None:
+    make, fake, id = PLATFORMS[platform]
+
+    def spoil(good: Any) -> Any:
+        body = json.loads(good.body)
+        found = places(body)
+        container, key = found[place % len(found)]
+        container[key] = rubbish
+        return replace(good, body=json.dumps(body).encode())
+
+    async def use() -> None:
+        server = fake.server()
+        transport = httpx2.AsyncHTTPTransport(verify=False)
+        async with server, AsyncHttpClient(limits=QUICK, transport=transport) as http:
+            source, settlement = make(http, server.url)
+            question = (await source.event(id, NOW)).question
+            for reading in (
+                lambda: source.event(id, NOW),
+                lambda: source.events(Wanted(as_of=NOW)).all(),
+                lambda: settlement.settlements([question]),
+            ):
+                server.faults = [*[lambda good: good] * nth, spoil] if not whole else [spoil] * 2
+                with contextlib.suppress(SourceError):
+                    await reading()
+                server.faults = []
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize("platform", list(PLATFORMS))
+def test_unspoilt_they_are_read(platform: str) -> None:
+    make, fake, id = PLATFORMS[platform]
+
+    async def use() -> None:
+        server = fake.server()
+        transport = httpx2.AsyncHTTPTransport(verify=False)
+        async with server, AsyncHttpClient(limits=QUICK, transport=transport) as http:
+            source, settlement = make(http, server.url)
+            listing = source.events(Wanted(as_of=NOW))
+            (found,) = await listing.all()
+            assert found == await source.event(id, NOW)
+            assert listing.ledger.notes() == ()
+            assert settlement.platform == source.platform == found.platform
+            assert {one.outcome for one in await settlement.settlements([found.question])} <= {0, 1}
+
+    asyncio.run(use())
