@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/python.md", "docs/evidence.md", "docs/models.md", "docs/agent.md"]
+PAGES = [
+    "README.md",
+    "docs/python.md",
+    "docs/evidence.md",
+    "docs/models.md",
+    "docs/agent.md",
+    "docs/markets.md",
+    "docs/combining.md",
+    "docs/calibration.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

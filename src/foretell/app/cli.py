@@ -8,6 +8,7 @@ import click
 
 COMMANDS = {
     "ask": ("foretell.app.commands.ask:ask", "Ask one question: a researched probability with its reasons."),
+    "tree": ("foretell.app.commands.tree:tree", "Take a claim apart into claims, judge them, put them together."),
     "demo": ("foretell.app.commands.demo:demo", "A first real job: 400+ questions, scored, no key and no network."),
     "score": ("foretell.app.commands.score:score", "Score a table of forecasts against a table of outcomes."),
     "compare": ("foretell.app.commands.compare:compare", "Which of two forecasters is better, and by more than noise?"),
@@ -23,6 +24,11 @@ COMMANDS = {
         "foretell.app.commands.audit:audit",
         "Did the future leak into a run? A second model judges what was seen.",
     ),
+    "calibrate": (
+        "foretell.app.commands.calibrate:calibrate",
+        "Learn from past trials how to combine new ones; apply it; prove it.",
+    ),
+    "study": ("foretell.app.commands.study:study", "Experiments on the trials of many configurations."),
     "export": ("foretell.app.commands.export:export", "Write a run's forecasts as a board wants them."),
     "data": ("foretell.app.commands.data:data", "Download and inspect public question sets."),
     "corpus": (

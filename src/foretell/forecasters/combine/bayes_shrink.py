@@ -10,6 +10,9 @@ from foretell.forecasters.combine.platt import PAPER_EDGE
 from foretell.forecasters.combine.rows import Examples, Rows
 from foretell.forecasters.combine.shrink import Spread
 
+UNSEEN = 1e6
+"""τ² before any example: the trials are believed as they are."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FittedBayesShrink:
@@ -42,7 +45,7 @@ class BayesShrink:
     σ² is the pooled variance within questions, and σ²_q = (d·σ² + squares_q) / (d + K − 1) leans on it with d `degrees`
     of freedom, since five trials tell little about their own scatter. τ² is what is left of the mean squared distance
     between mean and anchor after σ²/K, and not below 0. No outcome is used. Where no question has two trials σ² is 0
-    and nothing shrinks.
+    and nothing shrinks, and neither does anything before the first example.
 
     >>> BayesShrink().name
     'bayes shrink'
@@ -70,7 +73,7 @@ class BayesShrink:
         freedom = float(weight @ (count - 1))
         within = float(weight @ (spread.std[said] ** 2 * count)) / freedom if freedom > 0 else 0.0
         apart = (spread.mean[said] - spread.anchor[said]) ** 2 - within / count
-        between = max(0.0, float(weight @ apart) / float(weight.sum())) if said.any() else 0.0
+        between = max(0.0, float(weight @ apart) / float(weight.sum())) if said.any() else UNSEEN
         return FittedBayesShrink(
             between=between, within=within, degrees=self.degrees, edge=self.edge, training=Training.of(examples)
         )

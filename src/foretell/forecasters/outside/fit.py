@@ -10,7 +10,7 @@ import numpy as np
 
 from foretell.evaluate.arrays import Floats, Ints
 from foretell.forecasters.combine.rows import sigmoid
-from foretell.forecasters.outside.hashing import BUCKETS
+from foretell.forecasters.outside.hashing import BUCKETS, marks
 from foretell.forecasters.outside.labels import Lessons, Worth, lessons
 from foretell.forecasters.outside.levels import Basis, basis, on_grid
 from foretell.forecasters.outside.model import Level, TextModel
@@ -38,6 +38,8 @@ class Table:
     """Of the grams."""
     named: Floats
     telling: Floats
+    known: Ints
+    """Marks of all grams."""
     worth: Worth
 
     def __len__(self) -> int:
@@ -51,15 +53,15 @@ def table_of(past: PastQuestions, day: date) -> Table:
     found, worth = lessons(past, seen_in(past), share, day)
     grams = Grams.of(found.seen)
     telling = rarity(grams, share[found.row])
-    pieces = [gram_values(grams.bucket[a:b], telling) for a, b in zip(grams.start, grams.start[1:], strict=False)]
     return Table(
         lessons=found,
         source=past.source[found.row],
         grid=on_grid(past.due[found.row]),
         grams=grams,
-        values=np.concatenate([*pieces, np.array([])]),
+        values=gram_values(grams, telling),
         named=np.array([s.named for s in found.seen]).reshape(len(found.seen), len(NAMES)),
         telling=telling,
+        known=np.unique(np.concatenate([*(marks(s.reading.text) for s in found.seen), np.array([], np.int64)])),
         worth=worth,
     )
 
@@ -87,6 +89,7 @@ def fit_text(table: Table, strength: float, start: Floats | None = None) -> tupl
         named=dict(zip(NAMES, (named * _named_scale()).tolist(), strict=True)),
         words=words / sqrt(strength),
         rarity=table.telling,
+        known=table.known,
         worth=table.worth,
     )
     return model, beta
@@ -96,7 +99,7 @@ def prior_text() -> TextModel:
     """What is believed before any question was seen: the long-run level, whatever is asked."""
     none, grid = np.zeros(2 * BUCKETS), np.array([], np.int64)
     level = Level(long_run=LONG_RUN, source={}, grid=grid, drift=np.array([]), drift_of={})
-    return TextModel(level=level, named={}, words=none, rarity=none, worth=Worth())
+    return TextModel(level=level, named={}, words=none, rarity=none, known=grid, worth=Worth())
 
 
 def validation_loss(model: TextModel, rows: Sequence[Seen], past: PastQuestions, target: Floats) -> float:

@@ -50,16 +50,27 @@ def grams(text: str) -> Iterator[tuple[int, str]]:
             yield block, gram
 
 
-def bucket(block: int, gram: str) -> int:
-    """The number of a gram.
+def mark(block: int, gram: str) -> int:
+    """A number that hardly any other gram has: block and CRC-32."""
+    return (block << 32) | crc32(gram.encode())
 
-    >>> bucket(0, "by ‹date›"), bucket(1, "by ‹date›") - bucket(0, "by ‹date›") == BUCKETS
-    (7818, True)
+
+def bucket_of(marks: Ints) -> Ints:
+    """The buckets of marks.
+
+    >>> bucket_of(np.array([mark(0, "by ‹date›"), mark(1, "by ‹date›")])).tolist()
+    [7818, 16010]
     """
-    return (crc32(gram.encode()) & (BUCKETS - 1)) + block * BUCKETS
+    return (marks & (BUCKETS - 1)) + (marks >> 32) * BUCKETS
+
+
+@lru_cache(maxsize=1 << 16)
+def marks(text: str) -> Ints:
+    """The marks of all grams of a text, ascending, each once."""
+    return np.unique(np.fromiter((mark(*gram) for gram in grams(text)), np.int64))
 
 
 @lru_cache(maxsize=1 << 16)
 def buckets(text: str) -> Ints:
-    """The numbers of all grams of a text, ascending, each once."""
-    return np.unique(np.fromiter((bucket(*gram) for gram in grams(text)), np.int64))
+    """The buckets of all grams of a text, ascending, each once."""
+    return np.unique(bucket_of(marks(text)))

@@ -7,11 +7,13 @@ from datetime import date
 import numpy as np
 
 from foretell.evaluate.arrays import Floats, Ints
-from foretell.forecasters.outside.hashing import bucket, grams
+from foretell.forecasters.outside.hashing import bucket_of, buckets, grams, mark
 from foretell.forecasters.outside.labels import Worth
 from foretell.forecasters.outside.levels import likeness
 from foretell.forecasters.outside.rates import RateTable
-from foretell.forecasters.outside.seen import NAMES, Seen, gram_values
+from foretell.forecasters.outside.seen import NAMES, Seen, gram_values, one_text
+
+UNSEEN = "words it never saw"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,6 +53,8 @@ class TextModel:
     named: Mapping[str, float]
     words: Floats
     rarity: Floats
+    known: Ints
+    """Marks of all grams it was fitted on, ascending: only those are given as reasons."""
     worth: Worth
 
     def parts(self, seen: Seen, source: str, day: date) -> tuple[Part, ...]:
@@ -64,15 +68,27 @@ class TextModel:
 
     def log_odds(self, seen: Seen, source: str, day: date) -> float:
         """The sum of all parts."""
-        return sum(part.log_odds for part in self.parts(seen, source, day))
+        ids = buckets(seen.reading.text)
+        worded = float((gram_values(one_text(ids), self.rarity) * self.words[ids]).sum())
+        coefficients = np.array([self.named.get(name, 0.0) for name in NAMES])
+        return self.level.at(source, day) + float((seen.named * coefficients).sum()) + worded
 
     def _worded(self, seen: Seen) -> list[Part]:
-        """Grams that share a bucket count once."""
-        by_bucket = {bucket(*gram): gram[1] for gram in grams(seen.reading.text)}
-        ids = np.array(sorted(by_bucket), np.int64)
-        added = gram_values(ids, self.rarity) * self.words[ids]
-        order = np.argsort(-np.abs(added), kind="stable")
-        return [Part(name=f"“{by_bucket[int(ids[i])]}”", log_odds=float(added[i])) for i in order if added[i]]
+        """Grams that share a bucket count once, and what was never seen in fitting is not given as a reason."""
+        ids = buckets(seen.reading.text)
+        added = gram_values(one_text(ids), self.rarity) * self.words[ids]
+        owner: dict[int, str] = {}
+        for block, gram in grams(seen.reading.text):
+            number = mark(block, gram)
+            place = int(np.searchsorted(self.known, number))
+            if place < len(self.known) and self.known[place] == number:
+                owner.setdefault(int(bucket_of(np.array([number]))[0]), f"“{gram}”")
+        total: dict[str, float] = {}
+        for number, value in zip(ids.tolist(), added.tolist(), strict=True):
+            name = owner.get(number, UNSEEN)
+            total[name] = total.get(name, 0.0) + value
+        found = [Part(name=name, log_odds=value) for name, value in total.items() if value]
+        return sorted(found, key=lambda part: -abs(part.log_odds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +105,7 @@ class Record:
     """Of market questions, each with a price or an outcome."""
     questions: int = 0
     outcomes: int = 0
-    """Of market questions whose deadline was over."""
+    """Of market questions, known by then; they counted once their deadline was over."""
     prices: int = 0
     dataset_outcomes: int = 0
     strength: float = 0.0

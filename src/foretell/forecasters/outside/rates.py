@@ -15,6 +15,9 @@ CORRELATION = 0.1
 SIZED = frozenset({("acled", "increase")})
 """Templates where the last value decides: a count that was zero all year hardly ever rises."""
 
+SEVERAL = 5
+"""Questions of one round that are not all zero by chance."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
@@ -64,18 +67,30 @@ class RateTable:
 def rate_table(past: PastQuestions) -> RateTable:
     """The table of all data-set outcomes that are known."""
     chosen = past.take((past.kind == "dataset") & ~np.isnan(past.outcome))
-    rows: dict[str, list[int]] = {}
+    size, rows = trusted_sizes(chosen), dict[str, list[int]]()
     span = (chosen.resolves - chosen.due).astype(np.float64)
     for row, days in enumerate(np.where(np.isnat(chosen.resolves), np.nan, span)):
         kind = Kind(
             source=str(chosen.source[row]),
             subtype=str(chosen.subtype[row]),
-            size=None if np.isnan(chosen.size[row]) else float(chosen.size[row]),
+            size=None if np.isnan(size[row]) else float(size[row]),
             days=None if np.isnan(days) else float(days),
         )
         for level in kind.levels:
             rows.setdefault(level, []).append(row)
     return RateTable(counts={level: _tally(chosen.outcome[at], chosen.known_on[at]) for level, at in rows.items()})
+
+
+def trusted_sizes(past: PastQuestions) -> Floats:
+    """The last values, without those of rounds in which a template has nothing but zeros: there they were missing."""
+    size = past.size.copy()
+    for source, subtype in SIZED:
+        of_template = (past.source == source) & (past.subtype == subtype)
+        for due in np.unique(past.due[of_template]):
+            rows = of_template & (past.due == due)
+            if len(np.unique(past.id[rows])) >= SEVERAL and not past.size[rows].any():
+                size[rows] = np.nan
+    return size
 
 
 def _tally(outcome: Floats, day: Days) -> tuple[float, float]:

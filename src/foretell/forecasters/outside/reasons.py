@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from foretell.forecasters.combine.rows import sigmoid
-from foretell.forecasters.outside.model import Part
+from foretell.forecasters.outside.model import UNSEEN, Part
 from foretell.forecasters.outside.rates import Kind, RateTable
 from foretell.forecasters.outside.seen import HORIZON, Seen
 from foretell.forecasters.outside.similar import ReferenceClass
@@ -15,14 +15,17 @@ WORTH_TELLING = 0.03
 LISTED = 3
 
 
-def reasons_of_text(parts: Sequence[Part], seen: Seen, source: str) -> str:
-    """The level, then the strongest parts with the direction and size of their pull."""
+def reasons_of_text(parts: Sequence[Part], seen: Seen, source: str | None) -> str:
+    """The level, then the strongest parts with the direction and size of their pull; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
-    told = [f"Questions of {source} stand at about {_percent(level)} at this time."]
-    ranked = sorted((p for p in parts if p.name != "level"), key=lambda p: -abs(p.log_odds))
+    whose = f"Questions of {source}" if source else "Market questions in general"
+    told = [f"{whose} start at {_percent(level)} at this time."]
+    ranked = sorted((p for p in parts if p.name not in ("level", UNSEEN)), key=lambda p: -abs(p.log_odds))
     strong = [p for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
-    if strong:
-        told.append("; ".join(f"{_told(p.name, seen)} ({p.log_odds:+.2f})" for p in strong) + " in log-odds.")
+    for pull, way in (("Raised", 1), ("Lowered", -1)):
+        these = [f"{_told(p.name, seen)} ({p.log_odds:+.2f})" for p in strong if p.log_odds * way > 0]
+        if these:
+            told.append(f"{pull}, in log-odds, by: {'; '.join(these)}.")
     if seen.days is None:
         told.append("No deadline is named.")
     return " ".join(told)

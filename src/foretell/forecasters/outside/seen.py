@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property, lru_cache
 from math import log
 
 import numpy as np
@@ -32,7 +33,7 @@ class Seen:
     days: float | None
     """To the deadline, at least one; None where there is none."""
 
-    @property
+    @cached_property
     def named(self) -> Floats:
         """The values of the columns `NAMES`."""
         span = 0.0 if self.days is None else float(np.clip(log(self.days / USUAL_DAYS), -LONGEST, LONGEST))
@@ -56,6 +57,7 @@ def question_text(question: Question, target: Target) -> str:
     return f"{text} {target.label}" if target.label and len(question.targets) > 1 else text
 
 
+@lru_cache(maxsize=1 << 16)
 def seen(reading: Reading, due: date, resolves: date | None, *, definite: bool = False) -> Seen:
     """What is seen of a reading and the date on which it is decided.
 
@@ -104,17 +106,23 @@ class Grams:
 
 
 def rarity(grams: Grams, weight: Floats) -> Floats:
-    """How telling each bucket is: log((n + 1) / (df + 1)) over rows that count by weight (Spärck Jones 1972)."""
+    """How telling each bucket is: log((n + 2) / (df + 1)) over rows that count by weight (Spärck Jones 1972)."""
     frequency = np.bincount(grams.bucket, weights=weight[grams.row], minlength=2 * BUCKETS)
-    return np.log((weight.sum() + 1) / (frequency + 1))
+    return np.log((weight.sum() + 2) / (frequency + 1))
 
 
-def gram_values(bucket: Ints, telling: Floats) -> Floats:
-    """The values of one text's buckets: their rarity, scaled to length one in each of the two blocks."""
-    value = telling[bucket]
-    out = np.zeros(len(bucket))
-    for block in (bucket < BUCKETS, bucket >= BUCKETS):
-        size = float(np.sqrt((value[block] ** 2).sum()))
-        if size > 0:
-            out[block] = value[block] / size
-    return out
+def lengths(grams: Grams, telling: Floats) -> Floats:
+    """The length of every row in each of the two blocks, rows × 2; never zero."""
+    cell = 2 * grams.row + (grams.bucket >= BUCKETS)
+    squares = np.bincount(cell, weights=telling[grams.bucket] ** 2, minlength=2 * (len(grams.start) - 1))
+    return np.sqrt(np.maximum(squares, 1e-12)).reshape(-1, 2)
+
+
+def gram_values(grams: Grams, telling: Floats) -> Floats:
+    """The values of all buckets: their rarity, scaled so that each row has length one in each block."""
+    return telling[grams.bucket] / lengths(grams, telling)[grams.row, (grams.bucket >= BUCKETS).astype(np.int64)]
+
+
+def one_text(bucket: Ints) -> Grams:
+    """The grams of a single text."""
+    return Grams(start=np.array([0, len(bucket)]), bucket=bucket)

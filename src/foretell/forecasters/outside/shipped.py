@@ -15,14 +15,14 @@ from foretell.forecasters.outside.labels import Worth
 from foretell.forecasters.outside.model import Level, OutsideModel, Record, TextModel
 from foretell.forecasters.outside.rates import RateTable
 
-NUMBERS, REPORT = "numbers.npz", "report.json"
+NUMBERS, REPORT = "numbers.npz", "training.json"
 FORMAT = 1
 
 
 @lru_cache(maxsize=1)
 def shipped_model() -> OutsideModel:
     """The model of the package, read once."""
-    folder = files("foretell.forecasters.outside").joinpath("shipped")
+    folder = files("foretell.forecasters.outside")
     report: dict[str, Any] = json.loads(folder.joinpath(REPORT).read_text(encoding="utf-8"))
     return from_files(folder.joinpath(NUMBERS).read_bytes(), report)
 
@@ -37,6 +37,7 @@ def to_files(model: OutsideModel, scores: dict[str, Any]) -> tuple[bytes, dict[s
         used=used.astype(np.uint16),
         words=model.text.words[used].astype(np.float16),
         rarity=model.text.rarity.astype(np.float16),
+        known=np.diff(model.text.known, prepend=0),
         grid=level.grid.astype(np.int32),
         drift=level.drift.astype(np.float32),
         drift_of=np.array([level.drift_of[name] for name in names], np.float32).reshape(len(names), len(level.grid)),
@@ -75,7 +76,12 @@ def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
         drift_of=dict(zip(told["drifting"], data["drift_of"].astype(np.float64), strict=True)),
     )
     text = TextModel(
-        level=level, named=report["named"], words=words, rarity=rarity, worth=Worth(**report["worth of prices"])
+        level=level,
+        named=report["named"],
+        words=words,
+        rarity=rarity,
+        known=np.cumsum(data["known"]),
+        worth=Worth(**report["worth of prices"]),
     )
     rates = RateTable(counts={name: (yes, n) for name, (yes, n) in report["rates"].items()})
     return OutsideModel(

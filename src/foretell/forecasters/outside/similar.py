@@ -1,7 +1,7 @@
 """Reference classes: the questions most like this one whose answers were known, and what became of them."""
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 
 import numpy as np
@@ -9,7 +9,16 @@ import numpy as np
 from foretell.evaluate.arrays import Bools, Floats, Ints
 from foretell.forecasters.outside.hashing import BUCKETS, buckets
 from foretell.forecasters.outside.past import PastQuestions
-from foretell.forecasters.outside.seen import Grams, Seen, gram_values, question_text, rarity, seen_in
+from foretell.forecasters.outside.seen import (
+    Grams,
+    Seen,
+    gram_values,
+    lengths,
+    one_text,
+    question_text,
+    rarity,
+    seen_in,
+)
 from foretell.forecasters.outside.wording import read
 from foretell.questions.clock import AsOf
 from foretell.questions.question import Question
@@ -32,7 +41,7 @@ class Similar:
     similarity: float
     url: str = ""
     deadline_over: bool = True
-    """False for an answer that came early: those are mostly yes, so they do not move a forecast."""
+    """False while the deadline lies ahead: answers that come early are mostly yes, so they do not move a forecast."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +58,11 @@ class ReferenceClass:
         Similarity is the cosine of rarity-weighted words and word pairs, as they stand and with names left out, half
         each. A question counts once, by its last asking; the question itself never does.
         """
-        day = as_of.at.date()
-        known = (bank.known_on < np.datetime64(day, "D")) & (bank.kind == question.kind) & (bank.id != question.id)
-        rows = _last_askings(bank, known)
+        answered = _answered(bank, as_of.at.date(), question.kind)
         words = buckets(read(question_text(question, question.targets[0]), question.due.date()).text)
-        near = _similarity(bank, words, day)[rows]
+        near = np.where(bank.id[answered.row] == question.id, 0.0, answered.similarity(words))
         best = np.argsort(-near, kind="stable")[:k]
-        members = (_member(bank, int(rows[i]), float(near[i])) for i in best if near[i] > 0)
+        members = (_member(bank, answered, int(i), float(near[i])) for i in best if near[i] > 0)
         return cls(members=tuple(members), as_of=as_of)
 
     def __len__(self) -> int:
@@ -80,53 +87,57 @@ class ReferenceClass:
         return (strength * p + sum(m.similarity * m.outcome for m in counted)) / (strength + total)
 
 
-def _last_askings(bank: PastQuestions, known: Bools) -> Ints:
-    rows = np.flatnonzero(known)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Answered:
+    """What was answered before a day: rows of the bank with their words, and how telling those were by then."""
+
+    day: date
+    row: Ints
+    seen: list[Seen]
+    grams: Grams
+    telling: Floats
+    length: Floats
+
+    def similarity(self, words: Ints) -> Floats:
+        asked = np.zeros(2 * BUCKETS)
+        asked[words] = gram_values(one_text(words), self.telling)
+        shared = asked[self.grams.bucket] * self.telling[self.grams.bucket]
+        cell = 2 * self.grams.row + (self.grams.bucket >= BUCKETS)
+        sums = np.bincount(cell, weights=shared, minlength=2 * len(self.row))
+        return (sums.reshape(-1, 2) / self.length).mean(axis=1)
+
+
+@lru_cache(maxsize=32)
+def _answered(bank: PastQuestions, day: date, kind: str) -> _Answered:
+    now = np.datetime64(day, "D")
+    asked = (bank.due < now) & (bank.kind == kind)
+    every = Grams.of(seen_in(bank.take(_last_askings(bank, asked))))
+    telling = rarity(every, np.ones(len(every.start) - 1))
+    row = _last_askings(bank, asked & (bank.known_on < now))
+    seen = seen_in(bank.take(row))
+    grams = Grams.of(seen)
+    return _Answered(day=day, row=row, seen=seen, grams=grams, telling=telling, length=lengths(grams, telling))
+
+
+def _last_askings(bank: PastQuestions, which: Bools) -> Ints:
+    """One row for each question, the one asked last."""
+    rows = np.flatnonzero(which)
     rows = rows[np.argsort(bank.due[rows], kind="stable")][::-1]
     _, first = np.unique(bank.id[rows], return_index=True)
     return np.sort(rows[first])
 
 
-def _similarity(bank: PastQuestions, words: Ints, day: date) -> Floats:
-    grams, telling, length = _weighed(bank, day)
-    asked = np.zeros(2 * BUCKETS)
-    asked[words] = gram_values(words, telling)
-    shared = asked[grams.bucket] * telling[grams.bucket]
-    cell = 2 * grams.row + (grams.bucket >= BUCKETS)
-    sums = np.bincount(cell, weights=shared, minlength=2 * len(bank))
-    return (sums / length).reshape(-1, 2).mean(axis=1)
-
-
-@lru_cache(maxsize=4)
-def _grams(bank: PastQuestions) -> tuple[Grams, list[Seen]]:
-    seen = seen_in(bank)
-    return Grams.of(seen), seen
-
-
-@lru_cache(maxsize=32)
-def _weighed(bank: PastQuestions, day: date) -> tuple[Grams, Floats, Floats]:
-    """Grams, how telling each bucket was by that day, and the length of every row in both blocks."""
-    grams, _ = _grams(bank)
-    asked = bank.due < np.datetime64(day, "D")
-    _, code = np.unique(bank.id, return_inverse=True)
-    times = np.bincount(code, weights=asked)[code]
-    telling = rarity(grams, np.where(asked, 1.0 / np.maximum(times, 1.0), 0.0))
-    cell = 2 * grams.row + (grams.bucket >= BUCKETS)
-    squares = np.bincount(cell, weights=telling[grams.bucket] ** 2, minlength=2 * len(bank))
-    return grams, telling, np.sqrt(np.maximum(squares, 1e-12))
-
-
-def _member(bank: PastQuestions, row: int, similarity: float) -> Similar:
-    days = _grams(bank)[1][row].days
-    took = (bank.known_on[row] - bank.due[row]).astype(np.int64)
+def _member(bank: PastQuestions, answered: _Answered, place: int, similarity: float) -> Similar:
+    row, days = answered.row[place], answered.seen[place].days
+    due: date = bank.due[row].astype("M8[D]").item()
     return Similar(
         id=str(bank.id[row]),
         text=str(bank.text[row]),
         source=str(bank.source[row]),
-        due=bank.due[row].astype("M8[D]").item(),
+        due=due,
         known_on=bank.known_on[row].astype("M8[D]").item(),
         outcome=int(bank.outcome[row]),
         similarity=min(1.0, similarity),
         url=str(bank.url[row]),
-        deadline_over=days is None or days <= int(took) + 1,
+        deadline_over=days is None or due + timedelta(days=days) < answered.day,
     )

@@ -62,7 +62,8 @@ class OutsideView:
         parts = model.text.parts(looked, question.source, question.due.date())
         p = float(sigmoid(sum(part.log_odds for part in parts)))
         weighed = p if found is None else found.weighed(p)
-        return min(max(weighed, LEAST), MOST), reasons_of_text(parts, looked, question.source)
+        source = question.source if question.source in model.text.level.source else None
+        return min(max(weighed, LEAST), MOST), reasons_of_text(parts, looked, source)
 
     def _model(self, question: Question, cutoff: AsOf) -> OutsideModel:
         day = cutoff.at.date()

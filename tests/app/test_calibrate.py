@@ -1,0 +1,172 @@
+"""foretell calibrate as a user runs it: fit, apply, refuse, report; and the examples of its page."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from tests.arena.studies.made_trials import grown, made, write_long
+
+from foretell.app.commands.calibrate import METHODS, calibrate
+from foretell.questions import InputError
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(calibrate, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def rounds(tmp_path: Path) -> tuple[Path, Path, Path, Path]:
+    """Four early rounds to fit on and one late round to apply to: forecasts and outcomes of each."""
+    examples = grown(made(rounds=5, size=24), 2.0)
+    late = examples.rows.due == examples.rows.due.max()
+    early = examples.take(examples.known_on < examples.rows.due.max())
+    (tmp_path / "early").mkdir()
+    (tmp_path / "late").mkdir()
+    past = write_long({"bot": early}, tmp_path / "early")
+    return (*past, *write_long({"bot": examples.take(late)}, tmp_path / "late"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fit_then_apply_to_a_later_round(method: str, rounds, tmp_path: Path):
+    f, o, new_f, new_o = rounds
+    rule, out = tmp_path / "rule.json", tmp_path / "out.csv"
+    fitted = run("fit", "-f", f, "-o", o, "--method", method, "-O", rule)
+    assert fitted.exit_code == 0, fitted.output
+    assert "it answers questions asked after" in fitted.output
+    assert json.loads(rule.read_text())["schema"] == "foretell/fitted/1"
+    applied = run("apply", rule, "-f", new_f, "-o", new_o, "-O", out)
+    assert applied.exit_code == 0, applied.output
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 36
+    assert {row["forecaster"] for row in rows} == {"bot, calibrated"}
+    assert all(0 <= float(row["p"]) <= 1 for row in rows)
+
+
+def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
+    from foretell.arena.scoring import score
+
+    f, o, new_f, new_o = rounds
+    run("fit", "-f", f, "-o", o, "--method", "platt", "-O", tmp_path / "rule.json")
+    run("apply", tmp_path / "rule.json", "-f", new_f, "-o", new_o, "-O", tmp_path / "out.csv", "--name", "platt")
+    board = score(tmp_path / "out.csv", new_o, anchors=False)
+    assert board.scores[0].forecaster == "platt"
+    assert board.scores[0].completion == 1
+
+
+def test_a_rule_refuses_what_it_was_fitted_on(rounds, tmp_path: Path):
+    f, o, *_ = rounds
+    run("fit", "-f", f, "-o", o, "-O", tmp_path / "rule.json")
+    for check in ("time", "ids"):
+        result = run("apply", tmp_path / "rule.json", "-f", f, "-o", o, "-O", tmp_path / "x.csv", "--check", check)
+        assert isinstance(result.exception, InputError)
+        assert "must not judge these forecasts" in str(result.exception)
+        assert "askings it was fitted on" in str(result.exception)
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_a_rule_refuses_questions_from_before_its_training_ended(rounds, tmp_path: Path):
+    f, o, new_f, new_o = rounds
+    run("fit", "-f", new_f, "-o", new_o, "-O", tmp_path / "rule.json", "--method", "platt")
+    rule, keep = tmp_path / "rule.json", tmp_path / "early.csv"
+    lines = [line for line in f.read_text().splitlines() if ",again," not in line]
+    keep.write_text("\n".join(lines) + "\n")
+    result = run("apply", rule, "-f", keep, "-o", o, "-O", tmp_path / "x.csv")
+    assert isinstance(result.exception, InputError)
+    assert "was asked before" in str(result.exception)
+    assert run("apply", rule, "-f", keep, "-o", o, "-O", tmp_path / "x.csv", "--check", "ids").exit_code == 0
+
+
+def test_apply_needs_no_outcomes_where_forecasts_carry_the_columns(rounds, tmp_path: Path):
+    f, o, new_f, _ = rounds
+    run("fit", "-f", f, "-o", o, "--method", "hierarchical", "-O", tmp_path / "rule.json")
+    with new_f.open() as file:
+        rows = list(csv.DictReader(file))
+    wide = tmp_path / "wide.jsonl"
+    wide.write_text("".join(json.dumps({**row, "source": "fred"}) + "\n" for row in rows))
+    out = tmp_path / "out.jsonl"
+    assert run("apply", tmp_path / "rule.json", "-f", wide, "-O", out).exit_code == 0
+    assert len(out.read_text().splitlines()) == len({(r["question"], r["target"]) for r in rows})
+
+
+def test_one_class_is_told(rounds, tmp_path: Path):
+    f, o, *_ = rounds
+    with o.open() as file:
+        rows = list(csv.DictReader(file))
+    with o.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "outcome": 0} for row in rows)
+    result = run("fit", "-f", f, "-o", o, "--method", "platt", "-O", tmp_path / "rule.json")
+    assert result.exit_code == 0
+    assert "came out alike" in result.output
+    assert json.loads((tmp_path / "rule.json").read_text())["parameters"]["slope"] == 1
+
+
+def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
+    f, o, *_ = rounds
+    o.write_text(o.read_text().replace("resolved_on", "closed"))
+    result = run("fit", "-f", f, "-o", o, "-O", tmp_path / "rule.json")
+    assert isinstance(result.exception, InputError)
+    assert "column resolved_on" in str(result.exception)
+
+
+def test_report_shows_three_protocols_and_writes_a_page(tmp_path: Path):
+    f, o = write_long({"bot": grown(made(rounds=4, size=24), 2.0), "other": made(rounds=4, size=24)}, tmp_path)
+    page, told = tmp_path / "r.html", tmp_path / "r.json"
+    result = run("report", "-f", f, "-o", o, "--forecaster", "bot", "--draws", "100", "--html", page, "--json", told)
+    assert result.exit_code == 0, result.output
+    assert "from the past alone default changes the logit mean" in result.output.replace("\n", " ")
+    ElementTree.fromstring(page.read_text().partition("\n")[2])
+    assert page.read_text().count("<svg") == 3, "before, and after by two methods"
+    grid = json.loads(told.read_text())["grids"][0]
+    assert [label for label in grid["columns"] if label.startswith("Δ")] == [
+        "Δ past only",
+        "Δ question out",
+        "Δ in-sample",
+    ]
+    platt = next(entry for entry in grid["entries"] if entry["name"] == "platt")
+    assert platt["Δ in-sample"]["diff"] >= platt["Δ past only"]["diff"]
+    assert {"low", "high", "n", "n_clusters"} <= set(platt["Δ past only"])
+
+
+def test_report_asks_whose_forecasts(tmp_path: Path):
+    f, o = write_long({"a": made(rounds=1, size=6), "b": made(rounds=1, size=6)}, tmp_path)
+    result = run("report", "-f", f, "-o", o)
+    assert isinstance(result.exception, InputError)
+    assert "--forecaster" in str(result.exception)
+
+
+def test_report_on_standard_output_is_json_alone(tmp_path: Path):
+    f, o = write_long({"a": made(rounds=2, size=8)}, tmp_path)
+    result = run("report", "-f", f, "-o", o, "--method", "platt", "--draws", "100", "--json", "-")
+    assert json.loads(result.stdout)["name"] == "calibration-report"
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    snippets = re.findall(r"```python\n(.*?)```", (DOCS / "calibration.md").read_text(encoding="utf-8"), flags=re.S)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, "docs/calibration.md", "exec"), names)
+
+
+def test_the_file_on_the_page_is_one_that_can_be_loaded():
+    from foretell.forecasters.combine.rows import sigmoid
+    from foretell.forecasters.combine.saving import from_json
+
+    found = re.search(r"```json\n(.*?)```", (DOCS / "calibration.md").read_text(encoding="utf-8"), flags=re.S)
+    assert found
+    rule = from_json(found[1])
+    rows = made(rounds=1, size=2).rows
+    z = rule.slope * np.log(rows.raw / (1 - rows.raw)) + rule.intercept  # type: ignore[attr-defined]
+    offset = np.array([rule.offsets.get(source, 0.0) for source in rows.source])  # type: ignore[attr-defined]
+    np.testing.assert_allclose(rule.probabilities(rows), sigmoid(z + offset), atol=1e-9)

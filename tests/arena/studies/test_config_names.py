@@ -1,0 +1,61 @@
+"""What the names of configurations say, and which of them differ in one thing alone."""
+
+import pytest
+
+from foretell.arena.studies.config_names import axes, families, parsed, readable
+
+NAMES = (
+    "kimi-k2.5-high-brave-c1-t1",
+    "kimi-k2.5-high-brave-c1-t1-nobelief",
+    "pro-default-brave-c0-t1",
+    "pro-high-brave-c0-t0",
+    "pro-high-brave-c0-t1",
+    "pro-high-brave-c0-t1-batch5",
+    "pro-high-brave-c0-t1-nobelief",
+    "pro-high-brave-c1-p1-t1",
+    "pro-high-brave-c1-p1-t1-nobelief",
+    "pro-high-brave-c1-t1",
+    "pro-high-none-c0-t0",
+    "pro-high-none-c1-p1-t0",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_part_of_a_name_is_read(name: str):
+    found = parsed(name)
+    assert found is not None
+    told = f"{found.model}-{found.effort}-{found.search}-c{found.crowd:d}{'-p1' * found.prior}-t{found.tools:d}"
+    assert told + (f"-{found.variant}" if found.variant else "") == name
+
+
+@pytest.mark.parametrize("name", ["my-bot", "pro-high-brave", "gpt", ""])
+def test_other_names_are_left_alone(name: str):
+    assert parsed(name) is None
+    assert readable([name]) == {}
+
+
+def test_pairs_differ_in_one_thing():
+    pairs = {axis.name: axis.pairs(readable(NAMES)) for axis in axes()}
+    assert pairs["no belief → belief state"] == [
+        ("kimi-k2.5-high-brave-c1-t1-nobelief", "kimi-k2.5-high-brave-c1-t1"),
+        ("pro-high-brave-c0-t1-nobelief", "pro-high-brave-c0-t1"),
+        ("pro-high-brave-c1-p1-t1-nobelief", "pro-high-brave-c1-p1-t1"),
+    ]
+    assert pairs["zero-shot → search, tools, no belief"] == [
+        ("pro-high-none-c0-t0", "pro-high-brave-c0-t1-nobelief"),
+        ("pro-high-none-c1-p1-t0", "pro-high-brave-c1-p1-t1-nobelief"),
+    ]
+    assert pairs["no price → price in the prompt"] == [("pro-high-brave-c0-t1", "pro-high-brave-c1-t1")]
+    assert pairs["price → price and base rate"] == [("pro-high-brave-c1-t1", "pro-high-brave-c1-p1-t1")]
+    assert pairs["no tools → tools for the source"] == [("pro-high-brave-c0-t0", "pro-high-brave-c0-t1")]
+    assert pairs["no search → search"] == [("pro-high-none-c0-t0", "pro-high-brave-c0-t0")]
+    assert pairs["default → high effort"] == [("pro-default-brave-c0-t1", "pro-high-brave-c0-t1")]
+
+
+def test_families_prefer_the_configuration_that_shows_base_rates():
+    found = {family.name: family for family in families(readable(NAMES))}
+    assert list(found) == ["kimi-k2.5 c=1", "pro c=0", "pro c=1"]
+    assert found["pro c=1"].belief == "pro-high-brave-c1-p1-t1"
+    assert found["pro c=1"].zero_shot == "pro-high-none-c1-p1-t0"
+    assert found["pro c=0"].no_belief == "pro-high-brave-c0-t1-nobelief"
+    assert found["kimi-k2.5 c=1"].zero_shot is None

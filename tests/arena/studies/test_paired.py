@@ -1,0 +1,126 @@
+"""Indices and paired differences: by hand where possible, and with questions as clusters."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.arena.studies.made_trials import made
+
+from foretell.arena.scoreboard import OVERALL
+from foretell.arena.studies.boards import board
+from foretell.arena.studies.many import gains, told
+from foretell.arena.studies.paired import (
+    brier_of,
+    gap,
+    groups_of,
+    index_of,
+    mean_gain,
+    mean_index,
+    standings,
+    turned,
+)
+from foretell.evaluate.bootstrap import Resampling
+from foretell.forecasters.combine.rows import Examples
+
+QUICK = Resampling(draws=200)
+
+
+@pytest.fixture
+def examples() -> Examples:
+    return made()
+
+
+def test_overall_is_the_mean_of_the_kinds_and_not_of_the_targets():
+    one = made(rounds=1, size=4)
+    score = np.where(one.rows.kind == "market", 0.04, 0.25)
+    assert index_of(score, one, "market") == pytest.approx(80)
+    assert index_of(score, one, "dataset") == pytest.approx(50)
+    assert index_of(score, one) == pytest.approx(65), "six targets, four of them dataset: their mean would be 57.7"
+
+
+def test_standings_hold_indices_differences_and_both_intervals(examples: Examples):
+    raw, half = brier_of(examples.rows.raw, examples), np.full(len(examples), 0.25)
+    first, second = standings({"raw": raw, "half": half}, examples, "raw", QUICK)
+    assert first.against == {}
+    assert first.two_way is None
+    for group in ("market", "dataset", OVERALL):
+        assert first.index[group].estimate == pytest.approx(index_of(raw, examples, group))
+        expected = index_of(half, examples, group) - index_of(raw, examples, group)
+        assert second.against[group].diff == pytest.approx(expected)
+    assert second.two_way is not None
+    assert second.two_way.diff == pytest.approx(second.against[OVERALL].diff)
+    assert second.index[OVERALL].low <= 50 <= second.index[OVERALL].high
+
+
+def test_a_question_asked_again_is_one_cluster(examples: Examples):
+    raw = brier_of(examples.rows.raw, examples)
+    found = standings({"raw": raw}, examples, "raw", QUICK)[0]
+    assert found.index["market"].n_clusters == len(np.unique(examples.rows.question[examples.rows.kind == "market"]))
+    assert found.index["market"].n_clusters == 3 * 20 - 2, "the first market of each of three rounds is the same"
+
+
+def test_what_left_a_kind_out_has_no_overall_index(examples: Examples):
+    scores = {"raw": brier_of(examples.rows.raw, examples), "crowd": brier_of(examples.rows.price, examples)}
+    crowd = standings(scores, examples, "raw", QUICK)[1]
+    assert set(crowd.index) == set(crowd.against) == {"market"}
+    assert crowd.two_way is None
+    assert crowd.completion == pytest.approx(np.mean(examples.rows.kind == "market"))
+    entry = board("t", [crowd], groups_of(examples)).entries[0]
+    assert entry.values[2:5] == (None, None, None)
+
+
+def test_one_kind_is_overall_alone(examples: Examples):
+    market = examples.take(examples.rows.kind == "market")
+    assert groups_of(market) == (OVERALL,)
+    found = standings({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
+    assert found.index[OVERALL].estimate == pytest.approx(index_of(brier_of(market.rows.raw, market), market))
+
+
+def test_weights_count(examples: Examples):
+    score = brier_of(examples.rows.raw, examples)
+    doubled = replace(examples, weight=np.where(score > 0.25, 2.0, 1.0))
+    assert index_of(score, doubled) < index_of(score, examples)
+    assert standings({"raw": score}, doubled, "raw", QUICK)[0].index[OVERALL].estimate == pytest.approx(
+        index_of(score, doubled)
+    )
+
+
+def test_mean_gain_is_the_mean_of_the_gains(examples: Examples):
+    rng = np.random.default_rng(0)
+    first, second = ([rng.random(len(examples)) for _ in range(3)] for _ in range(2))
+    for group in groups_of(examples):
+        each = [gap(a, b, examples, group, QUICK).diff for a, b in zip(first, second, strict=True)]
+        assert mean_gain(first, second, examples, QUICK, group=group).diff == pytest.approx(np.mean(each))
+
+
+def test_mean_gain_uses_targets_that_all_answered(examples: Examples):
+    rng = np.random.default_rng(0)
+    a, b, c, d = (rng.random(len(examples)) for _ in range(4))
+    a[:5] = np.nan
+    kept = np.arange(len(examples)) >= 5
+    rest = mean_gain([a[kept], c[kept]], [b[kept], d[kept]], examples.take(kept), QUICK)
+    assert mean_gain([a, c], [b, d], examples, QUICK).diff == pytest.approx(rest.diff)
+    with pytest.raises(ValueError, match="cannot be paired"):
+        mean_gain([a, c], [b], examples, QUICK)
+
+
+def test_mean_index_by_hand():
+    assert mean_index(np.array([[1.0, 4.0, 4.0], [0.0, 1.0, 4.0]])).tolist() == [25.0, 75.0]
+
+
+def test_turning_a_difference_around(examples: Examples):
+    rng = np.random.default_rng(1)
+    a, b = rng.random(len(examples)), rng.random(len(examples))
+    one, other = gap(a, b, examples, OVERALL, QUICK), turned(gap(b, a, examples, OVERALL, QUICK))
+    assert (one.diff, one.low, one.high) == pytest.approx((other.diff, other.low, other.high))
+
+
+def test_gains_over_configurations(examples: Examples):
+    before = {"x": np.full(len(examples), 0.25), "y": np.full(len(examples), 0.25)}
+    after = {"x": np.full(len(examples), 0.16), "y": np.full(len(examples), 0.36)}
+    found = gains(after, before, {"x": examples, "y": examples}, QUICK)
+    assert found.mean.diff == pytest.approx(0)
+    assert found.worst[0] == "y"
+    assert found.worst[1].diff == pytest.approx(-10)
+    assert (found.better, found.clearly_worse) == (1, 1)
+    assert "1 of 2 lose by more than noise" in told(found)

@@ -1,0 +1,233 @@
+"""The studies on made-up trials: what was put in comes out, and every number carries what it must."""
+
+import json
+from dataclasses import replace
+from html import escape
+from io import StringIO
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tests.arena.studies.made_trials import grown, made
+
+from foretell.arena.report.study_page import study_page
+from foretell.arena.report.study_text import markdown_study, print_study, told
+from foretell.arena.studies.calibration_report import RAW, report, report_study
+from foretell.arena.studies.catalog import STUDIES, run_study
+from foretell.arena.study import Column, Entry, Grid, Material, Study
+from foretell.evaluate.bootstrap import Resampling
+from foretell.evaluate.intervals import Interval
+from foretell.evaluate.significance import Comparison
+from foretell.forecasters.combine.rows import Examples
+from foretell.questions import InputError
+
+QUICK = Resampling(draws=200)
+
+
+def tables() -> dict[str, Examples]:
+    """Two models; belief reads the truth with less noise than no belief, and zero-shot with most."""
+    found: dict[str, Examples] = {}
+    for i, model in enumerate(("pro", "kimi-k2.5")):
+        for regime, bonus in (("c0", 0.0), ("c1-p1", 0.4)):
+            for name, noise in (("none-{}-t0", 4.0), ("brave-{}-t1-nobelief", 2.0), ("brave-{}-t1", 0.8)):
+                examples = made(noise=noise - bonus, method_seed=len(found) + 1 + 100 * i)
+                found[f"{model}-high-{name.format(regime)}"] = examples
+    gappy = found["pro-high-brave-c0-t1"]
+    trials = gappy.rows.trials.copy()
+    trials[0, :3] = np.nan
+    found["pro-high-brave-c0-t1"] = replace(gappy, rows=gappy.rows.with_trials(trials))
+    half = found["pro-high-none-c0-t0"]
+    found["pro-high-brave-c1-t1"] = replace(
+        half, rows=half.rows.with_trials(np.where(np.arange(len(half)) < 30, half.rows.trials, np.nan))
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def studies() -> dict[str, Study]:
+    material = Material(tables=tables(), resampling=QUICK)
+    return {name: run_study(name, material) for name in STUDIES}
+
+
+def gap_of(study: Study, title: str, entry: str, label: str) -> Comparison:
+    grid = study.grid(title)
+    values = next(e.values for e in grid.entries if e.name == entry)
+    found = values[[c.label for c in grid.columns].index(label)]
+    assert isinstance(found, Comparison)
+    return found
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, Study]):
+    study = studies[name]
+    assert study.finding.endswith(".")
+    assert study.grids
+    assert study.pictures
+    for picture in study.pictures:
+        ElementTree.fromstring(picture.figure.standalone())
+    page = study_page(study)
+    ElementTree.fromstring(page.partition("\n")[2])
+    text = markdown_study(study)
+    for grid in study.grids:
+        assert escape(grid.title) in page
+        assert all(len(e.values) == len(grid.columns) for e in grid.entries)
+        assert len({c.label for c in grid.columns}) == len(grid.columns), "labels are keys in the JSON"
+    assert "nan" not in text.lower().replace("finance", "")
+    assert json.loads(json.dumps(study.to_dict(), allow_nan=False))["name"] == name
+    for width in (60, 100, 200):
+        shown = StringIO()
+        print_study(study, Console(width=width, file=shown))
+        assert max(map(len, shown.getvalue().splitlines())) <= width
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_same_seed_gives_the_same_study(name: str, studies: dict[str, Study]):
+    again = run_study(name, Material(tables=tables(), resampling=QUICK))
+    assert again.to_dict() == studies[name].to_dict()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_was_left_out_and_what_failed_is_told(name: str, studies: dict[str, Study]):
+    notes = " ".join(studies[name].notes)
+    assert "pro-high-brave-c1-t1" in notes, "answered a part of the targets only"
+    assert "Trials failed in" in notes
+    assert "one cluster" in notes
+
+
+def test_more_trials_are_better(studies: dict[str, Study]):
+    grid = studies["trials"].grid("Logit mean of k trials")
+    for entry in grid.entries:
+        curve = [value for value in entry.values if isinstance(value, float)]
+        assert len(curve) == 3
+        assert curve[0] < curve[-1]
+        assert isinstance(entry.values[3], Comparison)
+        assert entry.values[3].diff == pytest.approx(curve[-1] - curve[0])
+
+
+def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, Study]):
+    names = [e.name for e in studies["aggregation"].grids[0].entries]
+    assert {"shrink · in-sample", "shrink · question out", "shrink · past only", "mean, all trials"} <= set(names)
+    flattered = gap_of(studies["aggregation"], "Mean gain over the logit mean of all trials", "shrink · in-sample", "Δ")
+    strict = gap_of(studies["aggregation"], "Mean gain over the logit mean of all trials", "shrink · question out", "Δ")
+    assert flattered.diff >= strict.diff
+
+
+def test_buildup_finds_what_was_built_in(studies: dict[str, Study]):
+    steps = studies["buildup"].grid("Build-up: mean over chains of each step")
+    assert [e.name for e in steps.entries][:3] == [
+        "+ search, tools, loop",
+        "+ belief state",
+        "+ price and base rate shown",
+    ]
+    for step in ("+ search, tools, loop", "+ belief state"):
+        assert gap_of(studies["buildup"], steps.title, step, "Δ").diff > 0
+    belief = gap_of(studies["buildup"], "One axis at a time", "no belief → belief state", "Δ")
+    assert belief.diff > 0
+    factorial = studies["buildup"].grid("Factorial: belief state × price and base rate shown")
+    cells = next(e.values for e in factorial.entries if e.name == "pro")
+    c0, c0b, c1, c1b, main, shown, both = (v.diff if isinstance(v, Comparison) else v for v in cells)
+    assert main == pytest.approx((c0b - c0 + c1b - c1) / 2)
+    assert shown == pytest.approx((c1 - c0 + c1b - c0b) / 2)
+    assert both == pytest.approx((c1b - c1) - (c0b - c0))
+
+
+def test_steps_of_a_chain_add_up(studies: dict[str, Study]):
+    grid = studies["buildup"].grid("Build-up of pro")
+    labels = [c.label for c in grid.columns]
+    rows = {e.name: dict(zip(labels, e.values, strict=True)) for e in grid.entries}
+    total = 0.0
+    for name in ("+ search, tools, loop", "+ belief state", "+ price and base rate shown", "+ shrink, past only"):
+        total += rows[name]["step"].diff
+        assert rows[name]["since start"].diff == pytest.approx(total)
+    last = rows["+ price and base rate shown"]["BI"].estimate
+    assert rows["default instead, past only"]["step"].diff == pytest.approx(
+        rows["default instead, past only"]["BI"].estimate - last
+    )
+
+
+def test_variance_shares_add_up(studies: dict[str, Study]):
+    grid = studies["variance"].grid("Variance components")
+    assert sum(e.values[1] for e in grid.entries) == pytest.approx(100)
+    anova = studies["variance"].grids[0]
+    share = {e.name: e.values[1] for e in anova.entries}
+    assert share["question"] > share["method"]
+    effects = studies["variance"].grids[3]
+    for entry in effects.entries:
+        exact, iterated, mixed = entry.values[1:4]
+        assert exact == pytest.approx(iterated, abs=1e-6)
+        assert exact == pytest.approx(mixed, abs=0.2)
+
+
+def test_models_stand_side_by_side(studies: dict[str, Study]):
+    titles = [grid.title for grid in studies["models"].grids]
+    for protocol in ("paper's protocol", "logit mean", "past only, paper's combination", "past only, default"):
+        assert f"Brier index: {protocol}" in titles
+        assert f"Belief minus others: {protocol}" in titles
+    raw = studies["models"].grid("Brier index: logit mean")
+    assert [e.name for e in raw.entries] == ["pro c=0", "pro c=1", "kimi-k2.5 c=0", "kimi-k2.5 c=1"]
+    gap = gap_of(studies["models"], "Belief minus others: logit mean", "kimi-k2.5 c=0", "− no belief, all")
+    index = next(e.values for e in raw.entries if e.name == "kimi-k2.5 c=0")
+    assert gap.diff == pytest.approx(index[8] - index[5])
+
+
+def test_chosen_configurations_are_looked_at_one_by_one():
+    names = ("pro-high-brave-c0-t1", "pro-high-none-c0-t0")
+    study = run_study("trials", Material(tables=tables(), chosen=names, resampling=QUICK))
+    assert [g.title for g in study.grids[1:]] == [f"{name}: rules and trials" for name in names]
+    with pytest.raises(InputError, match="did you mean"):
+        run_study("trials", Material(tables=tables(), chosen=("pro-high-brave-c0-t2",)))
+
+
+def test_names_that_say_nothing_and_too_few_methods():
+    one = Material(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
+    for name in ("buildup", "models"):
+        with pytest.raises(InputError, match="configuration's name"):
+            run_study(name, one)
+    with pytest.raises(InputError, match="at least two"):
+        run_study("variance", one)
+    with pytest.raises(InputError, match="no study is called 'trial'"):
+        run_study("trial", one)
+
+
+def test_one_trial_only():
+    study = run_study("trials", Material(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK))
+    assert "one trial only" in study.finding
+
+
+def test_a_report_on_an_overconfident_forecaster():
+    examples = grown(made(rounds=6, size=40, noise=0.3), 3.0)
+    found = report(examples, methods=("platt", "default"), resampling=QUICK)
+    for protocol in ("in-sample", "question out", "past only"):
+        assert found.standing("platt", protocol).against["overall"].diff > 1
+    study = report_study("bot", found, QUICK)
+    grid = study.grid("bot: protocols side by side")
+    assert [e.name for e in grid.entries] == [
+        RAW,
+        "crowd price",
+        "base rate",
+        "crowd, else base rate",
+        "always 0.5",
+        "platt",
+        "default",
+    ]
+    labels = [c.label for c in grid.columns]
+    assert labels[0] == "BI past only"
+    platt = dict(zip(labels, grid.entries[5].values, strict=True))
+    raw = dict(zip(labels, grid.entries[0].values, strict=True))
+    assert platt["ECE"] < raw["ECE"]
+    assert 0 < platt["learnt from"] < len(examples)
+    assert study.grid("bot: past only, by kind").columns[0].label == "market"
+    assert "from the past alone platt changes the logit mean" in study.finding
+
+
+def test_a_grid_refuses_lines_of_another_length():
+    with pytest.raises(ValueError, match="2 values for 1 columns"):
+        Grid(title="t", columns=(Column(label="a"),), entries=(Entry(name="x", values=(1, 2)),))
+
+
+def test_values_as_text():
+    interval = Interval(estimate=-1.0, low=-2.0, high=0.5, se=1.0, n_clusters=3, draws=10)
+    assert told(interval, 1) == "−1.0 [−2.0, 0.5]"
+    assert told(interval, 1, brief=True) == "−1.0"
+    assert told(float("nan"), 1) == "–"

@@ -1,0 +1,104 @@
+from dataclasses import fields, replace
+from datetime import date
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import sigmoid
+from foretell.forecasters.outside.fit import LONG_RUN
+from foretell.forecasters.outside.learn import STRENGTHS, asking_hash, fit_outside
+from foretell.forecasters.outside.past import NEVER, PastQuestions, nothing_past
+from foretell.forecasters.outside.seen import seen
+from foretell.forecasters.outside.wording import read
+from foretell.questions.clock import AsOf
+
+LATE = AsOf.day("2025-12-31")
+DAY = date(2025, 12, 31)
+
+
+def chance(model, text: str, source: str = "polymarket", day: date = DAY) -> float:
+    return float(sigmoid(model.text.log_odds(seen(read(text, day), day, None), source, day)))
+
+
+def test_words_that_decided_decide_again(taught: PastQuestions) -> None:
+    model = fit_outside(taught, LATE)
+    parade, comet = (chance(model, f"Will a {w} be seen over Oslo by 1 March 2026?") for w in ("parade", "comet"))
+    assert parade > 0.5 > 0.3 > comet
+    assert model.record.questions == len(taught)
+    assert model.record.strength in STRENGTHS
+    assert set(model.record.tried) == {f"{s:g}" for s in STRENGTHS}
+
+
+def test_parts_add_up(taught: PastQuestions) -> None:
+    model = fit_outside(taught, LATE, strength=1.0)
+    looked = seen(read("Will a comet be seen by 1 March 2026?", DAY), DAY, None)
+    parts = model.text.parts(looked, "polymarket", DAY)
+    assert np.isclose(sum(p.log_odds for p in parts), model.text.log_odds(looked, "polymarket", DAY))
+    assert any("comet" in p.name for p in parts)
+    strange = seen(read("Will Quetzalcoatl sneeze?", DAY), DAY, None)
+    assert not any("sneeze" in p.name for p in model.text.parts(strange, "polymarket", DAY))
+
+
+def test_nothing_of_the_cutoff_day_or_later_is_learnt(taught: PastQuestions) -> None:
+    cutoff = AsOf.day("2025-05-11")
+    now = np.datetime64("2025-05-11")
+    model = fit_outside(taught, cutoff)
+    late = taught.known_on >= now
+    columns = {f.name: getattr(taught, f.name) for f in fields(taught)}
+    turned = PastQuestions(**columns | {"outcome": np.where(late, 1 - taught.outcome, taught.outcome)})
+    blank = PastQuestions(
+        **columns
+        | {
+            "outcome": np.where(late, np.nan, taught.outcome),
+            "known_on": np.where(late, NEVER, taught.known_on),
+        }
+    )
+    shorter = taught.take(taught.due < now)
+    for other in (turned, blank, shorter):
+        again = fit_outside(other, cutoff)
+        np.testing.assert_array_equal(again.text.words, model.text.words)
+        assert again.text.named == model.text.named
+        assert again.record == model.record
+    assert model.record.last_known < cutoff.at.date()
+
+
+def test_early_answers_do_not_raise_the_level(bank_of) -> None:
+    # Half the questions come true early, half will turn out no in December: in June only the yeses are known.
+    rows = []
+    for i in range(400):
+        row = {"id": f"q{i}", "text": f"Will thing{i} happen by 1 December 2025?", "due": "2025-01-05", "price": 0.3}
+        rows.append(row | ({"outcome": 1.0, "known_on": "2025-03-01"} if i % 10 < 3 else {}))
+    model = fit_outside(bank_of(rows), AsOf.day("2025-06-01"))
+    assert 0.2 < chance(model, "Will a thing happen by 1 December 2025?", day=date(2025, 6, 1)) < 0.4
+
+
+def test_degenerate_banks_give_finite_numbers(bank_of) -> None:
+    nothing = fit_outside(nothing_past(), LATE)
+    assert chance(nothing, "Will it rain?") == float(sigmoid(LONG_RUN))
+    assert nothing.record.last_known is None
+    for outcome in (0.0, 1.0):
+        one_class = bank_of([{"text": "Same?", "outcome": outcome, "known_on": "2025-02-01"}] * 3)
+        assert 0 < chance(fit_outside(one_class, LATE), "Will it rain by 1 March 2026?") < 1
+    certain = bank_of([{"text": "Sure?", "price": p} for p in (0.0, 1.0, 1.0)])
+    assert 0 < chance(fit_outside(certain, LATE), "Sure?") < 1
+    unknown = bank_of([{"text": "Who knows?"}])
+    assert chance(fit_outside(unknown, LATE), "Will it rain?") == float(sigmoid(LONG_RUN))
+
+
+def test_a_source_never_seen_gets_the_general_level(taught: PastQuestions) -> None:
+    model = fit_outside(taught, LATE, strength=3.0)
+    text = "Will a comet be seen by 1 March 2026?"
+    assert 0 < chance(model, text, "nowhere") < 0.5
+    far = model.text.level.at("nowhere", date(2060, 1, 1))
+    assert np.isclose(far, model.text.level.long_run)
+
+
+def test_order_of_the_bank_does_not_matter(taught: PastQuestions) -> None:
+    mixed = taught.take(np.random.default_rng(0).permutation(len(taught)))
+    a, b = (fit_outside(bank, LATE, strength=3.0) for bank in (taught, mixed))
+    np.testing.assert_allclose(a.text.words, b.text.words, atol=1e-5)
+
+
+def test_askings_are_kept_as_hashes(taught: PastQuestions) -> None:
+    model = fit_outside(taught, LATE, strength=3.0)
+    assert asking_hash("parade0/0@2025-01-05") in model.askings or asking_hash("comet0/0@2025-01-05") in model.askings
+    assert replace(model.record, askings=0) != model.record

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from foretell.forecasters.outside.ridge import fit_logistic
+
+
+def objective(x, target, weight, offset):
+    def loss(beta):
+        z = offset + x @ beta
+        return float(weight @ (np.logaddexp(0, z) - target * z) + 0.5 * beta @ beta)
+
+    return loss
+
+
+@given(seed=st.integers(0, 10**6), bound=st.lists(st.booleans(), min_size=6, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_the_same_answer_as_a_general_minimiser(seed: int, bound: list[bool]) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(40, 6)) * 2
+    target, weight, offset = rng.random(40), rng.random(40) + 0.1, rng.normal(size=40)
+    found = fit_logistic(csr_matrix(x), target, weight, offset=offset, not_negative=np.array(bound))
+    loss = objective(x, target, weight, offset)
+    bounds = [(0, None) if b else (None, None) for b in bound]
+    best = minimize(loss, np.zeros(6), method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9})
+    assert loss(found) <= best.fun + 1e-6
+    assert (found[np.array(bound)] >= 0).all()
+    np.testing.assert_allclose(found, best.x, atol=2e-3)
+
+
+def test_against_scikit_learn() -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(300, 4))
+    y = (rng.random(300) < 1 / (1 + np.exp(-x @ [1.0, -1.0, 0.5, 0.0]))) * 1.0
+    theirs = linear.LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(x, y).coef_[0]
+    ours = fit_logistic(csr_matrix(x), y, np.ones(300), offset=np.zeros(300), not_negative=np.zeros(4, bool))
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_a_warm_start_changes_nothing() -> None:
+    rng = np.random.default_rng(1)
+    x, y = csr_matrix(rng.normal(size=(50, 5))), (rng.random(50) < 0.3) * 1.0
+    args = {"offset": np.zeros(50), "not_negative": np.zeros(5, bool)}
+    cold = fit_logistic(x, y, np.ones(50), **args)
+    warm = fit_logistic(x, y, np.ones(50), **args, start=rng.normal(size=5) * 3)
+    np.testing.assert_allclose(warm, cold, atol=1e-4)

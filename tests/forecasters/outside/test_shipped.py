@@ -1,0 +1,54 @@
+import json
+from importlib.resources import files
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+from foretell.forecasters.outside.learn import fit_outside
+from foretell.forecasters.outside.past import PastQuestions
+from foretell.forecasters.outside.seen import seen
+from foretell.forecasters.outside.shipped import NUMBERS, REPORT, from_files, shipped_model, to_files
+from foretell.forecasters.outside.wording import read
+from foretell.questions.clock import AsOf
+
+FOLDER = files("foretell.forecasters.outside")
+
+
+def test_written_and_read_again_it_says_the_same(taught: PastQuestions) -> None:
+    model = fit_outside(taught, AsOf.day("2025-12-31"), strength=3.0)
+    numbers, report = to_files(model, {"n": 3})
+    again = from_files(numbers, json.loads(json.dumps(report)))
+    day = AsOf.day("2026-01-20").at.date()
+    for text in ("Will a parade be seen by 1 March 2026?", "Will a comet be seen over Oslo?"):
+        looked = seen(read(text, day), day, None)
+        ours, theirs = (m.text.log_odds(looked, "polymarket", day) for m in (model, again))
+        assert abs(ours - theirs) < 2e-3
+    assert again.record == model.record
+    assert again.askings == model.askings
+    assert again.rates == model.rates
+
+
+def test_another_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="format 99"):
+        from_files(b"", {"format": 99})
+
+
+def test_the_package_holds_numbers_and_a_report_but_no_text() -> None:
+    size = len(FOLDER.joinpath(NUMBERS).read_bytes()) + len(FOLDER.joinpath(REPORT).read_bytes())
+    assert size < 400_000
+    report = FOLDER.joinpath(REPORT).read_text(encoding="utf-8")
+    assert "Will " not in report
+    assert "https" not in report
+    with np.load(BytesIO(FOLDER.joinpath(NUMBERS).read_bytes()), allow_pickle=False) as numbers:
+        assert all(numbers[name].dtype.kind in "fiu" for name in numbers.files)
+
+
+def test_the_package_knows_what_it_learnt_from() -> None:
+    model = shipped_model()
+    assert model.record.last_known is not None
+    assert model.record.last_known < model.record.as_of
+    assert model.record.askings > 2000
+    assert len(model.askings) >= model.record.askings
+    assert model.text.named["horizon"] >= 0
+    assert model.text.named["horizon, reversed"] >= 0

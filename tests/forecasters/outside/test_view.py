@@ -1,0 +1,150 @@
+import asyncio
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.outside.learn import fit_outside
+from foretell.forecasters.outside.past import PastQuestions
+from foretell.forecasters.outside.view import OutsideView
+from foretell.questions import AsOf, Question, Snapshot, Target
+from foretell.questions.question import LastValue
+
+NOW = AsOf(at="2027-03-01T12:00:00Z", mode="live")
+
+
+def asked(text: str, *, due: str = "2027-03-01", by: str | None = None, source: str = "asked") -> Question:
+    targets = (Target(id="yes", resolves_at=by),)
+    return Question(id="new", source=source, text=text, due=due, closes_at=by, targets=targets)
+
+
+def said(view: OutsideView, question: Question, as_of: AsOf = NOW) -> float:
+    return asyncio.run(view.forecast(question, RunContext(as_of=as_of))).p["yes"]
+
+
+FREE = ["Will it snow in Oslo?", "?", "Ist das wahr", "x" * 5000, "‹date›", "Will A & B merge by 2031?\n\nDetails."]
+
+
+@pytest.mark.parametrize("text", FREE)
+def test_anything_typed_gets_a_number(text: str) -> None:
+    p = said(OutsideView(), asked(text))
+    assert 0.01 < p < 0.9
+
+
+@given(text=st.text(min_size=1, max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_any_text_at_all_gets_a_number(text: str) -> None:
+    assert 0 < said(OutsideView(), asked(text)) < 1
+
+
+TEMPLATES = ("Will Ada resign {} {}?", "Ada trillionaire {} {}?", "Will at least 3 comets be seen {} {}, says NASA?")
+STAYING = ("Will Ada remain chancellor {} {}?", "Will there be no eclipse {} {}?", "Will Ada still lead {} {}?")
+SPANS = st.lists(st.integers(1, 12_000), min_size=2, max_size=6, unique=True)
+
+
+def over_deadlines(view: OutsideView, template: str, word: str, spans: list[int], as_of: AsOf) -> list[float]:
+    due = as_of.at.date()
+    ends = [due + timedelta(days=span) for span in sorted(spans)]
+    texts = [template.format(word, f"{end.day} {end:%B} {end.year}") for end in ends]
+    return [said(view, asked(text, due=due.isoformat()), as_of) for text in texts]
+
+
+@given(template=st.sampled_from(TEMPLATES), word=st.sampled_from(["by", "before", "until"]), spans=SPANS)
+@settings(max_examples=60, deadline=None)
+def test_more_time_never_makes_an_event_less_likely(template: str, word: str, spans: list[int]) -> None:
+    p = over_deadlines(OutsideView(), template, word, spans, NOW)
+    assert p == sorted(p)
+
+
+@given(template=st.sampled_from(STAYING), word=st.sampled_from(["by", "before", "until"]), spans=SPANS)
+@settings(max_examples=60, deadline=None)
+def test_more_time_never_helps_things_to_stay(template: str, word: str, spans: list[int]) -> None:
+    p = over_deadlines(OutsideView(), template, word, spans, NOW)
+    assert p == sorted(p, reverse=True)
+
+
+@given(spans=SPANS, template=st.sampled_from(TEMPLATES))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_same_for_a_model_fitted_on_a_bank(spans: list[int], template: str, taught: PastQuestions) -> None:
+    view = OutsideView(past=taught)
+    p = over_deadlines(view, template, "by", spans, AsOf.day("2025-12-31"))
+    assert p == sorted(p)
+
+
+def test_a_date_given_beside_the_text_works_alike() -> None:
+    p = [said(OutsideView(), asked("Will it snow in Oslo?", by=f"{year}-06-01")) for year in range(2027, 2040)]
+    assert p == sorted(p)
+    assert p[-1] > p[0]
+
+
+def test_the_package_numbers_refuse_what_they_have_seen_the_end_of() -> None:
+    question = asked("Will it rain?", due="2025-10-26")
+    with pytest.raises(CannotForecast, match="learnt from outcomes up to"):
+        said(OutsideView(), question, question.as_of)
+    after = asked("Will it rain?", due="2027-01-01")
+    assert 0 < said(OutsideView(), after, after.as_of) < 1
+
+
+def test_an_asking_it_learnt_from_is_refused(taught: PastQuestions) -> None:
+    model = fit_outside(taught, AsOf.day("2025-12-31"), strength=3.0)
+    blind = replace(model, record=replace(model.record, last_known=None))
+    id = str(taught.id[0])
+    question = Question(id=id, source="polymarket", text="?", due="2025-01-05", targets=(Target(id="yes"),))
+    with pytest.raises(CannotForecast, match="this very asking"):
+        said(OutsideView(model=blind), question, question.as_of)
+
+
+def test_a_backtest_is_fitted_once_for_each_day_from_the_bank(taught: PastQuestions) -> None:
+    view = OutsideView(past=taught)
+    question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
+    p = said(view, question, question.as_of)
+    assert p > 0.4
+    assert list(view._by_day) == [date(2025, 6, 15)]
+    # A later cutoff does not open the future to a question asked before it.
+    assert said(view, question, AsOf.day("2025-12-31")) == p
+    assert list(view._by_day) == [date(2025, 6, 15)]
+
+
+def test_its_own_price_plays_no_part(taught: PastQuestions) -> None:
+    question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15")
+    priced = replace(question, targets=(Target(id="yes", snapshot=Snapshot(at="2025-06-15", last_price=0.99)),))
+    view = OutsideView(past=taught)
+    assert said(view, question, question.as_of) == said(view, priced, question.as_of)
+
+
+def test_options_share_one() -> None:
+    targets = tuple(Target(id=name, label=name) for name in ("Ada", "Bert", "Cleo"))
+    question = Question(id="q", source="own", text="Who wins?", due="2027-03-01", targets=targets, exclusive=True)
+    p = asyncio.run(OutsideView().forecast(question, RunContext(as_of=NOW))).p
+    assert sum(p.values()) == pytest.approx(1.0)
+
+
+def test_data_set_questions_get_the_rate_of_their_kind() -> None:
+    targets = (Target(id="a", resolves_at="2027-03-08"), Target(id="b", resolves_at="2027-08-28"))
+
+    def rate(source: str, subtype: str, value: float | None = None) -> float:
+        last = None if value is None else LastValue(value=value, at="2027-02-20")
+        question = Question(
+            id="d", source=source, subtype=subtype, kind="dataset", text="?", due="2027-03-01", targets=targets,
+            last_value=last,
+        )  # fmt: skip
+        return asyncio.run(OutsideView().forecast(question, RunContext(as_of=NOW))).p["a"]
+
+    assert rate("wikipedia", "vaccine") < 0.05
+    assert rate("wikipedia", "swimming") > 0.9
+    assert rate("acled", "increase", 0.0) < 0.15 < 0.3 < rate("acled", "increase", 20.0)
+    assert 0 < rate("never seen", "all") < 1
+
+
+def test_the_rationale_names_reasons_and_the_reference_class(taught: PastQuestions) -> None:
+    question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
+    found = asyncio.run(OutsideView(past=taught).forecast(question, RunContext(as_of=question.as_of)))
+    assert "Questions of polymarket start at" in found.rationale
+    assert "parade" in found.rationale
+    assert "most similar questions" in found.rationale
+    live = asyncio.run(OutsideView().forecast(asked("Will it rain?"), RunContext(as_of=NOW)))
+    assert "Market questions in general start at" in live.rationale
+    assert "No deadline is named." in live.rationale

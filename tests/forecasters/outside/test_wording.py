@@ -1,0 +1,43 @@
+from datetime import date
+
+import numpy as np
+import pytest
+
+from foretell.forecasters.outside.hashing import BUCKETS, bucket_of, buckets, grams, mark, marks, shape, tokens
+from foretell.forecasters.outside.wording import read
+
+DUE = date(2026, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "course"),
+    [
+        ("Will Ada resign by 30 June 2026?", "by"),
+        ("Will Ada remain in office until 30 June 2026?", "still"),
+        ("Will Ada still be champion by the end of 2026?", "still"),
+        ("Will there be no eclipse before July 2026?", "still"),
+        ("Will Ada lead on 30 June 2026?", "at"),
+        ("Will Ada win?", "none"),
+    ],
+)
+def test_which_way_time_works(text: str, course: str) -> None:
+    assert read(text, DUE).course == course
+
+
+def test_turns_of_phrase() -> None:
+    assert {"threshold", "money", "number", "will", "before"} <= read("Will gold reach $4,000 before 2027?", DUE).turns
+    assert "number" not in read("Will gold rise before 2027?", DUE).turns
+    assert "win" in read("Will Ada win the cup?", DUE).turns
+
+
+def test_names_are_left_out_of_the_shape() -> None:
+    assert shape("Will Ada Lovelace of London win?") == "will ‹name› win?"
+    assert tokens("It's 1,000 €") == ["it's", "0", "€"]
+
+
+def test_buckets_are_the_same_everywhere() -> None:
+    # CRC-32 of the words; these numbers must never change, or shipped weights lose their meaning.
+    found = np.array([mark(0, "will"), mark(1, "will"), mark(0, "‹date› $")])
+    assert bucket_of(found).tolist() == [7758, 7758 + BUCKETS, 3353]
+    assert marks("Will it rain?").tolist() == sorted({mark(*gram) for gram in grams("Will it rain?")})
+    assert buckets("").tolist() == sorted(bucket_of(np.array([mark(0, "^ $"), mark(1, "^ $")])).tolist())
