@@ -187,7 +187,7 @@ def score(questions: list[Question], answers: list[Resolution], *, remembering: 
         rates = [[r.rate(q, q.targets[0], q.as_of) or 0.5 for q in asked] for r in (by_source, by_horizon)]
         price = np.array([np.nan if q.targets[0].snapshot is None else q.targets[0].snapshot.price for q in asked])
         said = {
-            OURS: forecast(OutsideView(past=others), asked),
+            OURS: forecast(OutsideView(bank=others), asked),
             LEVEL: level_alone(others, asked),
             FREQUENCY: frequency(bank, asked),
             BASE: np.array(rates[0]),
@@ -195,7 +195,7 @@ def score(questions: list[Question], answers: list[Resolution], *, remembering: 
             CROWD: price,
         }
         if remembering:
-            said[REMEMBERS] = forecast(OutsideView(past=bank), asked)
+            said[REMEMBERS] = forecast(OutsideView(bank=bank), asked)
         parts.append(
             Rows(
                 question=np.array([q.id for q in asked]),

@@ -15,6 +15,8 @@ PAGES = [
     "docs/markets.md",
     "docs/combining.md",
     "docs/calibration.md",
+    "docs/tree.md",
+    "docs/tree_agents.md",
 ]
 
 

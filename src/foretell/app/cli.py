@@ -9,6 +9,7 @@ import click
 COMMANDS = {
     "ask": ("foretell.app.commands.ask:ask", "Ask one question: a researched probability with its reasons."),
     "tree": ("foretell.app.commands.tree:tree", "Take a claim apart into claims, judge them, put them together."),
+    "whatif": ("foretell.app.commands.whatif:whatif", "Change a tree's numbers and see what follows, at once."),
     "demo": ("foretell.app.commands.demo:demo", "A first real job: 400+ questions, scored, no key and no network."),
     "score": ("foretell.app.commands.score:score", "Score a table of forecasts against a table of outcomes."),
     "compare": ("foretell.app.commands.compare:compare", "Which of two forecasters is better, and by more than noise?"),

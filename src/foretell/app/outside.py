@@ -1,35 +1,43 @@
-"""What can be said of a question without any model: the crowd's price, or how often such questions came true."""
+"""What can be said of a question without any model: the crowd's price, or how questions like it ended."""
 
-from foretell.app.asking import Asked
+from foretell.app import loop
 from foretell.app.settings import Settings
+from foretell.arena.history import past_questions
+from foretell.forecasters.baselines import Crowd
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.outside.past import PastQuestions
+from foretell.forecasters.outside.view import OutsideView
+from foretell.questions.clock import AsOf
+from foretell.questions.forecast import Forecast
 from foretell.questions.problems import InputError
+from foretell.questions.question import Question
+from foretell.sources.datasets.cache import Cache
+from foretell.sources.datasets.pull import pulled_rounds, read_pulled
+from foretell.sources.datasets.question_set import QuestionSet, union
 
 
-def outside_view(asked: Asked, settings: Settings) -> str:
-    """One sentence with a number and where it comes from; empty where nothing is known."""
-    if asked.price is not None:
-        return f"the market says {asked.price:.0%}; few forecasters beat a liquid price."
-    if asked.options:
-        return ""
-    counted = _pulled_markets(settings)
-    if counted is None:
-        return "no past questions are here to count; foretell data pull forecastbench --latest brings some."
-    yes, n = counted
-    rate = (yes + 1) / (n + 2)
-    return f"of {n} resolved market questions in the pulled rounds {rate:.0%} came true (a base rate, not a judgement)."
+def outside_forecast(question: Question, as_of: AsOf, settings: Settings) -> Forecast:
+    """The price where one was given, else the outside view, with the reference class among the pulled rounds."""
+    priced = all(target.snapshot is not None for target in question.targets)
+    forecaster = Crowd() if priced else OutsideView(bank=_pulled(settings))
+    try:
+        return loop.run(forecaster.forecast(question, RunContext(as_of=as_of)))
+    except CannotForecast as reason:
+        hint = "foretell data pull forecastbench brings rounds to learn from, or give --model"
+        raise InputError(str(reason), hint=hint) from None
 
 
-def _pulled_markets(settings: Settings) -> tuple[int, int] | None:
-    from foretell.sources.datasets.cache import Cache
-    from foretell.sources.datasets.pull import pulled_rounds, read_pulled
-
+def _pulled(settings: Settings) -> PastQuestions | None:
     cache = Cache(settings.home / "forecastbench")
-    outcomes: list[int] = []
-    for day in pulled_rounds(cache):
-        try:
-            found = read_pulled(cache, day)
-        except InputError:
-            continue
-        markets = {(q.id, q.due) for q in found.questions if q.kind == "market"}
-        outcomes += [value for (question, due, _), value in found.outcomes().items() if (question, due) in markets]
-    return (sum(outcomes), len(outcomes)) if outcomes else None
+    found = [found for day in pulled_rounds(cache) if (found := _readable(cache, day))]
+    if not found:
+        return None
+    everything = union("pulled", found)
+    return past_questions(everything.questions, everything.resolutions)
+
+
+def _readable(cache: Cache, day: str) -> QuestionSet | None:
+    try:
+        return read_pulled(cache, day)
+    except InputError:
+        return None

@@ -1,14 +1,16 @@
 """From a run spec to its answers: questions, surroundings, forecaster, executor, store."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from foretell.app.catalog import build_forecaster
 from foretell.app.datasets import Benchmark, open_benchmark
+from foretell.app.nursery import TREE, tree_answers
 from foretell.app.settings import Settings
+from foretell.app.tree_options import TreeOptions
 from foretell.app.workbench import Workbench, workbench
 from foretell.arena.cells import Cell, cells_of, panel_cells
 from foretell.arena.executor import Answer, Executor, Progress
@@ -79,18 +81,33 @@ async def execute(
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch)
     try:
-        if spec.forecaster != AGENT:
+        if spec.forecaster not in (AGENT, TREE):
             return await executor.run(cells, _model_free(prepared))
         rates = prepared.benchmark.resources["rates"]()
         limits = Limits(at_once=max(64, concurrency))
+        if spec.forecaster == TREE:
+            limits = TreeOptions.read(spec.options).limits(limits)
         with closing(journal or Journal(settings.journal)) as kept:
-            async with workbench(spec, settings, kept, rates=rates, limits=limits) as bench:
-                done = await executor.run(cells, _agent(spec, bench))
+            async with (
+                workbench(spec, settings, kept, rates=rates, limits=limits) as bench,
+                _answering(spec, bench, settings) as answer,
+            ):
+                done = await executor.run(cells, answer)
                 if spec.aggregate != "judged" or spec.trials < 2:
                     return done
                 return await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), _panel(store, bench))
     finally:
         store.close()
+
+
+@asynccontextmanager
+async def _answering(spec: RunSpec, bench: Workbench, settings: Settings) -> AsyncGenerator[Answer]:
+    """The agent, or trees with whatever their grounders need."""
+    if spec.forecaster != TREE:
+        yield _agent(spec, bench)
+        return
+    async with tree_answers(bench, settings) as answer:
+        yield answer
 
 
 def _agent(spec: RunSpec, bench: Workbench) -> Answer:

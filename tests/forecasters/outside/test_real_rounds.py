@@ -20,7 +20,7 @@ def test_published_rounds_are_forecast_from_their_past_better_than_by_base_rates
     rates = base_rates(rounds.questions, rounds.resolutions)
     assert rates is not None
     dues = sorted({q.due for q in rounds.questions if q.kind == "market"})[2:]
-    view, losses = OutsideView(past=bank), []
+    view, losses = OutsideView(bank=bank), []
     for q in rounds.questions:
         if q.kind != "market" or q.due not in dues or (q.id, q.due) not in outcomes:
             continue

@@ -69,7 +69,7 @@ def test_more_time_never_helps_things_to_stay(template: str, word: str, spans: l
 @given(spans=SPANS, template=st.sampled_from(TEMPLATES))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_same_for_a_model_fitted_on_a_bank(spans: list[int], template: str, taught: PastQuestions) -> None:
-    view = OutsideView(past=taught)
+    view = OutsideView(bank=taught)
     p = over_deadlines(view, template, "by", spans, AsOf.day("2025-12-31"))
     assert p == sorted(p)
 
@@ -98,7 +98,7 @@ def test_an_asking_it_learnt_from_is_refused(taught: PastQuestions) -> None:
 
 
 def test_a_backtest_is_fitted_once_for_each_day_from_the_bank(taught: PastQuestions) -> None:
-    view = OutsideView(past=taught)
+    view = OutsideView(bank=taught)
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
     p = said(view, question, question.as_of)
     assert p > 0.4
@@ -111,7 +111,7 @@ def test_a_backtest_is_fitted_once_for_each_day_from_the_bank(taught: PastQuesti
 def test_its_own_price_plays_no_part(taught: PastQuestions) -> None:
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15")
     priced = replace(question, targets=(Target(id="yes", snapshot=Snapshot(at="2025-06-15", last_price=0.99)),))
-    view = OutsideView(past=taught)
+    view = OutsideView(bank=taught)
     assert said(view, question, question.as_of) == said(view, priced, question.as_of)
 
 
@@ -141,7 +141,7 @@ def test_data_set_questions_get_the_rate_of_their_kind() -> None:
 
 def test_the_rationale_names_reasons_and_the_reference_class(taught: PastQuestions) -> None:
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
-    found = asyncio.run(OutsideView(past=taught).forecast(question, RunContext(as_of=question.as_of)))
+    found = asyncio.run(OutsideView(bank=taught).forecast(question, RunContext(as_of=question.as_of)))
     assert "Questions of polymarket start at" in found.rationale
     assert "parade" in found.rationale
     assert "most similar questions" in found.rationale

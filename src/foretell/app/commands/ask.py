@@ -12,14 +12,18 @@ from foretell.app import loop
 from foretell.app.commands.options import COMBINE
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from foretell.app.asking import Asked
     from foretell.app.running import Prepared
     from foretell.app.settings import Settings
     from foretell.arena.results import Combining
     from foretell.questions.forecast import Forecast
+    from foretell.questions.question import Question
 
-NO_MODEL = """No model is set: give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …),
-or take one on this machine: --model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
+NO_MODEL = """This is the outside view alone: no model is set, and nothing was researched.
+Give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …), or take one on this machine:
+--model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
 
 
 @click.command()
@@ -70,8 +74,8 @@ def ask(
     due = question_of(asked, datetime.now(UTC).replace(microsecond=0))
     settings = load_settings()
     if model is None:
-        _without_model(asked, settings)
-        raise SystemExit(2)
+        _without_model(due, asked, settings, as_json=as_json)
+        return
     search = engines or tuple(filter(None, os.environ.get("FORETELL_SEARCH", "").split(",")))
     spec = spec_of(asked, model, search=search, trials=trials, budget=budget, variant=variant)
     if combine == "judged":
@@ -81,9 +85,7 @@ def ask(
         click.echo(f"warning: {warning}", err=True)
     forecast = _answered(prepared, settings, combining_of(combine), watched=not as_json)
     if as_json:
-        from foretell.questions.codec import to_json
-
-        click.echo(json.dumps(json.loads(to_json(forecast)), ensure_ascii=False, indent=1))
+        _print_json(forecast)
     else:
         _print(forecast, prepared)
 
@@ -110,24 +112,40 @@ def _answered(prepared: "Prepared", settings: "Settings", how: "Combining", *, w
     return found[0]
 
 
-def _print(forecast: "Forecast", prepared: "Prepared") -> None:
+def _print_json(forecast: "Forecast") -> None:
+    from foretell.questions.codec import to_json
+
+    click.echo(json.dumps(json.loads(to_json(forecast)), ensure_ascii=False, indent=1))
+
+
+def _print_answer(forecast: "Forecast", question: "Question") -> "Console":
     from rich.console import Console
     from rich.text import Text
 
     console = Console()
-    for target in prepared.questions[0].targets:
+    for target in question.targets:
         label = target.label or target.id
         console.print(Text.assemble((f"{forecast.p[target.id]:.0%}", "bold"), f"  {label}"))
     console.print(Text(forecast.rationale))
+    return console
+
+
+def _print(forecast: "Forecast", prepared: "Prepared") -> None:
+    from rich.text import Text
+
+    console = _print_answer(forecast, prepared.questions[0])
     usage = forecast.usage
     told = f"{usage.calls} model calls, {usage.input_tokens + usage.output_tokens:,} tokens, ${usage.dollars:.4f}"
     console.print(Text(f"{told}. Every step: foretell show {prepared.spec.id} {forecast.question_id}", style="dim"))
 
 
-def _without_model(asked: "Asked", settings: "Settings") -> None:
-    from foretell.app.outside import outside_view
+def _without_model(question: "Question", asked: "Asked", settings: "Settings", *, as_json: bool) -> None:
+    """The outside view: nothing is read, nobody is asked."""
+    from foretell.app.outside import outside_forecast
 
+    forecast = outside_forecast(question, question.as_of_in("backtest" if asked.as_of else "live"), settings)
+    if as_json:
+        _print_json(forecast)
+    else:
+        _print_answer(forecast, question)
     click.echo(NO_MODEL, err=True)
-    view = outside_view(asked, settings)
-    if view:
-        click.echo(f"Without a model: {view}", err=True)

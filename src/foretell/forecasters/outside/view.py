@@ -31,7 +31,7 @@ class OutsideView:
     before the package's own numbers were learnt are refused.
     """
 
-    past: PastQuestions | None = None
+    bank: PastQuestions | None = None
     model: OutsideModel | None = None
     """Instead of the package's own."""
     name: str = "outside"
@@ -41,7 +41,7 @@ class OutsideView:
         """A probability for every target; those of an exclusive question sum to one."""
         cutoff = AsOf.day(min(context.as_of.at.date(), question.due.date()), context.as_of.mode)
         model = self._model(question, cutoff)
-        found = None if self.past is None else ReferenceClass.of(question, self.past, cutoff)
+        found = None if self.bank is None else ReferenceClass.of(question, self.bank, cutoff)
         said = {target.id: self._target(question, target, model, found) for target in question.targets}
         p = {target: value for target, (value, _) in said.items()}
         if question.exclusive and len(p) > 1:
@@ -67,9 +67,9 @@ class OutsideView:
 
     def _model(self, question: Question, cutoff: AsOf) -> OutsideModel:
         day = cutoff.at.date()
-        if self.past is not None and cutoff.mode == "backtest":
+        if self.bank is not None and cutoff.mode == "backtest":
             if day not in self._by_day:
-                self._by_day[day] = fit_outside(self.past, cutoff)
+                self._by_day[day] = fit_outside(self.bank, cutoff)
             return self._by_day[day]
         model = self.model or shipped_model()
         if cutoff.mode == "backtest":

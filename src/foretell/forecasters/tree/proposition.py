@@ -34,10 +34,15 @@ class Proposition:
     link: Link | None = None
     p: float | None = None
     """Given for leaves; computed for parents."""
+    pinned: float | None = None
+    """A value set on a parent from outside: it holds in place of what the link says, whatever the children do."""
+    incomplete: tuple[str, ...] = ()
+    """Computed: claims at or below this one without a number of their own, for which the tree's `missing` stands in."""
     grounding: Grounding | None = None
     report: str = ""
     """What the synthesiser wrote about the children."""
     key_factor: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,3 +53,10 @@ class Tree:
     nodes: Mapping[str, Proposition]
     as_of: AsOf | None = None
     notes: tuple[str, ...] = field(default=())
+    intercept_limit: float = 0.1
+    """Largest |intercept| of a linear link: children, not unexplained priors, should carry a claim."""
+    missing: float = 0.5
+    """What stands in for a claim without a number: a leaf that failed or awaits grounding, a parent without a link."""
+    working: object = field(default=None, init=False, compare=False, repr=False)
+    """Kept by whoever worked the numbers out, so that the next what-if need not find its way again; no part of the
+    value, and not carried over by `dataclasses.replace`."""

@@ -1,0 +1,184 @@
+"""`foretell tree`: look at a proposition tree, check it, and write it in other forms."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from foretell.app.commands.tree_grow import grow
+
+if TYPE_CHECKING:
+    from foretell.forecasters.tree.proposition import Tree
+    from foretell.forecasters.tree.tree_file import TreeFile
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FORMS = ("problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html", "json", "circuit")
+SCALINGS = ("min-max", "softmax", "clip")
+
+
+class TreeGroup(click.Group):
+    """Commands on trees; what is none of them goes to the command that takes it as its argument."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """`foretell tree FILE` shows the file; a sentence is a claim to grow a tree for."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            if Path(args[0]).is_file():
+                args = ["show", *args]
+            elif " " in args[0].strip():
+                args = ["grow", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=TreeGroup)
+def tree() -> None:
+    """Claims broken down into claims: a tree grown, shown, checked, and written in other forms.
+
+    foretell tree "CLAIM" is short for foretell tree grow "CLAIM", foretell tree FILE for foretell tree show FILE.
+    """
+
+
+tree.add_command(grow)
+
+
+@tree.command()
+@click.argument("file", type=FILE)
+@click.option("--inputs", is_flag=True, help="Also what the answer hangs on: slope and share of every input.")
+@click.option("--paths", is_flag=True, help="Also the ways from the root to each leaf, with the product of the slopes.")
+def show(file: Path, inputs: bool, paths: bool) -> None:
+    """Print the tree in FILE with every probability, worked out from its leaves."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from foretell.forecasters.tree.export.names import one_line
+    from foretell.forecasters.tree.export.outline import marks, outline
+    from foretell.forecasters.tree.export.words import number
+    from foretell.forecasters.tree.tree_file import read_tree_file
+
+    found = read_tree_file(file)
+    console = Console(highlight=False)
+    for line in outline(found.tree):
+        told = "; ".join(["see above"] if line.again else marks(line.node))
+        text = Text(f"{'  ' * line.depth}{line.node.id} ")
+        text.append(number(line.node.p), style="bold")
+        text.append(f" {one_line(line.node.claim)}")
+        text.append(f" ({told})" if told else "", style="yellow")
+        console.print(text)
+    if inputs:
+        _show_inputs(found.tree)
+    if paths:
+        _show_paths(found.tree)
+    _warn(found)
+
+
+def _show_inputs(tree: "Tree") -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    from foretell.forecasters.tree.export.names import one_line
+    from foretell.forecasters.tree.export.words import number
+    from foretell.forecasters.tree.sensitivity import sensitivities
+
+    table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
+    for row in sensitivities(tree):
+        cells = (row.id, number(row.p), f"{row.slope:+.3f}", f"{row.share:.0%}")
+        table.add_row(*cells, Text(one_line(row.claim)))
+    Console().print(table)
+
+
+def _show_paths(tree: "Tree") -> None:
+    from foretell.forecasters.tree.beta_paths import beta_paths
+
+    for path in beta_paths(tree):
+        steps = " × ".join(f"{slope:.3g}" for slope in path.slopes)
+        click.echo(f"{path.product:+.4f}  {' → '.join(path.claims)}  ({steps})")
+
+
+def _warn(found: "TreeFile") -> None:
+    for problem in found.warnings:
+        click.echo(f"note: {problem}", err=True)
+
+
+@tree.command()
+@click.argument("file", type=FILE)
+def check(file: Path) -> None:
+    """Say everything that is wrong with FILE, and everything worth knowing. Exit code 1 if it cannot be used."""
+    from foretell.forecasters.tree.tree_file import check_file
+
+    problems = check_file(file)
+    for problem in problems:
+        click.echo(f"{'note' if problem.warning else 'error'}: {problem.told()}")
+    errors = sum(not problem.warning for problem in problems)
+    click.echo(f"{file}: {errors} error{'s' * (errors != 1)}" if errors else f"{file}: sound")
+    if errors:
+        raise SystemExit(1)
+
+
+@tree.command()
+@click.argument("file", type=FILE)
+@click.option("--to", "form", type=click.Choice(FORMS), required=True, help="What to write.")
+@click.option("--out", "-o", type=FILE, help="File to write to (default: standard output).")
+@click.option(
+    "--scaling",
+    type=click.Choice(SCALINGS),
+    help="For problog, bif and xmlbif: scale linear weights that are no conditional chance, instead of refusing.",
+)
+def export(file: Path, form: str, out: Path | None, scaling: str | None) -> None:
+    """Write the tree in FILE as a logic program, a Bayes net, a graph or a report.
+
+    problog, bif and xmlbif give the same probabilities as the tree. That takes linear links with weights and intercept
+    in [0, 1] that add up to 1 at most; other trees are refused unless you choose a --scaling, which changes numbers.
+    """
+    from foretell.app.commands.output import write_text
+    from foretell.forecasters.tree.scaling import scale_tree
+    from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
+
+    found = read_tree_file(file)
+    if scaling is not None:
+        before = found.tree.nodes[found.tree.root].p
+        found = TreeFile(tree=scale_tree(found.tree, scaling), scenarios=found.scenarios)
+        after = found.tree.nodes[found.tree.root].p
+        click.echo(f"scaled by {scaling}: the root was {before:.4f}, is {after:.4f}", err=True)
+    text = _written(found, form)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(out, text)
+        click.echo(f"Wrote {out}", err=True)
+
+
+def _written(found: "TreeFile", form: str) -> str:
+    """The file in another form."""
+    import json
+    from importlib import import_module
+
+    from foretell.forecasters.tree.whatif import compare
+
+    plain = {
+        "problog": ("problog", "to_problog"),
+        "bif": ("bayes_net", "to_bif"),
+        "xmlbif": ("bayes_net", "to_xmlbif"),
+        "dot": ("graphs", "to_dot"),
+        "mermaid": ("graphs", "to_mermaid"),
+    }
+    if form in plain:
+        module, name = plain[form]
+        return getattr(import_module(f"foretell.forecasters.tree.export.{module}"), name)(found.tree)
+    if form == "json":
+        from foretell.forecasters.tree.tree_file import tree_text
+
+        return tree_text(found.tree, found.scenarios)
+    if form == "circuit":
+        from foretell.forecasters.tree.sensitivity import worked_out
+
+        return json.dumps(worked_out(found.tree)[0].to_dict(), ensure_ascii=False) + "\n"
+    outcomes = compare(found.tree, found.scenarios.values())
+    if form == "markdown":
+        from foretell.forecasters.tree.export.markdown import to_markdown
+
+        return to_markdown(found.tree, outcomes)
+    from foretell.arena.report.tree_page import tree_page
+
+    return tree_page(found.tree, outcomes)

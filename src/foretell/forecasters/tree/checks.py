@@ -1,0 +1,146 @@
+"""Whether a tree is sound: ids, root, children, no cycles, nothing out of reach, links that fit, results in [0, 1]."""
+
+import math
+import re
+from collections.abc import Iterator
+
+from foretell.forecasters.tree.circuit import ROUNDING, Circuit
+from foretell.forecasters.tree.expression import ASSUMPTION, ID
+from foretell.forecasters.tree.link_checks import link_problems
+from foretell.forecasters.tree.links import Judged
+from foretell.forecasters.tree.problems import Problem
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.walk import post_order
+
+_ID = re.compile(ID)
+RESERVED = frozenset({"AND", "OR", "NOT", ASSUMPTION})
+CLOSE = 1e-3
+"""How far a parent's written p may be from what its link gives before it is mentioned: people round."""
+
+
+def structural_problems(tree: Tree) -> list[Problem]:
+    """What is wrong with how the claims hang together. An empty list means that the tree can be walked."""
+    found = [problem for key, node in tree.nodes.items() for problem in _node(tree, key, node)]
+    if tree.root not in tree.nodes:
+        found.insert(0, Problem(node="", field="root", text=f"there is no node {tree.root}"))
+    if found:
+        return found
+    cycle = _cycle(tree)
+    if cycle:
+        way = " → ".join(cycle)
+        return [Problem(node=cycle[0], field="children", text=f"a claim cannot rest on itself: {way}")]
+    reached = set(post_order(tree))
+    hint = f"name it among somebody's children, or remove it; the root is {tree.root}"
+    return [
+        Problem(node=claim, field="", text="cannot be reached from the root", hint=hint)
+        for claim in tree.nodes
+        if claim not in reached
+    ]
+
+
+def node_problems(tree: Tree, node: Proposition) -> list[Problem]:
+    """What is wrong with the numbers and the link of one claim, and what is worth knowing about it."""
+    found = [
+        Problem(node=node.id, field=field, text=f"{value:g} is outside [0, 1]")
+        for field, value in (("p", node.p), ("pinned", node.pinned))
+        if value is not None and not (math.isfinite(value) and 0 <= value <= 1)
+    ]
+    found += _parent(tree, node) if node.children else _leaf(node)
+    return found
+
+
+def problems(tree: Tree) -> list[Problem]:
+    """Everything wrong with the tree except what only its arithmetic shows (`result_problems`)."""
+    found = structural_problems(tree)
+    if not (math.isfinite(tree.missing) and 0 <= tree.missing <= 1):
+        found.append(Problem(node="", field="missing", text=f"{tree.missing:g} is outside [0, 1]"))
+    if not (math.isfinite(tree.intercept_limit) and tree.intercept_limit >= 0):
+        found.append(Problem(node="", field="intercept_limit", text=f"{tree.intercept_limit:g} is no limit"))
+    for node in tree.nodes.values():
+        found += node_problems(tree, node)
+    return found
+
+
+def result_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[Problem]:
+    """Claims whose link leaves [0, 1] at these values, and joint chances that are not quite chances."""
+    found: list[Problem] = []
+    for claim, place in circuit.claims.items():
+        op = circuit.ops[place]
+        raw = values[op[1]] if op[0] == "cap" else 0.5
+        if not -ROUNDING <= raw <= 1 + ROUNDING:
+            hint = "change the weights or the intercept so that the result is a probability"
+            found.append(Problem(node=claim, field="link", text=f"gives {raw:.4g}, outside [0, 1]", hint=hint))
+    for claim in sorted(circuit.improper):
+        text = "shares claims with its surroundings, but its weights leave [0, 1] for some truths of its children"
+        hint = "chances of several claims together are only formal above it; scaling its weights cures that"
+        found.append(Problem(node=claim, field="link", text=text, hint=hint, warning=True))
+    return found
+
+
+def written_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[Problem]:
+    """Parents whose written p is not what their link gives; the link counts."""
+    found: list[Problem] = []
+    for claim, place in circuit.claims.items():
+        node = tree.nodes[claim]
+        if node.children and node.p is not None and abs(node.p - values[place]) > CLOSE:
+            text = f"{node.p:g} is written, the tree gives {values[place]:.4g}"
+            hint = "the written number is not used; to hold a parent at a value, pin it"
+            found.append(Problem(node=claim, field="p", text=text, hint=hint, warning=True))
+    return found
+
+
+def _node(tree: Tree, key: str, node: Proposition) -> Iterator[Problem]:
+    if key != node.id:
+        yield Problem(node=key, field="id", text=f"is kept under {key} but called {node.id}")
+    if not _ID.fullmatch(key) or key.upper() in RESERVED:
+        hint = "ids look like P1, P1.2 or inflation_falls, and are none of AND, OR, NOT, PA"
+        yield Problem(node=key, field="id", text="cannot be an id", hint=hint)
+    if not node.claim.strip():
+        yield Problem(node=key, field="claim", text="is empty", hint="write what is claimed in a sentence")
+    for i, child in enumerate(node.children):
+        if child not in tree.nodes:
+            yield Problem(node=key, field="children", text=f"there is no node {child}")
+        if child in node.children[:i]:
+            yield Problem(node=key, field="children", text=f"{child} is named twice")
+
+
+def _leaf(node: Proposition) -> Iterator[Problem]:
+    if node.link is not None:
+        hint = "a leaf has a p; a link needs children"
+        yield Problem(node=node.id, field="link", text="the node has a link but no children", hint=hint)
+    if node.pinned is not None:
+        yield Problem(node=node.id, field="pinned", text="only parents are pinned", hint="give a leaf its p")
+    if node.p is None:
+        failed = node.grounding.error if node.grounding else ""
+        text = f"has no probability: {failed}" if failed else "has no probability yet"
+        hint = "the tree's missing stands in; the claims above are marked incomplete"
+        yield Problem(node=node.id, field="p", text=text, hint=hint, warning=True)
+
+
+def _parent(tree: Tree, node: Proposition) -> Iterator[Problem]:
+    if node.link is not None:
+        yield from link_problems(node, node.link, intercept_limit=tree.intercept_limit)
+        if isinstance(node.link, Judged) and node.link.stale:
+            text = "was judged before something beneath it changed"
+            yield Problem(node=node.id, field="link", text=text, warning=True)
+    elif node.pinned is None:
+        hint = "the tree's missing stands in; the claims above are marked incomplete"
+        yield Problem(node=node.id, field="link", text="has children but no link yet", hint=hint, warning=True)
+
+
+def _cycle(tree: Tree) -> list[str]:
+    """A way from a claim back to itself, if there is one."""
+    done: set[str] = set()
+    for start in tree.nodes:
+        way, ahead = [start], [iter(tree.nodes[start].children)]
+        while ahead and start not in done:
+            child = next(ahead[-1], None)
+            if child is None:
+                ahead.pop()
+                done.add(way.pop())
+            elif child in way:
+                return [*way[way.index(child) :], child]
+            elif child not in done:
+                way.append(child)
+                ahead.append(iter(tree.nodes[child].children))
+    return []

@@ -1,0 +1,240 @@
+"""A tree as one list of arithmetic operations: the same list is run here, in a web page, and backwards for slopes.
+
+Each operation refers to earlier ones by their place in the list:
+
+    ["in", name]                    the probability of an input: a leaf, a pinned or judged claim, "P1:PA"
+    ["lin", b, [[i, w], …]]         b + w·x + …, added from left to right
+    ["mul", [i, j, …]]              x·y·…, multiplied from left to right
+    ["not", i]                      1 − x
+    ["mix", i, j, k]                x·y + (1 − x)·z: y where x is so, z where it is not
+    ["cap", i]                      x, held within [0, 1]
+
+Nothing but IEEE additions and multiplications in a fixed order, so that Python and JavaScript agree bit for bit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+In = tuple[Literal["in"], str]
+Lin = tuple[Literal["lin"], float, tuple[tuple[int, float], ...]]
+Mul = tuple[Literal["mul"], tuple[int, ...]]
+Not = tuple[Literal["not"], int]
+Mix = tuple[Literal["mix"], int, int, int]
+Cap = tuple[Literal["cap"], int]
+Op = In | Lin | Mul | Not | Mix | Cap
+
+SCHEMA = "foretell/circuit/1"
+ROUNDING = 1e-9
+"""How far beyond [0, 1] a sum may come out before it is more than rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circuit:
+    """The operations of a tree, where in them each claim's probability stands, and the inputs as they are now."""
+
+    root: str
+    ops: Sequence[Op]
+    claims: Mapping[str, int]
+    inputs: Mapping[str, float]
+    pinnable: frozenset[str] = field(default=frozenset())
+    """Claims whose own result is all that any claim above reads: overwriting that result pins them."""
+    apart: frozenset[str] = field(default=frozenset())
+    """Those among them that had no say in how other claims are computed, not even in the order of the steps."""
+    improper: frozenset[str] = field(default=frozenset())
+    """Linear claims that share leaves with their surroundings although their chance, given the children, can leave
+    [0, 1]. Joint chances are then those of a signed measure; every claim's own number is held within [0, 1]."""
+
+    @cached_property
+    def where(self) -> dict[str, int]:
+        """Place of each input in the list."""
+        return {op[1]: i for i, op in enumerate(self.ops) if op[0] == "in"}
+
+    @cached_property
+    def readers(self) -> list[list[int]]:
+        """For each operation, those that read its result."""
+        found: list[list[int]] = [[] for _ in self.ops]
+        for place, op in enumerate(self.ops):
+            for source in read_by(op):
+                found[source].append(place)
+        return found
+
+    @cached_property
+    def claims_at(self) -> dict[int, list[str]]:
+        """The claims whose probability stands at a place."""
+        found: dict[int, list[str]] = {}
+        for claim, place in self.claims.items():
+            found.setdefault(place, []).append(claim)
+        return found
+
+    def run(self, inputs: Mapping[str, float] | None = None) -> list[float]:
+        """Every operation's result; inputs not named keep their value."""
+        return run(self.ops, {**self.inputs, **(inputs or {})})
+
+    def probabilities(self, inputs: Mapping[str, float] | None = None) -> dict[str, float]:
+        """The probability of every claim."""
+        values = self.run(inputs)
+        return {claim: values[place] for claim, place in self.claims.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON for the web page."""
+        return {
+            "schema": SCHEMA,
+            "root": self.root,
+            "inputs": dict(self.inputs),
+            "claims": dict(self.claims),
+            "pinnable": sorted(self.pinnable),
+            "ops": [_plain(op) for op in self.ops],
+        }
+
+
+def run(ops: Sequence[Op], inputs: Mapping[str, float]) -> list[float]:
+    """The results of the operations, in their order.
+
+    >>> run([("in", "a"), ("in", "b"), ("mul", (0, 1)), ("not", 2)], {"a": 0.5, "b": 0.25})
+    [0.5, 0.25, 0.125, 0.875]
+    """
+    values: list[float] = []
+    for op in ops:
+        values.append(_result(op, values, inputs))
+    return values
+
+
+def _result(op: Op, values: Sequence[float], inputs: Mapping[str, float]) -> float:
+    if op[0] == "lin":
+        total = op[1]
+        for i, weight in op[2]:
+            total += weight * values[i]
+        return total
+    if op[0] == "mul":
+        total = values[op[1][0]]
+        for i in op[1][1:]:
+            total *= values[i]
+        return total
+    if op[0] == "in":
+        return inputs[op[1]]
+    if op[0] == "not":
+        return 1.0 - values[op[1]]
+    if op[0] == "mix":
+        chance = values[op[1]]
+        return chance * values[op[2]] + (1.0 - chance) * values[op[3]]
+    return min(max(values[op[1]], 0.0), 1.0)
+
+
+def rerun(
+    circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float], forced: Mapping[int, float]
+) -> tuple[list[float], list[int]]:
+    """The results after some inputs changed, from the results before, and the places that were worked out anew.
+
+    `forced` results hold whatever their operation says.
+    """
+    readers = circuit.readers
+    places = {*forced, *(circuit.where[name] for name in inputs)}
+    stack = list(places)
+    while stack:
+        for reader in readers[stack.pop()]:
+            if reader not in places:
+                places.add(reader)
+                stack.append(reader)
+    order = sorted(places)
+    found = list(values)
+    for place in order:
+        found[place] = forced[place] if place in forced else _result(circuit.ops[place], found, inputs)
+    return found, order
+
+
+def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int, *, capped: bool = True) -> "list[Floats]":
+    """`run` for `count` worlds at once, each input an array of that length."""
+    import numpy as np
+
+    worlds = {name: np.full(count, value) for name, value in circuit.inputs.items()}
+    worlds.update({name: np.asarray(value, dtype=float) for name, value in inputs.items()})
+    values: list[Floats] = []
+    for op in circuit.ops:
+        match op:
+            case ("in", name):
+                total = worlds[name]
+            case ("lin", base, terms):
+                total = np.full(count, base)
+                for i, weight in terms:
+                    total = total + weight * values[i]
+            case ("mul", factors):
+                total = values[factors[0]]
+                for i in factors[1:]:
+                    total = total * values[i]
+            case ("not", i):
+                total = 1.0 - values[i]
+            case ("mix", i, j, k):
+                total = values[i] * values[j] + (1.0 - values[i]) * values[k]
+            case ("cap", i):
+                total = np.clip(values[i], 0.0, 1.0) if capped else values[i]
+        values.append(total)
+    return values
+
+
+def slopes(ops: Sequence[Op], values: Sequence[float], of: int) -> list[float]:
+    """How result `of` moves with every operation's result: one sweep backwards (reverse-mode differentiation).
+
+    >>> ops = [("in", "a"), ("in", "b"), ("mul", (0, 1)), ("not", 2)]
+    >>> slopes(ops, run(ops, {"a": 0.5, "b": 0.25}), 3)
+    [-0.25, -0.5, -1.0, 1.0]
+    """
+    slope = [0.0] * len(ops)
+    slope[of] = 1.0
+    for place in range(of, -1, -1):
+        at = slope[place]
+        if at != 0.0:
+            for i, partial in _partials(ops[place], values):
+                slope[i] += at * partial
+    return slope
+
+
+def _partials(op: Op, values: Sequence[float]) -> Sequence[tuple[int, float]]:
+    """The derivative of one operation with respect to each result it reads."""
+    match op:
+        case ("in", _):
+            return ()
+        case ("lin", _, terms):
+            return terms
+        case ("mul", factors):
+            return [(i, _product(values, factors, skip)) for skip, i in enumerate(factors)]
+        case ("not", i):
+            return ((i, -1.0),)
+        case ("mix", i, j, k):
+            return ((i, values[j] - values[k]), (j, values[i]), (k, 1.0 - values[i]))
+        case ("cap", i):
+            return ((i, 1.0),) if -ROUNDING <= values[i] <= 1.0 + ROUNDING else ()
+
+
+def _product(values: Sequence[float], factors: Sequence[int], skip: int) -> float:
+    total = 1.0
+    for place, i in enumerate(factors):
+        if place != skip:
+            total *= values[i]
+    return total
+
+
+def _plain(op: Op) -> list[Any]:
+    if op[0] == "lin":
+        return ["lin", op[1], [list(term) for term in op[2]]]
+    return [list(part) if isinstance(part, tuple) else part for part in op]
+
+
+def read_by(op: Op) -> Sequence[int]:
+    """The places an operation reads."""
+    match op:
+        case ("in", _):
+            return ()
+        case ("lin", _, terms):
+            return [place for place, _ in terms]
+        case ("mul", factors):
+            return factors
+        case (_, *places):
+            return places

@@ -1,0 +1,233 @@
+"""A tree while it is being taken apart: additions are checked, numbered by us, and taken over or told why not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foretell.forecasters.tree.claims import faults_of, tidy
+from foretell.forecasters.tree.matter import Place
+from foretell.forecasters.tree.overlap import likeness
+from foretell.forecasters.tree.proposition import Proposition
+
+ROOT = "P0"
+MOST_CHILDREN = 8
+LONGEST_CAUSALITY = 1_000
+
+
+def child_id(parent: str, number: int) -> str:
+    """The id of a parent's n-th child.
+
+    >>> child_id("P0", 2), child_id("P2", 1)
+    ('P2', 'P2.1')
+    """
+    return f"P{number}" if parent == ROOT else f"{parent}.{number}"
+
+
+def depth_of(id: str) -> int:
+    """How deep a claim lies, by its id.
+
+    >>> depth_of("P0"), depth_of("P3"), depth_of("P3.1")
+    (0, 1, 2)
+    """
+    return 0 if id == ROOT else id.count(".") + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """How much one analysis may add."""
+
+    leaves: int = 10
+    """Enough leaves. Looked at after every answer, so that a tree may end with a few more."""
+    nodes: int | None = None
+    """Most claims that may be added."""
+    depth: int | None = None
+    """Deepest level there may be; the root of the whole tree is at 0."""
+
+    def __post_init__(self) -> None:
+        if self.leaves < 2:
+            raise ValueError(f"leaves = {self.leaves}: a claim has at least two parts or none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addition:
+    """Children for one parent, checked. Parent and children are named as the answer names them."""
+
+    parent: str
+    causality: str
+    children: tuple[tuple[str, str], ...]
+    """Name and claim; the name may be empty."""
+
+
+class Draft:
+    """The claims of one analysis."""
+
+    def __init__(self, root: Proposition, place: Place, room: Room) -> None:
+        self.root = root.id
+        self.place = place
+        self.room = room
+        self.nodes: dict[str, Proposition] = {root.id: root}
+        self.notes: list[str] = []
+        self._parents: dict[str, list[str]] = {root.id: []}
+
+    def note(self, text: str) -> None:
+        """Something a reader of the tree should know."""
+        self.notes.append(text)
+
+    @property
+    def count(self) -> int:
+        """Leaves so far."""
+        return sum(not node.children for node in self.nodes.values())
+
+    @property
+    def wanted(self) -> int:
+        """Leaves there is still room for."""
+        return max(0, self.room.leaves - self.count)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are enough leaves, or as many claims as there may be."""
+        full = self.room.nodes is not None and len(self.nodes) - 1 > self.room.nodes - 2
+        return full or self.count >= self.room.leaves
+
+    def outline(self) -> str:
+        """The claims as an indented list."""
+        lines: list[str] = []
+        stack = [(self.root, 0)]
+        while stack:
+            id, level = stack.pop()
+            lines.append(f"{'  ' * level}{id}: {self.nodes[id].claim}")
+            stack.extend((child, level + 1) for child in reversed(self.nodes[id].children))
+        return "\n".join(dict.fromkeys(lines))
+
+    def read(self, expansions: Sequence[Mapping[str, Any]]) -> tuple[list[Addition], list[str]]:
+        """The usable part of an answer, and what is wrong with the rest, in words for the model."""
+        trial = _Trial(self)
+        for expansion in expansions:
+            trial.add(expansion)
+        return trial.additions, trial.problems
+
+    def take(self, additions: Sequence[Addition]) -> None:
+        """Take over what was read: ids are ours, and what there is no room for is left out with a note."""
+        names: dict[str, str] = {}
+        for place, addition in enumerate(additions):
+            parent = addition.parent if addition.parent in self.nodes else names.get(addition.parent)
+            if parent is None:
+                continue
+            added = sum(self._known(claim) is None for _, claim in addition.children)
+            over = self.room.nodes is not None and len(self.nodes) - 1 + added > self.room.nodes
+            if over or (place and self.count >= self.room.leaves):
+                self.note(f"no room was left for {len(addition.children)} more children of {parent}")
+                continue
+            for name, claim in addition.children:
+                id = self._join(parent, claim)
+                if name and name not in self.nodes:
+                    names.setdefault(name, id)
+            self._explain(parent, addition.causality)
+
+    def above(self, id: str) -> set[str]:
+        """All claims of this analysis above one."""
+        found: set[str] = set()
+        ahead = list(self._parents[id])
+        while ahead:
+            parent = ahead.pop()
+            if parent not in found:
+                found.add(parent)
+                ahead.extend(self._parents[parent])
+        return found
+
+    def _known(self, claim: str) -> str | None:
+        return next((id for id, node in self.nodes.items() if likeness(node.claim, claim) == "same"), None)
+
+    def _join(self, parent: str, claim: str) -> str:
+        """Put a claim below a parent. One that is there already is the same claim, not another one."""
+        id = self._known(claim)
+        if id is None:
+            own = child_id(parent, 1).rpartition("1")[0]
+            taken = [int(child.removeprefix(own)) for child in self.nodes if child.removeprefix(own).isdigit()]
+            id = child_id(parent, max(taken, default=0) + 1)
+            self.nodes[id] = Proposition(id=id, claim=claim)
+            self._parents[id] = []
+        elif id == parent or id in self.above(parent) or parent in self._parents[id]:
+            return id
+        else:
+            self.note(f"{id} bears on {parent} as well: it is one claim with several parents")
+        node = self.nodes[parent]
+        self.nodes[parent] = replace(node, children=(*node.children, id))
+        self._parents[id].append(parent)
+        return id
+
+    def _explain(self, parent: str, causality: str) -> None:
+        node = self.nodes[parent]
+        said = " ".join(filter(None, (node.causality, causality)))
+        self.nodes[parent] = replace(node, causality=said[:LONGEST_CAUSALITY])
+
+
+class _Trial:
+    """Reads one answer against a draft, without changing it."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.additions: list[Addition] = []
+        self.problems: list[str] = []
+        self._depths: dict[str, int] = {id: depth_of(id) for id in draft.nodes}
+        self._above: dict[str, tuple[str, ...]] = {}
+        """Claims above each new name, the nearest last."""
+
+    def add(self, expansion: Mapping[str, Any]) -> None:
+        parent = str(expansion["parent"]).strip()
+        if parent not in self._depths:
+            self.problems.append(f"there is no claim {parent[:40]!r} to add children to")
+            return
+        if self.draft.room.depth is not None and self._depths[parent] >= self.draft.room.depth:
+            self.problems.append(f"{parent} is as deep as claims may be: leave it as it is")
+            return
+        children = self._children(parent, expansion["children"])
+        already = len(self.draft.nodes[parent].children) if parent in self.draft.nodes else 0
+        if len(children) + already < 2:
+            self.problems.append(f"{parent} needs at least two children of its own, or none")
+            return
+        for name, claim in children:
+            if name and name not in self._depths:
+                self._depths[name] = self._depths[parent] + 1
+                self._above[name] = (*self._over(parent), claim)
+        causality = " ".join(str(expansion["causality"]).split())
+        self.additions.append(Addition(parent=parent, causality=causality, children=tuple(children)))
+
+    def _children(self, parent: str, said: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+        room = MOST_CHILDREN - (len(self.draft.nodes[parent].children) if parent in self.draft.nodes else 0)
+        if len(said) > room:
+            self.problems.append(f"{parent} may have at most {MOST_CHILDREN} children: keep the most important")
+        fine: list[tuple[str, str]] = []
+        beside = self._beside(parent)
+        for child in said[: max(room, 0)]:
+            claim = tidy(str(child["claim"]))
+            wrong = faults_of(claim) or self._repeats(claim, parent, [*beside, *(one for _, one in fine)])
+            if wrong:
+                self.problems.append(f'the claim "{claim[:120]}" cannot be used: {", ".join(wrong)}')
+            else:
+                fine.append((str(child.get("id") or "").strip(), claim))
+        return fine
+
+    def _over(self, parent: str) -> tuple[str, ...]:
+        """The claims from the root of everything down to a parent."""
+        if parent in self._above:
+            return self._above[parent]
+        nodes = self.draft.nodes
+        above = [nodes[id].claim for id in nodes if id in self.draft.above(parent)]
+        return (*self.draft.place.path, *above, nodes[parent].claim)
+
+    def _beside(self, parent: str) -> list[str]:
+        """Claims that are children of the parent already, or stand beside the claim that is taken apart."""
+        node = self.draft.nodes.get(parent)
+        own = [self.draft.nodes[id].claim for id in node.children] if node else []
+        return [*own, *self.draft.place.siblings]
+
+    def _repeats(self, claim: str, parent: str, beside: Sequence[str]) -> list[str]:
+        for what, claims in (("a claim above it", self._over(parent)), ("one beside it", beside)):
+            for other in claims:
+                how = likeness(claim, other)
+                if how == "same":
+                    return [f'it repeats {what} ("{other[:80]}")']
+                if how == "opposite":
+                    return [f'it is the opposite of {what} ("{other[:80]}"), which adds nothing']
+        return []

@@ -1,0 +1,127 @@
+"""A tree as a report in Markdown: the answer, the tree, what it hangs on, and every claim with its proof."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from foretell.forecasters.tree.export.names import one_line
+from foretell.forecasters.tree.export.outline import marks, outline
+from foretell.forecasters.tree.export.words import in_numbers, in_words, number
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.ranges import ranges
+from foretell.forecasters.tree.sensitivity import sensitivities
+from foretell.forecasters.tree.whatif import Outcome
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$#]|:(?=//)|@(?=\w))")
+READING = (
+    "Slope: by how much the answer rises if the claim goes from surely false to surely true. Share: its part in how "
+    "far the answer can be expected to move once the truth of the inputs is known."
+)
+INPUTS = 15
+"""How many inputs the table of sensitivities names."""
+
+
+def plain(text: str) -> str:
+    r"""Text on one line that Markdown shows as it stands.
+
+    >>> plain("a|b <script>")
+    'a\\|b \\<script\\>'
+    """
+    return _SPECIAL.sub(r"\\\1", one_line(text))
+
+
+def to_markdown(tree: Tree, outcomes: Iterable[Outcome] = ()) -> str:
+    """The report. Numbers must be worked out; outcomes of scenarios are compared where given."""
+    top = tree.nodes[tree.root]
+    parts = [f"# {plain(top.claim)}", f"**Probability {number(top.p)}**" + _as_of(tree)]
+    parts += _warnings(tree)
+    parts += [plain(note) for note in tree.notes]
+    parts += ["## The tree", "\n".join(_outline(tree))]
+    parts += _hangs_on(tree)
+    parts += _scenarios(tree, list(outcomes))
+    parts += ["## Every claim"]
+    parts += [part for line in outline(tree) if not line.again for part in _claim(tree, line.node)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _as_of(tree: Tree) -> str:
+    return f" as of {tree.as_of}" if tree.as_of is not None else ""
+
+
+def _warnings(tree: Tree) -> Iterator[str]:
+    top = tree.nodes[tree.root]
+    if top.incomplete:
+        found = ranges(tree)
+        between = f"; whatever they are, it lies between {_ends(found[tree.root])}" if found else ""
+        names = ", ".join(top.incomplete)
+        yield f"Without a number of their own: {names}. {number(tree.missing)} stands in for them{between}."
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return f"{number(ends[0])} and {number(ends[1])}"
+
+
+def _outline(tree: Tree) -> Iterator[str]:
+    for line in outline(tree):
+        told = "; ".join(["see above"] if line.again else marks(line.node))
+        tail = f" *({plain(told)})*" if told else ""
+        yield f"{'  ' * line.depth}- **{line.node.id}** {number(line.node.p)} {plain(line.node.claim)}{tail}"
+
+
+def _hangs_on(tree: Tree) -> Iterator[str]:
+    rows = sensitivities(tree)
+    if not rows:
+        return
+    yield "## What it hangs on"
+    head = ["| input | p | slope | share | claim |", "|---|---:|---:|---:|---|"]
+    body = [f"| {r.id} | {number(r.p)} | {r.slope:+.3f} | {r.share:.0%} | {plain(r.claim)} |" for r in rows[:INPUTS]]
+    yield "\n".join(head + body)
+    yield READING
+
+
+def _scenarios(tree: Tree, outcomes: list[Outcome]) -> Iterator[str]:
+    if not outcomes:
+        return
+    yield "## Scenarios"
+    lines = ["| scenario | answer | change | claims changed |", "|---|---:|---:|---:|"]
+    base = tree.nodes[tree.root].p or 0.0
+    lines += [f"| {plain(o.name)} | {number(o.p)} | {o.p - base:+.3f} | {len(o.changes)} |" for o in outcomes]
+    yield "\n".join(lines)
+
+
+def _claim(tree: Tree, node: Proposition) -> Iterator[str]:
+    told = "; ".join(marks(node))
+    yield f"### {node.id}: {number(node.p)}" + (f" ({plain(told)})" if told else "")
+    yield plain(node.claim)
+    if node.children:
+        sum_ = in_numbers(tree, node)
+        yield f"How: {plain(in_words(node))}" + (f"\n\n`{sum_}`" if sum_ else "")
+    if node.causality:
+        yield f"Why: {plain(node.causality)}"
+    grounding = node.grounding
+    key_factor = node.key_factor or (grounding.key_factor if grounding is not None else "")
+    if key_factor:
+        yield f"Key factor: {plain(key_factor)}"
+    if node.report:
+        yield quoted(node.report)
+    if grounding is not None:
+        yield from _grounding(grounding)
+    yield from (f"Note: {plain(note)}" for note in node.notes)
+
+
+def _grounding(grounding: Grounding) -> Iterator[str]:
+    if grounding.error:
+        yield f"Grounding failed: {plain(grounding.error)}"
+    if grounding.report:
+        yield quoted(grounding.report)
+    by = f"Grounded by {plain(grounding.grounder)}." if grounding.grounder else ""
+    notebook = f" Notebook: {plain(grounding.notebook)}." if grounding.notebook else ""
+    if by or notebook:
+        yield (by + notebook).strip()
+    if grounding.sources:
+        yield "\n".join(["Sources:", "", *(f"- {plain(source)}" for source in grounding.sources)])
+
+
+def quoted(text: str) -> str:
+    """A report as a quotation: its own Markdown works within it, raw HTML does not."""
+    safe = text.replace("&", "&amp;").replace("<", "&lt;")
+    return "\n".join(f"> {line}".rstrip() for line in safe.strip().splitlines())

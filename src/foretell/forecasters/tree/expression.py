@@ -1,0 +1,225 @@
+"""Boolean expressions over claims: a parser that says where it stumbled, and a printer that undoes it."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+ASSUMPTION = "PA"
+"""What a formula takes for granted beside its children."""
+DEEPEST = 100
+"""Parentheses and NOTs within one another; beyond that nobody could read it anyway."""
+
+ID = r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
+_TOKEN = re.compile(rf"\s*(?:({ID})|(&&|\|\||[()&|!~¬∧∨]))")
+_SYNONYMS = {"&": "AND", "&&": "AND", "∧": "AND", "|": "OR", "||": "OR", "∨": "OR", "!": "NOT", "~": "NOT", "¬": "NOT"}
+_WORDS = frozenset({"AND", "OR", "NOT"})
+
+
+@dataclass(frozen=True)
+class Var:
+    """A claim, by its id, or `PA`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Not:
+    """Not so."""
+
+    item: "Expression"
+
+
+@dataclass(frozen=True)
+class And:
+    """All of them."""
+
+    items: "tuple[Expression, ...]"
+
+
+@dataclass(frozen=True)
+class Or:
+    """At least one of them."""
+
+    items: "tuple[Expression, ...]"
+
+
+Expression = Var | Not | And | Or
+
+
+class FormulaError(ValueError):
+    """An expression that cannot be read. `position` counts characters from 0.
+
+    >>> try:
+    ...     parse("P1 AND (P2 OR )")
+    ... except FormulaError as error:
+    ...     print(error)
+    ...     print(error.pointed)
+    character 15: expected a claim, NOT or "(", found ")"
+    P1 AND (P2 OR )
+                  ^
+    """
+
+    def __init__(self, problem: str, text: str, position: int) -> None:
+        self.problem = problem
+        self.text = text
+        self.position = position
+        super().__init__(f"character {position + 1}: {problem}")
+
+    @property
+    def pointed(self) -> str:
+        """The expression with a caret under the place."""
+        flat = re.sub(r"\s", " ", self.text)
+        return f"{flat}\n{' ' * self.position}^"
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    """As written."""
+    kind: str
+    """AND, OR, NOT, a parenthesis, "id" or "" at the end."""
+    position: int
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            raise FormulaError(f"{text[at]!r} has no meaning here", text, at)
+        name, sign = match.groups()
+        start = match.end() - len(name or sign)
+        word = (name or "").upper()
+        kind = word if word in _WORDS else "id" if name else _SYNONYMS.get(sign, sign)
+        found.append(_Token(name or sign, kind, start))
+        at = match.end()
+    return [*found, _Token("", "", len(text))]
+
+
+class _Parser:
+    """Recursive descent: OR binds weakest, then AND, then NOT."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def whole(self) -> Expression:
+        found = self.either()
+        if self.next.kind:
+            wanted = 'AND, OR or the end, found an extra ")"' if self.next.kind == ")" else "AND or OR"
+            raise self.stumble(wanted)
+        return found
+
+    def either(self) -> Expression:
+        return self.chain("OR", self.both, Or)
+
+    def both(self) -> Expression:
+        return self.chain("AND", self.single, And)
+
+    def chain(self, word: str, part: Callable[[], Expression], kind: type[And] | type[Or]) -> Expression:
+        items = [part()]
+        while self.next.kind == word:
+            self.at += 1
+            items.append(part())
+        return joined(kind, items)
+
+    def single(self) -> Expression:
+        token = self.next
+        if token.kind == "id":
+            self.at += 1
+            return Var(token.text)
+        if token.kind not in ("NOT", "("):
+            raise self.stumble('a claim, NOT or "("')
+        self.at += 1
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise FormulaError(f"more than {DEEPEST} levels within one another", self.text, token.position)
+        found = Not(self.single()) if token.kind == "NOT" else self.enclosed(token)
+        self.depth -= 1
+        return found
+
+    def enclosed(self, opening: _Token) -> Expression:
+        found = self.either()
+        if self.next.kind == "":
+            raise FormulaError('this "(" is never closed', self.text, opening.position)
+        if self.next.kind != ")":
+            raise self.stumble('AND, OR or ")"')
+        self.at += 1
+        return found
+
+    def stumble(self, wanted: str) -> FormulaError:
+        token = self.next
+        found = "the end" if not token.kind else f'"{token.text}"'
+        tail = "" if "found" in wanted else f", found {found}"
+        return FormulaError(f"expected {wanted}{tail}", self.text, token.position)
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Expression:
+    """Read an expression. Words in any case; `&& || !`, `& | ~` and `∧ ∨ ¬` mean the same.
+
+    >>> parse("P1 and not not P10 or P1.1")
+    Or(items=(And(items=(Var(name='P1'), Not(item=Not(item=Var(name='P10'))))), Var(name='P1.1')))
+    """
+    return _Parser(text).whole()
+
+
+def joined(kind: type[And] | type[Or], items: Iterable[Expression]) -> Expression:
+    """The items as one AND or OR; those that are one already lose their brackets."""
+    flat: list[Expression] = []
+    for item in items:
+        flat.extend(item.items if isinstance(item, And | Or) and isinstance(item, kind) else [item])
+    return flat[0] if len(flat) == 1 else kind(tuple(flat))
+
+
+def mentions(text: str) -> list[tuple[str, int]]:
+    """Every claim and `PA` as it occurs, repeats included, with its position."""
+    return [(token.text, token.position) for token in _tokens(text) if token.kind == "id"]
+
+
+def to_text(expression: Expression) -> str:
+    """As written by a careful person: words in capitals, and brackets wherever AND, OR and NOT mix.
+
+    >>> to_text(parse("!(P1 && P2 || (P3))"))
+    'NOT ((P1 AND P2) OR P3)'
+    """
+    match expression:
+        case Var():
+            return expression.name
+        case Not():
+            return f"NOT {_within(expression.item, (And, Or))}"
+        case And():
+            return " AND ".join(_within(item, (Or,)) for item in expression.items)
+        case Or():
+            return " OR ".join(_within(item, (And,)) for item in expression.items)
+
+
+def _within(item: Expression, bracketed: tuple[type, ...]) -> str:
+    text = to_text(item)
+    return f"({text})" if isinstance(item, bracketed) else text
+
+
+def truth(expression: Expression, world: Mapping[str, bool]) -> bool:
+    """Whether it holds where these claims are so.
+
+    >>> truth(parse("P1 AND NOT P2"), {"P1": True, "P2": False})
+    True
+    """
+    match expression:
+        case Var():
+            return world[expression.name]
+        case Not():
+            return not truth(expression.item, world)
+        case And():
+            return all(truth(item, world) for item in expression.items)
+        case Or():
+            return any(truth(item, world) for item in expression.items)

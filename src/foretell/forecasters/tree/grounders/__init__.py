@@ -1,0 +1,1 @@
+"""Ways to find out how likely a single claim is."""

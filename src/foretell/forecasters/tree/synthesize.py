@@ -1,0 +1,150 @@
+"""Putting children together: a model says how they bear on the claim, the tree says whether that fits, we compute."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from foretell.forecasters.tree.asking import Asker, Unfit, Wanted, report_in
+from foretell.forecasters.tree.evaluate import evaluate
+from foretell.forecasters.tree.links import Average, Linear, Link
+from foretell.forecasters.tree.matter import Matter, Place
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.prompts import sections, told
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.rules import LINEAR, Rule, Unasked
+from foretell.forecasters.tree.scaling import SCALINGS, bayes_net_faults
+from foretell.llm.model import ModelError
+from foretell.questions.problems import InputError
+
+LONGEST_REPORTS = 24_000
+"""Characters of all children's reports together, shared out equally."""
+CONDITION = (
+    "- The intercept and all weights must be 0 or larger, and together at most 1. Word obstacles into the report."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesizeSettings:
+    """How claims are put together."""
+
+    rule: Rule | Unasked = LINEAR
+    intercept_limit: float = 0.1
+    missing: float = 0.5
+    """What stands in for a child without a number of its own."""
+    bayes_net: bool = False
+    """Ask for linear weights that are those of a Bayes net: none negative, together at most one."""
+    scaling: str | None = None
+    """Weights that are not are scaled so (min-max, softmax, clip) instead of being asked for again."""
+    seed: int = 0
+    """For random weights."""
+
+    def __post_init__(self) -> None:
+        if self.scaling is not None and self.scaling not in SCALINGS:
+            raise InputError(f"there is no scaling {self.scaling!r}", hint=f"scalings are {', '.join(SCALINGS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesis:
+    """What came of putting one claim's children together."""
+
+    link: Link | None
+    """None where no child has a number: there is nothing to put together."""
+    p: float | None
+    report: str = ""
+    key_factor: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesizer:
+    """The synthesizer of one tree."""
+
+    asker: Asker
+    matter: Matter
+    settings: SynthesizeSettings
+
+    async def synthesize(self, node: Proposition, place: Place, below: Mapping[str, Proposition]) -> Synthesis:
+        """The link of a claim, with what it gives. An answer that does not fit is asked for again with the reason.
+
+        When that fails for good, the mean of the children stands in, and a note says so: no answer of a model can
+        leave a hole in the tree.
+        """
+        lacking = [id for id in node.children if below[id].p is None]
+        if len(lacking) == len(node.children):
+            return Synthesis(link=None, p=None, notes=("none of its children has a probability",))
+        notes = (f"{self.settings.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
+        rule = self.settings.rule
+        if isinstance(rule, Unasked):
+            link = rule.make(node.children, Random(f"{self.settings.seed}/{self.asker.slot}/{node.id}"))
+            return Synthesis(link=link, p=self._value(node, link, below), notes=notes)
+        try:
+            found = await self._asked(node, place, below, rule)
+        except ModelError as error:
+            note = f"the mean of the children stands in for the rule {rule.name}: {error}"
+            return Synthesis(link=Average(), p=self._value(node, Average(), below), notes=(*notes, note))
+        return replace(found, notes=(*notes, *found.notes))
+
+    async def _asked(self, node: Proposition, place: Place, below: Mapping[str, Proposition], rule: Rule) -> Synthesis:
+        values = {"children": ", ".join(node.children), "limit": f"{self.settings.intercept_limit:g}"}
+        condition = CONDITION if self.settings.bayes_net or self.settings.scaling else ""
+        wanted = Wanted(
+            role="synthesizer",
+            place=f"{node.id}/synthesis",
+            system=told(*rule.wording, "rules", condition=condition, today=self.matter.today, **values),
+            user=self._task(node, place, [below[id] for id in node.children]),
+            schema=rule.schema(node.children),
+        )
+
+        def read(found: Mapping[str, Any]) -> Synthesis:
+            link, notes = self._fitted(rule.read(found))
+            report, key_factor = report_in(found)
+            try:
+                p = self._value(node, link, below)
+            except InvalidTree as error:
+                raise Unfit(error.reasons) from None
+            except InputError as error:
+                raise Unfit(str(error)) from None
+            return Synthesis(link=link, p=p, report=report, key_factor=key_factor, notes=notes)
+
+        return await self.asker.ask(wanted, read)
+
+    def _fitted(self, link: Link) -> tuple[Link, tuple[str, ...]]:
+        """The link, scaled to that of a Bayes net where the settings want one, and what was done to it."""
+        wanted = self.settings.bayes_net or self.settings.scaling is not None
+        faults = bayes_net_faults(link) if wanted and isinstance(link, Linear) else []
+        if not faults or not isinstance(link, Linear):
+            return link, ()
+        if self.settings.scaling is None:
+            raise Unfit("; ".join(faults))
+        scaled = SCALINGS[self.settings.scaling](link)
+        return scaled.link, (scaled.note,)
+
+    def _value(self, node: Proposition, link: Link, below: Mapping[str, Proposition]) -> float:
+        """What a link gives, exactly, whatever the branches below share; `InvalidTree` where it cannot be used."""
+        top = replace(node, link=link, p=None, pinned=None)
+        limit, missing = self.settings.intercept_limit, self.settings.missing
+        tree = Tree(root=node.id, nodes={node.id: top, **below}, intercept_limit=limit, missing=missing)
+        return evaluate(tree).p
+
+    def _task(self, node: Proposition, place: Place, children: Sequence[Proposition]) -> str:
+        room = LONGEST_REPORTS // len(children)
+        return sections(
+            *self.matter.sections(),
+            place.above(),
+            (f"The claim, {node.id}", node.claim),
+            ("How its children were meant to bear on it", node.causality),
+            *((f"Child {child.id}", self._child(child, room)) for child in children),
+        )
+
+    def _child(self, child: Proposition, room: int) -> str:
+        known = f"Probability: {child.p:.3f}." if child.p is not None else self._unknown(child)
+        source = child.grounding
+        report = (source.report if source is not None else child.report)[:room]
+        factor = source.key_factor if source is not None else child.key_factor
+        lines = [child.claim, known, f"What decided it: {factor}" if factor else "", report]
+        return "\n\n".join(filter(None, lines))
+
+    def _unknown(self, child: Proposition) -> str:
+        why = child.grounding.error if child.grounding is not None else "nothing below it could be examined"
+        return f"It could not be examined ({why}); {self.settings.missing:g} stands in for its probability."

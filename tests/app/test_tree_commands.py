@@ -1,0 +1,158 @@
+"""`foretell tree` and `foretell whatif` as a user meets them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from foretell.app.commands.tree import FORMS, tree
+from foretell.app.commands.whatif import whatif
+from foretell.questions.problems import InputError
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
+NVDA, BANK = EXAMPLES / "nvda.json", EXAMPLES / "central_bank.json"
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def run(command: Any, *arguments: str | Path) -> Result:
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_show_prints_every_claim_with_its_number():
+    out = run(tree, "show", NVDA, "--inputs", "--paths").stdout
+    assert "P0 0.872 Buying NVIDIA" in out
+    assert "      P1.1.3 0.920" in out
+    assert "P1.3 0.815" in out
+    assert "(pinned)" in out
+    assert "+0.1260  P0 → P3 → P3.2  (0.3 × 0.42)" in out
+    assert out.splitlines()[-1].startswith("+0.0090  P0 → P1 → P1.4 → P1.4.2")
+
+
+def test_a_file_alone_is_shown():
+    assert run(tree, NVDA).stdout == run(tree, "show", NVDA).stdout
+    assert run(tree, "nothing of the kind").exit_code == 2
+
+
+def test_check_tells_everything_and_points_into_formulas(tmp_path: Path):
+    good = run(tree, "check", BANK)
+    assert (good.exit_code, good.stdout.splitlines()[-1]) == (0, f"{BANK}: sound")
+    bad = tmp_path / "bad.json"
+    text = (
+        BANK.read_text()
+        .replace("(P1 AND P2) OR (P2 AND P3)", "(P1 AND P2) OR (P2 AND )")
+        .replace('"p": 0.7,', '"p": 7,')
+    )
+    bad.write_text(text)
+    result = run(tree, "check", bad)
+    assert result.exit_code == 1
+    assert "error: node P1.1, p: 7 is outside [0, 1]" in result.stdout
+    assert "character 24" in result.stdout
+    lines = result.stdout.splitlines()
+    caret = next(i for i, line in enumerate(lines) if line.strip() == "^")
+    assert lines[caret - 1][lines[caret].index("^")] == ")"
+    assert lines[-1] == f"{bad}: 2 errors"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_written(form: str, tmp_path: Path):
+    out = tmp_path / "out"
+    assert run(tree, "export", BANK, "--to", form, "--out", out).exit_code == 0
+    text = out.read_text()
+    begins = {
+        "problog": "% P1.1",
+        "bif": "network tree {",
+        "xmlbif": "<?xml",
+        "dot": "digraph tree {",
+        "mermaid": "flowchart TD",
+        "markdown": "# The central bank",
+        "html": "<!doctype html>",
+        "json": "{",
+        "circuit": '{"schema": "foretell/circuit/1"',
+    }
+    assert text.lower().startswith(begins[form].lower())
+    assert run(tree, "export", BANK, "--to", form).stdout == text
+    if form == "json":
+        assert json.loads(text) == json.loads(BANK.read_text())
+
+
+def test_a_tree_that_is_no_bayes_net_is_refused_unless_scaled():
+    with pytest.raises(InputError, match=r"node P1\.1, link: is no conditional chance"):
+        run(tree, "export", NVDA, "--to", "problog")
+    scaled = run(tree, "export", NVDA, "--to", "problog", "--scaling", "clip")
+    assert "query(p0)." in scaled.stdout
+    assert "scaled by clip: the root was 0.8720" in scaled.stderr
+
+
+def test_whatif_prints_old_and_new_of_every_changed_claim():
+    out = run(whatif, BANK, "--set", "P2.1=0", "--set", "P3=0.7").stdout
+    rows = {line.split()[0]: line.split()[1:3] for line in out.splitlines()[1:]}
+    assert rows == {
+        "P0": ["0.538", "0.399"],
+        "P1": ["0.618", "0.568"],
+        "P1.2": ["0.470", "0.302"],
+        "P2": ["0.513", "0.299"],
+        "P2.1": ["0.400", "0"],
+        "P3": ["0.675", "0.700"],
+    }
+
+
+def test_whatif_as_json_with_spread_and_tornado():
+    arguments = (BANK, "--set", "P2.1=0", "--sd", "P1.1=0.1", "--tornado", "--json")
+    data = json.loads(run(whatif, *arguments).stdout)
+    (scenario,) = data["scenarios"]
+    assert data["schema"] == "foretell/whatif/1"
+    assert scenario["edits"] == [{"edit": "set_p", "id": "P2.1", "p": 0.0}]
+    assert {change["id"] for change in scenario["changes"]} == {"P0", "P1", "P1.2", "P2", "P2.1"}
+    assert scenario["p"] == pytest.approx(0.3936, abs=1e-4)
+    assert data["spread"]["p"] == scenario["p"]
+    assert [bar["id"] for bar in data["tornado"]] == ["P1.1"]
+    assert data == json.loads(run(whatif, *arguments).stdout)
+    told = run(whatif, BANK, "--sd", "P1.1=0.1", "--tornado").stdout
+    assert "nothing changes" in told
+    assert "answer 0.538 ± 0.0334" in told
+
+
+def test_scenarios_are_saved_and_compared(tmp_path: Path):
+    path = tmp_path / "t.json"
+    shutil.copy(BANK, path)
+    saved = run(whatif, path, "--set", "P1.3=0", "--save", "oil shock")
+    assert "Saved 'oil shock'" in saved.stderr
+    table = run(whatif, path, "--all").stdout
+    assert [name in table for name in ("hard landing", "no landing", "second wave", "oil shock")] == [True] * 4
+    some = run(whatif, path, "--scenario", "oil shock", "--scenario", "no landing").stdout
+    assert "second wave" not in some
+    assert json.loads(path.read_text())["scenarios"]["oil shock"] == {"set": {"P1.3": 0.0}}
+    assert run(tree, "check", path).exit_code == 0
+
+
+def test_pins_are_lifted_and_limits_told():
+    assert "0.851" in run(whatif, NVDA, "--unpin", "P1.3").stdout
+    held = run(whatif, NVDA, *(x for id in ("P1.1.1", "P1.1.2", "P1.1.3") for x in ("--set", f"{id}=0")))
+    assert "note: P1.1 leaves [0, 1]" in held.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--set", "P9=0.5"), "node P9: is not in the tree"),
+        (("--set", "P1=1.5"), "node P1, pinned: 1.5 is outside"),
+        (("--set", "P1"), "'P1' is not ID=NUMBER"),
+        (("--set", "P1=high"), "'P1=high' is not ID=NUMBER"),
+        (("--scenario", "none"), "no scenario 'none' is saved"),
+        (("--save", "x"), "there is nothing to save"),
+        (("--sd", "P1=0.1"), "P1 is no input of the tree"),
+    ],
+)
+def test_what_does_not_fit_is_told(arguments: tuple[str, ...], problem: str):
+    with pytest.raises(InputError, match=problem):
+        run(whatif, BANK, *arguments)

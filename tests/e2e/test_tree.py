@@ -1,0 +1,296 @@
+"""Trees as a real process against providers on real sockets: run, killed, resumed, replayed, short of money."""
+
+import asyncio
+import json
+import random
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.arena.store import Store
+from foretell.fakes.providers.deep import FakeDeep
+from foretell.fakes.providers.process import FakeProcess
+from foretell.forecasters.tree.evaluate import evaluate, evaluated
+from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
+from foretell.forecasters.tree.walk import leaves
+from foretell.questions.event import LeakBlocked, TreeGrown
+
+BRAIN = "foretell.fakes.providers.tree:tree"
+CLAIM = "The harbour bridge number 0 opens by 31 December 2026."
+ASKED = ("--as-of", "2026-07-01", "--model", "openai:gpt-5-mini", "--search", "local")
+MARK = re.compile(r"#([0-9a-f]{12})")
+
+
+@pytest.fixture(scope="module")
+def planner() -> Iterator[FakeProcess]:
+    with FakeProcess(brain=BRAIN, latency=0.02) as fake:
+        yield fake
+
+
+@pytest.fixture
+def house(planner: FakeProcess, build_house: Callable[..., Any]) -> Any:
+    planner.reset()
+    return build_house(planner.url)
+
+
+def billed(provider: FakeProcess) -> dict[str, int]:
+    return provider.stats()["billed"]
+
+
+def answers_kept(house: Any) -> int:
+    """Replies in the journal so far; none where there is no journal yet."""
+    if not (house.home / "journal.db").is_file():
+        return 0
+    with closing(house.journal()) as journal:
+        return sum(spend.calls for spend in journal.spent().values())
+
+
+def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
+    told = house.foretell("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--html")
+    assert told.returncode == 0, told.stderr
+    assert CLAIM in (house.folder / "bridge.html").read_text(encoding="utf-8")
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith("P0 0.")
+    assert CLAIM in lines[0]
+    assert lines[1].startswith("  P1 0.")
+    assert "model calls" in told.stdout
+    tree = read_tree(house.folder / "bridge.json")
+    assert evaluate(tree).p == tree.nodes["P0"].p
+    shown = house.foretell("tree", "show", "bridge.json")
+    assert shown.stdout.splitlines()[0] == lines[0]
+    run = re.search(r"foretell show (\w+) (\S+)", " ".join(told.stdout.split()))
+    assert run
+    steps = house.foretell("show", run[1], run[2])
+    assert "was taken apart into" in steps.stdout
+    assert "grounded by search" in steps.stdout
+
+
+def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: FakeProcess):
+    first = house.foretell("tree", CLAIM, *ASKED, "--out", "one.json")
+    before = billed(planner)
+    second = house.foretell("tree", CLAIM, *ASKED, "--out", "two.json")
+    assert first.returncode == second.returncode == 0
+    assert billed(planner) == before
+    assert (house.folder / "one.json").read_text() == (house.folder / "two.json").read_text()
+    assert second.stdout.splitlines()[0] == first.stdout.splitlines()[0]
+
+
+def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
+    """Live, too: the moment it was first asked stays its cutoff."""
+    with FakeProcess(brain=BRAIN, latency=0.05) as provider:
+        house = build_house(provider.url)
+        command = house.command("tree", CLAIM, *ASKED[2:], "--rounds", "2", "--out", "tree.json")
+        rng = random.Random(5)
+        for point in (4, 15, 40):
+            child = subprocess.Popen(
+                command,
+                cwd=house.folder,
+                env=house.whole_environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            while child.poll() is None and answers_kept(house) < point:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0, 0.05))
+            assert child.poll() is None, "it was to be killed before its end"
+            child.kill()
+            child.wait()
+        end = subprocess.run(
+            command, cwd=house.folder, env=house.whole_environment, capture_output=True, text=True, check=False
+        )
+        assert end.returncode == 0, end.stderr
+        once, paid = set(billed(provider)), sum(billed(provider).values())
+        with closing(house.journal()) as journal:
+            assert paid - len(once) <= journal.maybe_paid()
+        assert len(once) == 52, "the calls of one undisturbed tree"
+        tree = read_tree(house.folder / "tree.json")
+        assert all(node.p is not None for node in tree.nodes.values())
+
+
+def test_a_run_of_trees_killed_or_not_ends_the_same(build_house: Callable[..., Any]):
+    options = {"leaves": 4, "rule": "logic"}
+    fields: dict[str, Any] = {"forecaster": "tree", "options": options, "trials": 2}
+    with FakeProcess(brain=BRAIN, latency=0.02) as provider:
+        calm = build_house(provider.url, name="calm")
+        run = calm.run(calm.spec(**fields))
+        once = billed(provider)
+        assert set(once.values()) == {1}
+        provider.reset()
+        house = build_house(provider.url, name="killed")
+        command = house.command("run", house.spec(**fields).name)
+        for point in (10, 45):
+            child = subprocess.Popen(command, cwd=house.folder, env=house.whole_environment, stderr=subprocess.DEVNULL)
+            while child.poll() is None and answers_kept(house) < point:
+                time.sleep(0.01)
+            child.kill()
+            child.wait()
+        assert house.run(house.folder / "run.yaml") == run
+        again = billed(provider)
+    assert again.keys() == once.keys()
+    with closing(house.journal()) as journal:
+        assert sum(again.values()) - len(again) <= journal.maybe_paid()
+    assert len(house.forecasts(run)) == 6
+    assert house.answers(run) == calm.answers(run)
+    assert house.events(run) == calm.events(run)
+    replayed = house.foretell("replay", run)
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+
+
+def trees(house: Any, run: str) -> list[Any]:
+    with closing(Store(house.home / "runs.db")) as store:
+        found = [event.document for _, _, event in store.events(run) if isinstance(event, TreeGrown)]
+    return [evaluated(tree_from_dict(document).tree) for document in found]
+
+
+def test_trees_of_a_run_are_kept_as_files_and_as_events(house: Any):
+    run = house.run(house.spec(forecaster="tree", options={"grounder": "plain"}))
+    files = sorted((house.home / "trees" / run).glob("*.json"))
+    assert len(files) == 3
+    kept = {tree.nodes["P0"].p for tree in trees(house, run)}
+    assert {read_tree(path).nodes["P0"].p for path in files} == kept
+    assert {forecast.p["yes"] for forecast in house.forecasts(run)} == kept
+
+
+def test_leaks_are_dropped_before_any_grounder_sees_them(house: Any):
+    run = house.run(house.spec(forecaster="tree", models={"agent": "openai:searcher"}))
+    with closing(Store(house.home / "runs.db")) as store:
+        blocked = [event for _, _, event in store.events(run) if isinstance(event, LeakBlocked)]
+    assert {event.layer for event in blocked} >= {"content"}
+    with closing(house.journal()) as journal:
+        rows = journal.database.read("select answer from kept where kind = 'model'")
+    assert not any(b"It was approved" in answer for (answer,) in rows)
+
+
+def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: FakeProcess):
+    told = house.foretell("tree", CLAIM, "--as-of", "2026-07-01", "--model", "openai:clumsy", "--grounder", "plain")
+    assert told.returncode == 0, told.stderr
+    assert "the mean of the children stands in" not in told.stdout + told.stderr
+    assert sum(billed(planner).values()) == 2 * (2 + 4 + 2)
+
+
+def test_a_small_budget_makes_a_small_tree(house: Any):
+    told = house.foretell("tree", CLAIM, *ASKED, "--rounds", "3", "--budget", "0.04", "--out", "small.json")
+    assert told.returncode == 0, told.stderr
+    tree = read_tree(house.folder / "small.json")
+    assert 3 <= len(tree.nodes) <= 8
+    assert not tree.nodes["P0"].incomplete
+
+
+def test_a_budget_that_ends_midway_leaves_marked_trees(house: Any):
+    """The limit is that of the whole run, which no tree knows of."""
+    run = house.run(house.spec(forecaster="tree", options={"rounds": 2}, budget={"run": 0.03}))
+    found = trees(house, run)
+    marked = [tree for tree in found if tree.nodes["P0"].incomplete]
+    assert marked
+    for tree in marked:
+        failed = [node for node in tree.nodes.values() if not node.children and node.p is None]
+        assert failed
+        assert all("the budget of the run" in node.grounding.error for node in failed if node.grounding)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--model", "openai:gpt-5-mini", "--search", "altavista"), "there is no search engine 'altavista'"),
+        (("--model", "gpt-5-mini"), "cannot read the model name"),
+        (("--model", "openai:gpt-5-mini", "--role", "boss=x"), "roles are"),
+        (("--model", "openai:gpt-5-mini", "--by", "soon"), "--by"),
+        (
+            ("--model", "openai:m", "--grounder", "deep", "--deep-model", "anthropic:x"),
+            "",
+        ),
+    ],
+)
+def test_what_cannot_work_is_told_in_one_line(house: Any, arguments: tuple[str, ...], told: str):
+    end = house.foretell("tree", CLAIM, *arguments)
+    assert end.returncode == 2
+    assert told in end.stderr
+    assert "Traceback" not in end.stderr
+
+
+def test_an_unknown_option_of_a_run_is_named(house: Any):
+    path: Path = house.spec(forecaster="tree", options={"leafs": 3})
+    end = house.foretell("run", path.name)
+    assert end.returncode == 2
+    assert "trees have no option 'leafs'" in end.stderr
+
+
+def test_json_for_programs(house: Any):
+    end = house.foretell("tree", CLAIM, *ASKED, "--grounder", "plain", "--json")
+    assert json.loads(end.stdout)["nodes"]["P0"]["claim"] == CLAIM
+    assert MARK.search(end.stdout)
+
+
+class InThread:
+    """A fake provider on a loop of its own."""
+
+    def __init__(self, fake: Any) -> None:
+        self.fake = fake
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Any:
+        self._thread.start()
+        self._run(self.fake.__aenter__())
+        return self.fake
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self.fake.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=30)
+
+
+def test_a_deep_research_model_searches_through_us(build_house: Callable[..., Any]):
+    pytest.importorskip("mcp")
+    with InThread(FakeDeep()) as fake:
+        house = build_house(fake.url)
+        deep = ("--grounder", "deep", "--deep-model", "openai:o4-mini-deep-research", "--leaves", "3")
+        told = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
+        assert told.returncode == 0, told.stderr
+        asked = len(fake.asked)
+        again = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
+        assert again.returncode == 0, again.stderr
+        assert len(fake.asked) == asked == 3
+    tree = read_tree(house.folder / "deep.json")
+    assert {tree.nodes[id].grounding.grounder for id in leaves(tree)} == {"deep"}
+    assert any(tree.nodes[id].grounding.sources for id in leaves(tree))
+    assert "DROP ME" not in "".join(fake.read)
+    assert "It was approved" not in "".join(fake.read)
+
+
+def test_a_provider_elsewhere_needs_a_way_to_the_search(house: Any):
+    away = house.with_environment(FORETELL_OPENAI_URL="https://api.openai.com/v1")
+    deep = ("--grounder", "deep", "--deep-model", "openai:o4-mini-deep-research")
+    told = away.foretell("tree", CLAIM, *ASKED, *deep)
+    assert told.returncode == 2
+    assert "FORETELL_MCP_URL" in told.stderr
+
+
+def test_leaves_in_notebooks_are_saved_beside_the_tree(house: Any):
+    told = house.foretell("tree", CLAIM, *ASKED, "--grounder", "notebook", "--leaves", "3", "--out", "with_books.json")
+    if "sandbox" in told.stderr and told.returncode == 2:
+        pytest.skip(told.stderr)
+    assert told.returncode == 0, told.stderr
+    tree = read_tree(house.folder / "with_books.json")
+    for id in leaves(tree):
+        assert tree.nodes[id].grounding.notebook == f"with_books_notebooks/{id}.ipynb"
+        book = json.loads((house.folder / tree.nodes[id].grounding.notebook).read_text())
+        assert book["nbformat"] == 4
+
+
+def test_each_leaf_to_the_grounder_that_suits_it(house: Any):
+    told = house.foretell("tree", CLAIM, *ASKED, "--grounder", "auto", "--leaves", "3", "--out", "auto.json")
+    assert told.returncode == 0, told.stderr
+    tree = read_tree(house.folder / "auto.json")
+    assert {tree.nodes[id].grounding.grounder for id in leaves(tree)} == {"search"}

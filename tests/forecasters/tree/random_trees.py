@@ -1,0 +1,153 @@
+"""Random trees with shared claims, and their probabilities by going through every possible world."""
+
+import random
+from collections.abc import Sequence
+
+from foretell.forecasters.tree import expression as ex
+from foretell.forecasters.tree.links import (
+    Assumption,
+    Average,
+    Formula,
+    InhibitedNoisyOr,
+    Judged,
+    Linear,
+    Link,
+    NoisyOr,
+)
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.walk import has_own_value, own_value, post_order
+
+KINDS = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average", "judged")
+
+
+def claim(id: str, **fields: object) -> Proposition:
+    return Proposition(id=id, claim=f"Claim {id}.", **fields)  # type: ignore[arg-type]
+
+
+def tree_of(*nodes: Proposition, **fields: object) -> Tree:
+    """The first node is the root."""
+    return Tree(root=nodes[0].id, nodes={node.id: node for node in nodes}, **fields)  # type: ignore[arg-type]
+
+
+def formula_tree(expression: str, p: dict[str, float], assumed: float | None = None) -> Tree:
+    assumption = None if assumed is None else Assumption(text="the rest", p=assumed)
+    top = claim("P0", children=tuple(p), link=Formula(expression=expression, assumption=assumption))
+    return tree_of(top, *(claim(id, p=value) for id, value in p.items()))
+
+
+def random_expression(rng: random.Random, names: Sequence[str], depth: int = 0) -> ex.Expression:
+    """Every name at least once, some more often."""
+    kind = rng.choice([ex.And, ex.Or])
+    if len(names) == 1:
+        parts = [ex.Var(names[0])]
+        if depth < 3 and rng.random() < 0.25:
+            parts.append(random_expression(rng, names, depth + 2))
+    else:
+        cut = rng.randint(1, len(names) - 1)
+        again = [rng.choice(names[:cut])] if rng.random() < 0.4 else []
+        parts = [random_expression(rng, part, depth + 1) for part in (names[:cut], [*names[cut:], *again])]
+    found = ex.joined(kind, parts)
+    return ex.Not(found) if rng.random() < 0.2 else found
+
+
+def random_link(rng: random.Random, children: Sequence[str], kinds: Sequence[str], *, proper: bool) -> Link:
+    match rng.choice(kinds):
+        case "linear" if proper:
+            raw, intercept = [rng.random() for _ in children], rng.random() * 0.1
+            shrink = (1 - intercept) * rng.uniform(0.3, 1) / sum(raw)
+            return Linear(weights={c: w * shrink for c, w in zip(children, raw, strict=True)}, intercept=intercept)
+        case "linear":
+            return Linear(weights={c: rng.uniform(-1, 1) for c in children}, intercept=rng.uniform(-0.1, 0.1))
+        case "formula":
+            names = [*children, *(["PA"] if rng.random() < 0.4 else [])]
+            assumption = Assumption(text="the rest", p=rng.random()) if "PA" in names else None
+            rng.shuffle(names)
+            return Formula(expression=ex.to_text(random_expression(rng, names)), assumption=assumption)
+        case "noisy_or":
+            return NoisyOr(strengths={c: rng.random() for c in children}, leak=rng.choice([0.0, rng.random() * 0.3]))
+        case "inhibited_noisy_or":
+            cut = rng.randint(1, len(children))
+            inhibitors = {c: rng.random() for c in children[cut:]}
+            return InhibitedNoisyOr(
+                strengths={c: rng.random() for c in children[:cut]}, inhibitors=inhibitors, leak=0.1
+            )
+        case "average":
+            return Average()
+        case _:
+            return Judged(p=rng.random())
+
+
+def random_tree(
+    rng: random.Random, leaves: int, inner: int, kinds: Sequence[str] = KINDS, *, proper: bool = True, prefix: str = ""
+) -> Tree:
+    """A tree whose claims rest on any claims made before them, so that many are shared."""
+    names = [f"{prefix}L{i}" for i in range(leaves)]
+    nodes = {n: claim(n, p=rng.choice([rng.random(), rng.random(), rng.random(), 0.0, 1.0])) for n in names}
+    unused = list(names)
+    for i in range(inner):
+        id = f"{prefix}N{i}"
+        chosen = set(rng.sample(list(nodes), min(len(nodes), rng.randint(1, 3))))
+        chosen |= set(unused) if i == inner - 1 else {rng.choice(unused)}
+        children = sorted(chosen)
+        rng.shuffle(children)
+        unused = [n for n in unused if n not in chosen] + [id]
+        pinned = rng.random() if rng.random() < 0.05 and i < inner - 1 else None
+        link = random_link(rng, children, kinds, proper=proper)
+        nodes[id] = claim(id, children=tuple(children), link=link, pinned=pinned)
+    return Tree(root=f"{prefix}N{inner - 1}", nodes=nodes)
+
+
+def wide_tree(
+    rng: random.Random, size: int, kinds: Sequence[str] = ("linear", "formula", "noisy_or", "average")
+) -> Tree:
+    """A tree of about that many claims, two to four children each, nothing shared."""
+    children: dict[str, list[str]] = {}
+    waiting, names = ["P0"], ["P0"]
+    while len(names) < size:
+        parent = waiting.pop(0)
+        stem = "P" if parent == "P0" else f"{parent}."
+        children[parent] = [f"{stem}{i + 1}" for i in range(rng.randint(2, 4))]
+        waiting += children[parent]
+        names += children[parent]
+    nodes = {n: claim(n, p=rng.random()) for n in names if n not in children}
+    for parent, kids in children.items():
+        nodes[parent] = claim(parent, children=tuple(kids), link=random_link(rng, kids, kinds, proper=True))
+    return Tree(root="P0", nodes=nodes)
+
+
+def chance(node: Proposition, world: dict[str, bool]) -> float:
+    """The chance of a claim where its children are so, straight from the definition of its link."""
+    link = node.link
+    match link:
+        case Linear():
+            return link.intercept + sum(link.weights[c] * world[c] for c in node.children)
+        case Average():
+            return sum(world[c] for c in node.children) / len(node.children)
+        case NoisyOr() | InhibitedNoisyOr():
+            none = 1 - link.leak
+            for c, strength in link.strengths.items():
+                none *= 1 - strength * world[c]
+            p = 1 - none
+            for c, strength in (link.inhibitors if isinstance(link, InhibitedNoisyOr) else {}).items():
+                p *= 1 - strength * world[c]
+            return p
+        case Formula():
+            read = ex.parse(link.expression)
+            p = link.assumption.p if link.assumption else 0.0
+            return p * ex.truth(read, {**world, "PA": True}) + (1 - p) * ex.truth(read, {**world, "PA": False})
+        case _:
+            raise AssertionError
+
+
+def by_worlds(tree: Tree) -> dict[str, float]:
+    """Every claim's probability as the total weight of the worlds in which it is true."""
+    worlds: list[tuple[dict[str, bool], float]] = [({}, 1.0)]
+    for id in post_order(tree):
+        node = tree.nodes[id]
+        grown: list[tuple[dict[str, bool], float]] = []
+        for world, weight in worlds:
+            p = own_value(node, tree.missing) if has_own_value(node) else chance(node, world)
+            grown += [({**world, id: True}, weight * p)] if p else []
+            grown += [({**world, id: False}, weight * (1 - p))] if p != 1 else []
+        worlds = grown
+    return {id: sum(weight for world, weight in worlds if world[id]) for id in post_order(tree)}

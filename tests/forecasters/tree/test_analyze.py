@@ -1,0 +1,272 @@
+"""Taking claims apart: what is taken over, what is asked for again, what is left out and told."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.forecasters.tree.growing import Desk, playing
+
+from foretell.forecasters.tree.analyze import Analysis, Analyzer, AnalyzeSettings
+from foretell.forecasters.tree.checks import structural_problems
+from foretell.forecasters.tree.draft import Draft, Room, depth_of
+from foretell.forecasters.tree.matter import Place
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.llm.message import Request
+from foretell.llm.model import ModelError
+from foretell.llm.scripted import ScriptedModel
+
+ROOT = Proposition(id="P0", claim="The harbour bridge opens to traffic by 31 December 2025.")
+CLAIMS = [
+    "The repair of the harbour bridge is finished by 30 November 2025.",
+    "The port authority of Oslo signs the permit for the harbour bridge in 2025.",
+    "A strike of the harbour workers of Oslo lasts into December 2025.",
+    "The budget of Oslo for 2025 pays for the last steel girders.",
+]
+
+
+def answer(*expansions: tuple[str, list[str] | list[tuple[str, str]]], complete: bool = False) -> str:
+    return json.dumps(
+        {
+            "plan": "so",
+            "expansions": [
+                {
+                    "parent": parent,
+                    "causality": f"they bear on {parent}",
+                    "children": [
+                        {"claim": one} if isinstance(one, str) else {"id": one[0], "claim": one[1]} for one in children
+                    ],
+                }
+                for parent, children in expansions
+            ],
+            "complete": complete,
+        }
+    )
+
+
+def analyze(
+    script: Any, room: Room | None = None, place: Place | None = None, **settings: Any
+) -> tuple[Analysis, Desk]:
+    desk = Desk(model=ScriptedModel(script))
+    analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings(**settings))
+    found = asyncio.run(analyzer.analyze(ROOT, place or Place(), room or Room()))
+    return found, desk
+
+
+def test_children_get_our_ids_and_the_loop_ends_when_the_model_says_so():
+    script = [
+        answer(("P0", CLAIMS[:2])),
+        answer(("P1", CLAIMS[2:]), complete=True),
+    ]
+    found, desk = analyze(script)
+    assert found.nodes["P0"].children == ("P1", "P2")
+    assert found.nodes["P1"].children == ("P1.1", "P1.2")
+    assert found.nodes["P0"].causality == "they bear on P0"
+    assert found.leaves == ("P2", "P1.1", "P1.2")
+    assert found.answers == 2
+    assert len(desk.requests) == 2
+
+
+def test_ids_of_the_model_are_used_within_its_answer_only():
+    script = [answer(("P0", [("P7", CLAIMS[0]), ("x", CLAIMS[1])]), ("P7", CLAIMS[2:]), complete=True)]
+    found, _ = analyze(script)
+    assert set(found.nodes) == {"P0", "P1", "P2", "P1.1", "P1.2"}
+    assert found.nodes["P1.1"].claim == CLAIMS[2]
+
+
+def test_several_parents_in_one_answer():
+    more = ["Steel prices in Norway fall below 600 euros a ton in 2025.", "The girders from Gdansk arrive by May 2025."]
+    script = [
+        answer(("P0", CLAIMS[:2])),
+        answer(("P1", CLAIMS[2:]), ("P2", more), complete=True),
+    ]
+    found, _ = analyze(script)
+    assert found.nodes["P2"].children == ("P2.1", "P2.2")
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("It is finished by 30 November 2025.", '"It"'),
+        ("The repair ends next month with all girders in place.", '"next month"'),
+        ("Will the repair be finished by 30 November 2025?", "question"),
+        ("What P1.2 says is true by 30 November 2025.", "id"),
+        (ROOT.claim, "repeats a claim above it"),
+        ("The harbour bridge does not open to traffic by 31 December 2025.", "opposite"),
+        (CLAIMS[1], "repeats one beside it"),
+        ("Paid.", "too short"),
+    ],
+)
+def test_claims_that_do_not_stand_alone_are_asked_for_again_with_the_reason(claim: str, reason: str):
+    script = [answer(("P0", [CLAIMS[1], claim])), answer(("P0", CLAIMS[:2]), complete=True)]
+    found, desk = analyze(script)
+    assert reason in desk.requests[1].messages[-1].text
+    assert found.nodes["P0"].children == ("P1", "P2")
+
+
+def test_a_claim_of_another_branch_is_shared_not_repeated():
+    script = [
+        answer(("P0", CLAIMS[:2])),
+        answer(("P1", [CLAIMS[2], CLAIMS[3]]), ("P2", [CLAIMS[2], "Oslo elects a new mayor in 2025."]), complete=True),
+    ]
+    found, _ = analyze(script)
+    assert found.nodes["P2"].children == ("P1.1", "P2.1")
+    assert any("one claim with several parents" in note for note in found.notes)
+
+
+def test_leaves_are_counted_after_every_answer():
+    eight = [f"The girder number {n} of the harbour bridge is set in {2000 + n}." for n in range(1, 9)]
+    script = [answer(("P0", eight[:5])), answer(("P1", eight[5:])), "never asked for"]
+    found, desk = analyze(script, Room(leaves=6))
+    assert len(found.leaves) == 7
+    assert len(desk.requests) == 2
+
+
+def test_whole_expansions_beyond_the_limit_are_left_out_and_told():
+    eight = [f"The girder number {n} of the harbour bridge is set in {2000 + n}." for n in range(1, 9)]
+    script = [answer(("P0", [("a", eight[0]), ("b", eight[1]), ("c", eight[2])]), ("a", eight[3:5]), ("b", eight[5:]))]
+    found, _ = analyze(script, Room(leaves=4))
+    assert len(found.leaves) == 4
+    assert "no room was left for 3 more children of P2" in found.notes
+
+
+def test_no_more_claims_than_there_is_room_for():
+    script = [answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:]), complete=True)]
+    found, _ = analyze(script, Room(nodes=3))
+    assert len(found.nodes) == 3
+
+
+def test_the_deepest_level_is_kept():
+    script = [answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:])), answer(complete=True)]
+    found, desk = analyze(script, Room(depth=1))
+    assert "as deep as claims may be" in desk.requests[2].messages[-1].text
+    assert found.leaves == ("P1", "P2")
+
+
+def test_the_step_limit_ends_it():
+    script = [answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:]))]
+    found, desk = analyze(script, steps=1)
+    assert len(desk.requests) == 1
+    assert found.leaves == ("P1", "P2")
+
+
+def test_a_claim_may_be_left_whole():
+    found, _ = analyze([answer(complete=True)])
+    assert found.leaves == ("P0",)
+
+
+def test_nothing_usable_leaves_a_leaf_and_a_note():
+    found, desk = analyze(["no json", "still none", "nor here"])
+    assert found.leaves == ("P0",)
+    assert len(desk.requests) == 3
+    assert "ended early" in found.notes[0]
+
+
+def test_what_is_usable_of_the_last_answer_is_kept():
+    bad = answer(("P0", [*CLAIMS[:2], "It is so."]))
+    found, _ = analyze([bad, bad, bad, answer(complete=True)])
+    assert found.nodes["P0"].children == ("P1", "P2")
+    assert "left out" in found.notes[0]
+
+
+def test_a_model_that_fails_keeps_what_there_is():
+    found, _ = analyze([answer(("P0", CLAIMS[:2])), ModelError("down")])
+    assert found.leaves == ("P1", "P2")
+    assert "down" in found.notes[0]
+
+
+def test_likeness_is_noted_and_correlations_are_judged_on_request():
+    near = "The repair of the harbour bridge is finished by 15 November 2025."
+    pairs = {"pairs": [{"a": "P3", "b": "P1", "correlation": 0.9, "reason": "same crew"}]}
+    found, desk = analyze(
+        [answer(("P0", [CLAIMS[0], CLAIMS[1], near]), complete=True), json.dumps(pairs)], correlations=True
+    )
+    assert found.notes[0].startswith("P1 and P3 are worded alike")
+    assert found.notes[1] == "P1 and P3 are judged to move together (correlation +0.9): same crew"
+    assert desk.requests[1].slot == "slot/P0/correlation/0"
+
+
+def test_the_prompt_tells_the_question_the_place_and_the_rule():
+    place = Place(path=("The whole works.",), siblings=("A sibling claim.",))
+    _, desk = analyze([answer(complete=True)], place=place, hint="hint_logic")
+    system, user = (message.text for message in desk.requests[0].messages)
+    assert "formula with AND, OR and NOT" in system
+    assert "2025-10-26" in system
+    for words in ("port authority", "closed in June", "The whole works.", "A sibling claim.", ROOT.claim):
+        assert words in user
+
+
+def test_what_is_told_about_the_surroundings_is_bounded():
+    place = Place(path=tuple(f"Claim {n}." for n in range(1000)), siblings=tuple(f"Sibling {n}." for n in range(1000)))
+    _, desk = analyze([answer(complete=True)], place=place)
+    assert len(desk.requests[0].messages[1].text) < 3000
+
+
+def test_a_clumsy_model_is_put_right():
+    desk = Desk(model=playing(), name="scripted:clumsy")
+    analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings())
+    found = asyncio.run(analyzer.analyze(ROOT, Place(), Room()))
+    assert len(found.leaves) == 4
+    assert sum("could not be used" in request.messages[-1].text for request in desk.requests) == 2
+
+
+def test_requests_are_the_same_every_time():
+    def keys(requests: list[Request]) -> list[str]:
+        return [request.slot for request in requests]
+
+    runs = [analyze([answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:]), complete=True)])[1] for _ in range(2)]
+    assert runs[0].requests == runs[1].requests
+    assert keys(runs[0].requests) == ["slot/P0/analysis 1/0", "slot/P0/analysis 2/0"]
+
+
+WORDS = [f"The girder number {n} of the harbour bridge is set in {2000 + n}." for n in range(12)]
+NAMES = st.sampled_from(["P0", "P1", "P2", "P1.1", "P3", "a", "b", "c", "", "P0 "])
+EXPANSIONS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "parent": NAMES,
+            "causality": st.just("so"),
+            "children": st.lists(
+                st.fixed_dictionaries({"id": NAMES, "claim": st.sampled_from([*WORDS, ROOT.claim, "It."])}),
+                min_size=1,
+                max_size=6,
+            ),
+        }
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EXPANSIONS, min_size=1, max_size=4), st.integers(2, 12), st.none() | st.integers(2, 12))
+def test_whatever_is_added_the_tree_stays_sound(answers: list[Any], leaves: int, nodes: int | None):
+    draft = Draft(ROOT, Place(), Room(leaves=leaves, nodes=nodes, depth=4))
+    for expansions in answers:
+        before = set(draft.nodes)
+        additions, _ = draft.read(expansions)
+        assert set(draft.nodes) == before, "reading changes nothing"
+        draft.take(additions)
+    tree = Tree(root="P0", nodes=draft.nodes)
+    assert structural_problems(tree) == []
+    claims = [node.claim for node in draft.nodes.values()]
+    assert len(set(claims)) == len(claims)
+    assert all(len(node.children) != 1 and depth_of(id) <= 4 for id, node in draft.nodes.items())
+    assert nodes is None or len(draft.nodes) <= nodes + 1
+    assert draft.outline().count("\n") + 1 >= len(draft.nodes)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fixed_dictionaries({"plan": JSON, "expansions": JSON, "complete": JSON}) | JSON)
+def test_no_answer_breaks_an_analysis(found: Any):
+    said = json.dumps(found)
+    result, _ = analyze(lambda request: said)
+    assert result.nodes["P0"].claim == ROOT.claim

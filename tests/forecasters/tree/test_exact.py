@@ -1,0 +1,213 @@
+"""Probabilities are those of the Bayes net a tree describes, also where claims are shared."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.forecasters.tree.random_trees import by_worlds, claim, formula_tree, random_expression, random_tree, tree_of
+
+from foretell.forecasters.tree import conditioning
+from foretell.forecasters.tree import expression as ex
+from foretell.forecasters.tree.circuit import run_many
+from foretell.forecasters.tree.compile import compile_tree
+from foretell.forecasters.tree.conditioning import Entangled
+from foretell.forecasters.tree.evaluate import evaluate
+from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Judged, Linear, Link, NoisyOr
+from foretell.forecasters.tree.problems import InvalidTree
+
+SEEDS = st.integers(0, 2**32)
+CHANCE = st.floats(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "p"),
+    [
+        ("(P1 AND P2) OR (P1 AND P3)", 0.495),
+        ("P1 OR P1", 0.5),
+        ("P1 AND NOT P1", 0.0),
+        ("P1 OR NOT P1", 1.0),
+        ("NOT NOT P1", 0.5),
+        ("P1 AND P2 AND P3", 0.405),
+        ("P1 OR P2 OR P3", 0.995),
+        ("P1 AND (P1 OR P2)", 0.5),
+        ("(P1 AND P2) OR (P2 AND P3) OR (P1 AND P3)", 0.9),
+        ("PA AND P1 OR PA AND P2", 0.95 * 0.4),
+    ],
+)
+def test_formula_with_repeated_child_is_exact(expression: str, p: float):
+    values = {name: value for name, value in {"P1": 0.5, "P2": 0.9, "P3": 0.9}.items() if name in expression}
+    found = evaluate(formula_tree(expression, values, 0.4 if "PA" in expression else None))
+    assert found.p == pytest.approx(p, abs=1e-12)
+
+
+def test_a_formula_as_models_write_them():
+    tree = formula_tree("P1 OR (P2 AND P3) OR (P2 AND PA)", {"P1": 0.2, "P2": 0.6, "P3": 0.5}, 0.65)
+    assert evaluate(tree).p == pytest.approx(1 - 0.8 * (1 - 0.6 * (1 - 0.5 * 0.35)), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("link", "p"),
+    [
+        (Linear(weights={"P1": 0.4, "P2": 0.5}, intercept=0.05), 0.05 + 0.12 + 0.4),
+        (Linear(weights={"P1": -0.4, "P2": 0.5}, intercept=-0.05), -0.05 - 0.12 + 0.4),
+        (Average(), 0.55),
+        (NoisyOr(strengths={"P1": 0.5, "P2": 0.25}, leak=0.1), 1 - 0.9 * 0.85 * 0.8),
+        (InhibitedNoisyOr(strengths={"P1": 0.5}, inhibitors={"P2": 0.25}, leak=0.1), (1 - 0.9 * 0.85) * 0.8),
+        (Judged(p=0.77), 0.77),
+    ],
+)
+def test_every_link_by_hand(link: Link, p: float):
+    tree = tree_of(claim("P0", children=("P1", "P2"), link=link), claim("P1", p=0.3), claim("P2", p=0.8))
+    assert evaluate(tree).p == pytest.approx(p, abs=1e-12)
+
+
+def test_a_claim_used_in_two_branches_is_one_variable():
+    a, b = claim("A", p=0.5), claim("B", p=0.5)
+    left = claim("P1", children=("A", "B"), link=Formula(expression="A AND B"))
+    right = claim("P2", children=("A",), link=Formula(expression="NOT A"))
+    for expression, p in (("P1 AND P2", 0.0), ("P1 OR P2", 0.75)):
+        top = claim("P0", children=("P1", "P2"), link=Formula(expression=expression))
+        assert evaluate(tree_of(top, left, right, a, b)).p == pytest.approx(p, abs=1e-12)
+
+
+def test_a_linear_claim_between_a_leaf_and_a_formula_keeps_its_correlation():
+    """P0 = A AND L where L is so with chance 0.2 + 0.6·[A]: 0.5 × 0.8, not 0.5 × 0.5."""
+    linear = claim("L", children=("A",), link=Linear(weights={"A": 0.6}, intercept=0.2))
+    top = claim("P0", children=("A", "L"), link=Formula(expression="A AND L"))
+    tree = tree_of(top, linear, claim("A", p=0.5), intercept_limit=0.2)
+    assert evaluate(tree).p == pytest.approx(0.4, abs=1e-12)
+
+
+@given(SEEDS)
+@settings(deadline=None, max_examples=250)
+def test_equals_going_through_every_world(seed: int):
+    rng = random.Random(seed)
+    tree = random_tree(rng, rng.randint(1, 5), rng.randint(1, 6))
+    found = compile_tree(tree).probabilities()
+    assert found == pytest.approx(by_worlds(tree), abs=1e-12)
+
+
+@given(SEEDS)
+@settings(deadline=None, max_examples=100)
+def test_links_beyond_the_bayes_net_keep_their_signed_sums(seed: int):
+    """Weights of either sign: nothing is clipped on the way, only a claim's own number is held within [0, 1]."""
+    rng = random.Random(seed)
+    tree = random_tree(rng, rng.randint(1, 4), rng.randint(1, 4), ("linear", "formula"), proper=False)
+    circuit, worlds = compile_tree(tree), by_worlds(tree)
+    raw = run_many(circuit, {}, 1, capped=False)
+    assert {id: float(raw[place][0]) for id, place in circuit.claims.items()} == pytest.approx(worlds, abs=1e-12)
+    assert all(0 <= p <= 1 for p in circuit.probabilities().values())
+
+
+@given(SEEDS)
+@settings(deadline=None, max_examples=60)
+def test_many_worlds_at_once_agree_with_one_at_a_time(seed: int):
+    circuit = compile_tree(random_tree(random.Random(seed), 4, 4))
+    draws = {name: np.random.default_rng(seed).random(3) for name in circuit.inputs}
+    many = run_many(circuit, draws, 3)
+    for i in range(3):
+        one = circuit.run({name: float(values[i]) for name, values in draws.items()})
+        assert [float(values[i]) for values in many] == one
+
+
+@given(SEEDS, CHANCE, CHANCE, CHANCE)
+@settings(deadline=None, max_examples=60)
+def test_laws_of_chance(seed: int, a: float, b: float, c: float):
+    values = {"P1": a, "P2": b, "P3": c}
+    text = ex.to_text(random_expression(random.Random(seed), ["P1", "P2", "P3"]))
+
+    def p(expression: str) -> float:
+        return evaluate(formula_tree(expression, values)).p
+
+    some = p(text)
+    assert 0 <= some <= 1
+    assert p(f"NOT ({text})") == pytest.approx(1 - some, abs=1e-12)
+    assert p(f"NOT NOT ({text})") == pytest.approx(some, abs=1e-12)
+    assert p(f"({text}) AND ({text})") == pytest.approx(some, abs=1e-12)
+    assert p(f"({text}) OR P1 OR P2 OR P3") >= max(some, a, b, c) - 1e-12
+    assert p(f"({text}) AND P1 AND P2 AND P3") <= min(some, a, b, c) + 1e-12
+
+
+@given(SEEDS, CHANCE, CHANCE)
+@settings(deadline=None, max_examples=60)
+def test_without_not_more_makes_more(seed: int, low: float, high: float):
+    rng = random.Random(seed)
+    names = ["P1", "P2", "P3", "P4"]
+    text = ex.to_text(random_expression(rng, names)).replace("NOT ", "")
+    others = {name: rng.random() for name in names[1:]}
+    lower, upper = sorted((low, high))
+    at_low, at_high = (evaluate(formula_tree(text, {"P1": p, **others})).p for p in (lower, upper))
+    assert at_low <= at_high + 1e-12
+
+
+@given(SEEDS)
+@settings(deadline=None, max_examples=60)
+def test_a_second_mention_of_a_child_changes_nothing(seed: int):
+    rng = random.Random(seed)
+    values = {f"P{i}": rng.random() for i in range(1, 5)}
+    text = ex.to_text(random_expression(rng, list(values)))
+    doubled = ex.to_text(ex.parse(text)).replace("P2", "(P2 AND P2)").replace("P3", "(P3 OR P3)")
+    assert evaluate(formula_tree(doubled, values)).p == pytest.approx(evaluate(formula_tree(text, values)).p, abs=1e-12)
+
+
+def test_long_chains_of_shared_claims_stay_small():
+    """Neighbours share a leaf each: 60 shared leaves, yet a few operations for each."""
+    leaves = [claim(f"L{i}", p=0.5 + i / 200) for i in range(61)]
+    pairs = [
+        claim(f"M{i}", children=(f"L{i}", f"L{i + 1}"), link=Formula(expression=f"L{i} OR L{i + 1}")) for i in range(60)
+    ]
+    top = claim(
+        "P0", children=tuple(f"M{i}" for i in range(60)), link=Formula(expression=" AND ".join(m.id for m in pairs))
+    )
+    circuit = compile_tree(tree_of(top, *pairs, *leaves))
+    assert len(circuit.ops) < 3_000
+    # P(no two neighbours false), by a sum over the last leaf.
+    true, false = leaves[0].p or 0, 1 - (leaves[0].p or 0)
+    for leaf in leaves[1:]:
+        true, false = (true + false) * (leaf.p or 0), true * (1 - (leaf.p or 0))
+    assert circuit.probabilities()["P0"] == pytest.approx(true + false, abs=1e-12)
+
+
+def test_linear_claims_may_share_as_much_as_they_like():
+    leaves = [claim(f"L{i}", p=i / 40) for i in range(40)]
+    names = tuple(leaf.id for leaf in leaves)
+    sums = [claim(f"S{i}", children=names, link=Linear(weights={n: 0.02 for n in names})) for i in range(2)]
+    top = claim("P0", children=("S0", "S1"), link=Formula(expression="S0 AND S1"))
+    circuit = compile_tree(tree_of(top, *sums, *leaves))
+    p = {leaf.id: leaf.p or 0.0 for leaf in leaves}
+    wanted = sum(0.02 * 0.02 * (p[a] if a == b else p[a] * p[b]) for a in names for b in names)
+    assert circuit.probabilities()["P0"] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_too_much_sharing_names_the_shared_claims(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(conditioning, "LARGEST", 5)
+    rng = random.Random(1)
+    leaves = [claim(f"L{i}", p=rng.random()) for i in range(8)]
+    parts = []
+    for i in range(8):
+        three = rng.sample([leaf.id for leaf in leaves], 3)
+        parts.append(claim(f"M{i}", children=tuple(three), link=Formula(expression=" OR ".join(three))))
+    used = {child for part in parts for child in part.children}
+    top = claim("P0", children=tuple(m.id for m in parts), link=Formula(expression=" AND ".join(m.id for m in parts)))
+    with pytest.raises(Entangled) as caught:
+        compile_tree(tree_of(top, *parts, *(leaf for leaf in leaves if leaf.id in used)))
+    assert caught.value.claim == "P0"
+    assert set(caught.value.shared) <= used
+    assert "pin one of them" in str(caught.value)
+
+
+def test_a_result_outside_the_unit_interval_is_an_error_at_its_node():
+    low = claim("P1", children=("P2",), link=Linear(weights={"P2": 0.9}, intercept=-0.1))
+    top = claim("P0", children=("P1",), link=Average())
+    with pytest.raises(InvalidTree, match=r"node P1, link: gives -0.01, outside \[0, 1\]"):
+        evaluate(tree_of(top, low, claim("P2", p=0.1)))
+
+
+def test_formal_chances_are_told():
+    odd = claim("L", children=("A", "B"), link=Linear(weights={"A": 0.9, "B": -0.4}))
+    top = claim("P0", children=("A", "L"), link=Formula(expression="A AND L"))
+    found = evaluate(tree_of(top, odd, claim("A", p=0.5), claim("B", p=0.2)))
+    assert [(w.node, w.warning) for w in found.warnings] == [("L", True)]
+    assert found.p == pytest.approx(0.5 * (0.9 - 0.08), abs=1e-12)

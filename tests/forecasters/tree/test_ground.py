@@ -1,0 +1,301 @@
+"""Leaves side by side: retries, failures that stay with their leaf, shares of the budget; and the simple grounders."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from tests.forecasters.tree.growing import Desk, playing, reply_of
+
+from foretell.fakes.providers.heard import Call, Said
+from foretell.forecasters.agent.context import AgentContext
+from foretell.forecasters.tree.ground import CannotGround, Crew, Grounded, GroundSettings, Leaf
+from foretell.forecasters.tree.grounders.adaptive import Adaptive, kind_of
+from foretell.forecasters.tree.grounders.believing import Believing
+from foretell.forecasters.tree.grounders.plain import Given, Plain
+from foretell.forecasters.tree.grounders.searching import Searching
+from foretell.forecasters.tree.proposition import Grounding
+from foretell.forecasters.tree.spending import Patient, Purse
+from foretell.llm.cost import Budget, Metered
+from foretell.llm.message import Reply, Request, Tokens
+from foretell.llm.model import BudgetSpent, ModelError
+from foretell.llm.prices import Price, Prices
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import InputError
+from foretell.questions.event import BeliefRevised, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
+
+
+@dataclass
+class Moody:
+    """Fails so many times before it answers, and counts how many are at work."""
+
+    fails: int = 0
+    error: Exception = field(default_factory=lambda: CannotGround("no luck"))
+    slots: list[str] = field(default_factory=list)
+    at_work: int = 0
+    peak: int = 0
+    name: str = "moody"
+
+    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+        self.slots.append(leaf.slot)
+        self.at_work += 1
+        self.peak = max(self.peak, self.at_work)
+        await asyncio.sleep(0)
+        self.at_work -= 1
+        if len(self.slots) <= self.fails:
+            raise self.error
+        return Grounded(p=0.3, grounding=Grounding(grounder=self.name))
+
+
+def crew(grounder: Any, **settings: Any) -> Grounded:
+    desk = Desk()
+
+    async def run() -> Grounded:
+        return await Crew(grounder, GroundSettings(**settings)).ground(desk.leaf(), desk.context)
+
+    return asyncio.run(run())
+
+
+def test_a_failed_leaf_is_tried_again_under_another_slot():
+    moody = Moody(fails=3)
+    found = crew(moody)
+    assert (found.p, found.attempts) == (0.3, 4)
+    assert moody.slots == [f"slot/P1/attempt {n}" for n in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("error", [CannotGround("no luck"), ModelError("down"), RuntimeError("a bug"), KeyError("x")])
+def test_a_leaf_that_fails_for_good_holds_its_error(error: Exception):
+    found = crew(Moody(fails=9, error=error), retries=2)
+    assert (found.p, found.attempts) == (None, 3)
+    assert str(error) in found.grounding.error
+    assert "3 attempts" in found.grounding.error
+
+
+def test_a_spent_budget_is_not_tried_again():
+    moody = Moody(fails=9, error=BudgetSpent("no money"))
+    assert crew(moody).grounding.error == "no money"
+    assert len(moody.slots) == 1
+
+
+def test_what_a_person_must_mend_is_raised():
+    with pytest.raises(InputError, match="no sandbox"):
+        crew(Moody(fails=1, error=InputError("no sandbox")))
+
+
+def test_a_leaf_that_takes_too_long_fails():
+    class Slow(Moody):
+        async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    assert "no answer within 0.01 s" in crew(Slow(), seconds=0.01, retries=0).grounding.error
+
+
+def test_no_more_leaves_at_once_than_allowed():
+    desk, moody = Desk(), Moody()
+
+    async def run() -> None:
+        hands = Crew(moody, GroundSettings(at_once=3))
+        await asyncio.gather(*(hands.ground(desk.leaf(f"Claim {n}."), desk.context) for n in range(20)))
+
+    asyncio.run(run())
+    assert moody.peak == 3
+    for wrong in (0, 1001):
+        with pytest.raises(InputError, match="leaves at once"):
+            GroundSettings(at_once=wrong)
+
+
+def test_a_leaf_keeps_the_fence_of_its_question():
+    leaf = Desk().leaf()
+    assert leaf.fenced.id == leaf.matter.question.id
+    assert leaf.fenced.text == leaf.claim
+    assert leaf.fenced.as_of == leaf.matter.question.as_of
+    assert "port authority" in leaf.fenced.background
+    assert leaf.question.id == "q#yes#P1"
+    assert [target.id for target in leaf.question.targets] == ["yes"]
+
+
+def ground(grounder: Any, desk: Desk, **leaf: Any) -> Grounded:
+    return asyncio.run(grounder.ground(desk.leaf(**leaf), desk.context))
+
+
+def test_the_search_grounder_searches_and_cites_what_it_saw():
+    desk = Desk()
+    found = ground(Searching(), desk)
+    assert found.p is not None
+    assert found.grounding.sources == (
+        "[search_1_result_1] Article of 2025-10-01 (2025-10-01) https://news.example/2025-10-01",
+    )
+    assert found.grounding.grounder == "search"
+    assert desk.search.queries == ["The bridge is painted by 31 December 2025."]
+    assert [event.tool for event in desk.of(ToolUsed)] == ["web_search"]
+
+
+def test_leaks_are_kept_from_the_search_grounder():
+    desk = Desk()
+    ground(Searching(), desk)
+    assert {event.layer for event in desk.of(LeakBlocked)} == {"date", "content"}
+    seen = "\n".join(message.text for request in desk.requests for message in request.messages)
+    assert "2025-11-05" not in seen
+    assert "DROP ME" not in seen
+
+
+def test_sources_that_nobody_showed_are_taken_out():
+    said = {"report": "r", "key_factor": "k", "sources": ["search_9_result_9", "https://made.up"], "p": 0.2}
+    desk = Desk(model=ScriptedModel([reply_of(Said(calls=(Call(name="conclude", arguments=said),)), _request())]))
+    assert ground(Searching(), desk).grounding.sources == ()
+
+
+def _request() -> Request:
+    return Request(model="scripted:x", messages=())
+
+
+def test_the_last_round_has_only_the_conclusion():
+    def insists(request: Request) -> Reply:
+        return reply_of(Said(calls=(Call(name="web_search", arguments={"query": "more"}),)), request)
+
+    desk = Desk(model=playing(lambda request: None if request.force == "conclude" else insists(request)))
+    found = ground(Searching(steps=3), desk)
+    assert found.p is not None
+    assert len(desk.search.queries) == 2
+    assert [request.force for request in desk.requests] == [None, None, "conclude"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("just words", "JSON"),
+        (reply_of(Said(calls=(Call(name="teleport"),)), _request()), "no tool 'teleport'"),
+        (reply_of(Said(calls=(Call(name="web_search", arguments="{}"),)), _request()), "query is missing"),
+        (reply_of(Said(calls=(Call(name="conclude", arguments={"p": 0.3}),)), _request()), "report is missing"),
+        (Reply(), "called no tool"),
+        (Reply(text="no", finish="refusal"), "declined"),
+    ],
+)
+def test_unusable_replies_are_asked_for_again(bad: Any, reason: str):
+    replies = [bad]
+    desk = Desk(model=playing(lambda request: replies.pop() if replies else None))
+    assert ground(Searching(), desk).p is not None
+    assert reason in desk.requests[1].messages[-1].text
+
+
+def test_a_conclusion_written_out_is_taken():
+    said = json.dumps({"report": "r", "key_factor": "k", "sources": [], "p": 0.2})
+    assert ground(Searching(), Desk(model=ScriptedModel([said]))).p == 0.2
+
+
+def test_a_model_that_never_concludes_fails_the_leaf():
+    with pytest.raises(ModelError, match="no usable reply in round 1"):
+        ground(Searching(), Desk(model=ScriptedModel(lambda request: "words")))
+
+
+def test_the_plain_grounder_asks_once_and_needs_no_tools():
+    desk = Desk()
+    found = ground(Plain(), desk)
+    assert found.p is not None
+    assert not desk.requests[0].tools
+    assert not desk.search.queries
+
+
+def test_given_numbers():
+    claim = "The bridge is painted by 31 December 2025."
+    assert ground(Given(p={claim: 0.25}), Desk()).p == 0.25
+    assert ground(Given(p=lambda leaf: 0.75), Desk()).p == 0.75
+    with pytest.raises(CannotGround, match="no number is given"):
+        ground(Given(p={}), Desk())
+
+
+def test_the_belief_agent_as_a_grounder():
+    desk = Desk()
+    found = ground(Believing(), desk)
+    assert found.p is not None
+    assert found.grounding.grounder == "agent"
+    assert desk.of(BeliefRevised)
+    assert not desk.of(ForecastMade), "a leaf's number is no forecast of the question"
+    assert any("https://news.example/2025-10-01" in source for source in found.grounding.sources)
+
+
+def test_the_belief_agent_works_with_the_grounders_model():
+    desk = Desk()
+    context = replace(desk.context, models=desk.context.models.with_model("grounder", "scripted:other"))
+    asyncio.run(Believing().ground(desk.leaf(), context))
+    assert {event.model for event in desk.of(ModelCalled)} == {"scripted:other"}
+
+
+def test_a_belief_agent_without_an_answer_cannot_ground():
+    with pytest.raises(CannotGround):
+        ground(Believing(), Desk(model=ScriptedModel(lambda request: ModelError("down"))))
+
+
+NUMERIC = "The unemployment rate of France for May 2026 is above 7.5 %."
+HARD = "The regime falls because its generals would desert it in 2026."
+
+
+def test_claims_go_to_the_grounder_that_suits_them_and_the_purse():
+    made = {name: Given(p=lambda leaf: 0.5, label=name) for name in ("search", "notebook", "deep", "plain")}
+    auto = Adaptive(grounders=made)
+    assert [kind_of(claim) for claim in (NUMERIC, "The Senate votes on 3 May 2026.", HARD)] == [
+        "numeric",
+        "news",
+        "hard",
+    ]
+    assert ground(auto, Desk(), claim=NUMERIC).grounding.grounder == "notebook"
+    assert ground(auto, Desk(), claim=HARD).grounding.grounder == "deep"
+    assert ground(auto, Desk(), claim=HARD, purse=Purse("P1", 0.05)).grounding.grounder == "search"
+    assert ground(auto, Desk(), claim=HARD, purse=Purse("P1", 0.001)).grounding.grounder == "plain"
+    assert Adaptive(grounders={"search": made["search"]}).choice("numeric", None) == "search"
+    with pytest.raises(InputError, match="grounders to choose from"):
+        Adaptive(grounders={})
+
+
+def test_a_model_may_tell_the_kind():
+    made = {name: Given(p=lambda leaf: 0.5, label=name) for name in ("search", "deep")}
+    desk = Desk()
+    assert ground(Adaptive(grounders=made, judged=True), desk, claim=HARD).grounding.grounder == "search"
+    assert "goes to an analyst" in desk.requests[0].messages[0].text
+    down = Desk(model=ScriptedModel([ModelError("down")]))
+    assert ground(Adaptive(grounders=made, judged=True), down, claim=HARD).grounding.grounder == "deep"
+
+
+PRICES = Prices({"scripted:planner": Price(input=100, output=1000)})
+"""A call of 100 and 20 tokens costs 3 cents."""
+
+
+def searches(request: Request) -> Reply | None:
+    """Searches as long as it may; every reply costs 3 cents."""
+    if request.force == "conclude":
+        return None
+    return reply_of(Said(calls=(Call(name="web_search", arguments={"query": "more"}),)), request)
+
+
+@pytest.mark.parametrize(("share", "rounds"), [(None, 5), (1.0, 5), (0.1, 3), (0.01, 2)])
+def test_a_purse_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
+    desk = Desk(model=playing(searches), extra={"prices": PRICES})
+    purse = Purse("P1", share)
+    found = asyncio.run(Searching().ground(desk.leaf(purse=purse), purse.within(desk.context)))
+    assert found.p is not None
+    assert len(desk.requests) == rounds
+    assert desk.requests[-1].force == "conclude"
+
+
+def test_many_at_once_wait_for_room_in_the_budget_instead_of_failing():
+    """Each call sets more aside than it costs; together they would break the budget, one after the other they fit."""
+
+    async def slowly(request: Request) -> Reply:
+        await asyncio.sleep(0)
+        return Reply(text="x", tokens=Tokens(input=10, output=10))
+
+    class Slow:
+        complete = staticmethod(slowly)
+
+    async def run(calls: int) -> list[Any]:
+        # Set aside: 4096 output tokens at 1 dollar per thousand; used: ten.
+        budget = Budget("run", dollars=4.2)
+        patient = Patient(Metered(Slow(), PRICES, budget))
+        asked = [Request(model="scripted:planner", messages=(), slot=str(n)) for n in range(calls)]
+        return await asyncio.gather(*(patient.complete(one) for one in asked), return_exceptions=True)
+
+    assert all(isinstance(one, Reply) for one in asyncio.run(run(8)))
+    found = asyncio.run(run(40))
+    assert {type(one) for one in found} == {Reply, BudgetSpent}

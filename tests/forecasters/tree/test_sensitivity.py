@@ -1,0 +1,167 @@
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.forecasters.tree.random_trees import claim, formula_tree, random_tree, tree_of, wide_tree
+
+from foretell.forecasters import tree as package
+from foretell.forecasters.tree.beta_paths import beta_paths
+from foretell.forecasters.tree.compile import compile_tree
+from foretell.forecasters.tree.edits import SetP
+from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.links import Average, Formula, Linear
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.ranges import ranges
+from foretell.forecasters.tree.sensitivity import sensitivities, tornado
+from foretell.forecasters.tree.spread import spread
+from foretell.forecasters.tree.whatif import resynthesize
+from foretell.questions.problems import InputError
+
+SEEDS = st.integers(0, 2**32)
+
+
+@given(SEEDS)
+@settings(deadline=None, max_examples=80)
+def test_slopes_equal_differences(seed: int):
+    """P is linear in each input: the difference between 1 and 0 is the slope, to rounding."""
+    tree = evaluated(random_tree(random.Random(seed), 4, 4))
+    circuit = compile_tree(tree)
+    found = {one.id: one.slope for one in sensitivities(tree)}
+    for name in circuit.inputs:
+        high, low = (circuit.probabilities({name: end})[tree.root] for end in (1.0, 0.0))
+        assert found.get(name, 0.0) == pytest.approx(high - low, abs=1e-12)
+
+
+def linear_tree() -> Tree:
+    return evaluated(
+        tree_of(
+            claim("P0", children=("P1", "P2"), link=Linear(weights={"P1": 0.5, "P2": 0.3}, intercept=0.05)),
+            claim("P1", children=("P3", "P4"), link=Linear(weights={"P3": 0.4, "P4": -0.2}, intercept=0.1)),
+            claim("P2", children=("P3", "P5"), link=Average()),
+            claim("P3", p=0.5),
+            claim("P4", p=0.2),
+            claim("P5", p=0.9),
+        )
+    )
+
+
+def test_beta_paths_add_up_to_the_slopes():
+    paths = beta_paths(linear_tree())
+    assert {path.claims: round(path.product, 12) for path in paths} == {
+        ("P0", "P1", "P3"): 0.2,
+        ("P0", "P2", "P3"): 0.15,
+        ("P0", "P2", "P5"): 0.15,
+        ("P0", "P1", "P4"): -0.1,
+    }
+    assert all(path.linear for path in paths)
+    slopes = {one.id: one.slope for one in sensitivities(linear_tree())}
+    assert slopes == pytest.approx({"P3": 0.35, "P4": -0.1, "P5": 0.15})
+
+
+def test_paths_through_formulas_have_the_present_slope():
+    tree = evaluated(formula_tree("P1 AND (P2 OR P3)", {"P1": 0.5, "P2": 0.5, "P3": 0.2}))
+    found = {path.claims[-1]: path.product for path in beta_paths(tree)}
+    assert found == pytest.approx({"P1": 0.6, "P2": 0.4, "P3": 0.25})
+    assert not any(path.linear for path in beta_paths(tree))
+
+
+def test_importance_is_what_learning_the_truth_would_do():
+    tree = evaluated(formula_tree("P1 AND P2", {"P1": 0.5, "P2": 0.9}))
+    first = sensitivities(tree)[0]
+    assert (first.id, first.slope) == ("P1", pytest.approx(0.9))
+    # Half of the time the answer goes to 0.9, half of the time to 0, from 0.45.
+    assert first.importance == pytest.approx(0.45**2)
+    assert sum(one.share for one in sensitivities(tree)) == pytest.approx(1)
+
+
+def test_tornado_is_the_tree_at_both_ends():
+    tree = linear_tree()
+    bars = tornado(tree)
+    assert [bar.id for bar in bars] == ["P3", "P5", "P4"]
+    for bar in bars:
+        ends = [resynthesize(tree, [SetP(id=bar.id, p=p)]).nodes["P0"].p for p in (0.0, 1.0)]
+        assert [bar.at_low, bar.at_high] == ends
+    narrow = tornado(tree, sd={"P5": 0.2})
+    assert [(bar.id, bar.low, bar.high) for bar in narrow] == [("P5", pytest.approx(0.7), 1.0)]
+    with pytest.raises(InputError, match="P1 is no input"):
+        tornado(tree, sd={"P1": 0.1})
+
+
+def test_spread_of_a_linear_tree_is_the_sum_of_squares():
+    found = spread(linear_tree(), {"P3": 0.1, "P5": 0.05})
+    assert found.first_order == pytest.approx((0.035**2 + 0.0075**2) ** 0.5)
+    assert found.exact == pytest.approx(found.first_order)
+    assert found.contributions == pytest.approx({"P3": 0.035**2, "P5": 0.0075**2})
+    together = spread(linear_tree(), {"P3": 0.1, "P5": 0.05}, correlation=1.0)
+    assert together.first_order == pytest.approx(0.035 + 0.0075)
+
+
+def test_spread_of_a_product_includes_its_curvature():
+    """Var(XY) = σ²μ² + μ²σ² + σ²σ² for independent X and Y."""
+    tree = evaluated(formula_tree("P1 AND P2", {"P1": 0.5, "P2": 0.4}))
+    found = spread(tree, {"P1": 0.1, "P2": 0.2}, draws=40_000, rng=np.random.default_rng(0))
+    first = 0.01 * 0.16 + 0.04 * 0.25
+    assert found.first_order**2 == pytest.approx(first)
+    assert (found.exact or 0) ** 2 == pytest.approx(first + 0.01 * 0.04)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.2 < found.high
+    many = {f"P{i}": 0.5 for i in range(1, 15)}
+    wide = evaluated(tree_of(claim("P0", children=tuple(many), link=Average()), *(claim(n, p=0.5) for n in many)))
+    assert spread(wide, dict.fromkeys(many, 0.1)).exact is None
+    with pytest.raises(InputError, match=r"0.5 cannot be unsure by 0.6"):
+        spread(tree, {"P1": 0.6}, draws=10, rng=np.random.default_rng(0))
+
+
+def test_exact_spread_agrees_with_draws():
+    tree = evaluated(random_tree(random.Random(4), 4, 4, ("formula", "noisy_or")))
+    sd = {id: 0.1 for id, node in tree.nodes.items() if not node.children and 0.1 < (node.p or 0) < 0.9}
+    circuit, rng = compile_tree(tree), np.random.default_rng(1)
+    draws = []
+    for _ in range(4_000):
+        moved = {id: (tree.nodes[id].p or 0) + s * rng.choice([-1, 1]) for id, s in sd.items()}
+        draws.append(circuit.probabilities(moved)[tree.root])
+    assert spread(tree, sd).exact == pytest.approx(np.std(draws), rel=0.06)
+
+
+def test_ranges_hold_whatever_the_missing_leaves_are():
+    link = Formula(expression="(P1 AND NOT P2) OR P3")
+    tree = evaluated(
+        tree_of(claim("P0", children=("P1", "P2", "P3"), link=link), claim("P1"), claim("P2"), claim("P3", p=0.2))
+    )
+    assert tree.nodes["P0"].incomplete == ("P1", "P2")
+    found = ranges(tree)
+    assert found is not None
+    assert found["P0"] == (pytest.approx(0.2), pytest.approx(1.0))
+    many = [claim(f"P{i}") for i in range(1, 15)]
+    unknown = evaluated(tree_of(claim("P0", children=tuple(n.id for n in many), link=Average()), *many))
+    assert ranges(unknown) is None
+
+
+def test_javascript_agrees_bit_for_bit(tmp_path: Path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    rng = random.Random(8)
+    trees = [random_tree(rng, 5, 5) for _ in range(60)] + [wide_tree(rng, 300)]
+    circuits = [compile_tree(tree) for tree in trees]
+    cases = []
+    for circuit in circuits:
+        edits = {name: rng.random() for name in circuit.inputs}
+        cases.append({"circuit": circuit.to_dict(), "inputs": edits, "values": circuit.run(edits)})
+    (tmp_path / "cases.json").write_text(json.dumps(cases))
+    (tmp_path / "circuit.mjs").write_text(Path(package.__file__).with_name("circuit.js").read_text())
+    (tmp_path / "check.mjs").write_text(
+        "import {readFileSync} from 'fs'; import {run} from './circuit.mjs';\n"
+        "const cases = JSON.parse(readFileSync('cases.json'));\n"
+        "const wrong = cases.filter(c => !run(c.circuit.ops, c.inputs).every((v, i) => v === c.values[i]));\n"
+        "console.log(cases.length, wrong.length);\n"
+    )
+    out = subprocess.run([node, "check.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert out.split() == [str(len(cases)), "0"]

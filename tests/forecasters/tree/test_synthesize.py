@@ -1,0 +1,231 @@
+"""Putting children together: what a model says is checked by the tree and applied by us."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.forecasters.tree.growing import Desk, playing
+
+from foretell.forecasters.tree.evaluate import evaluate
+from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Judged, Linear, NoisyOr
+from foretell.forecasters.tree.matter import Place
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.rules import RULES, rule_named
+from foretell.forecasters.tree.synthesize import Synthesis, Synthesizer, SynthesizeSettings
+from foretell.llm.model import BudgetSpent, ModelError
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import InputError
+
+PARENT = Proposition(id="P0", claim="The bridge opens.", children=("P1", "P2"), causality="Both are needed.")
+BELOW = {
+    "P1": Proposition(id="P1", claim="It is repaired.", p=0.5, grounding=Grounding(grounder="x", report="Crews work.")),
+    "P2": Proposition(id="P2", claim="It is paid for.", p=0.8, grounding=Grounding(grounder="x", key_factor="Taxes.")),
+}
+
+
+def said(**values: Any) -> str:
+    return json.dumps({"report": "Weighed.", "key_factor": "Money.", **values})
+
+
+def synthesize(
+    script: Any, rule: str = "linear", below: dict[str, Proposition] | None = None, **settings: Any
+) -> tuple[Synthesis, Desk]:
+    desk = Desk(model=ScriptedModel(script))
+    how = SynthesizeSettings(rule=rule_named(rule), **settings)
+    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=how)
+    return asyncio.run(synthesizer.synthesize(PARENT, Place(path=("Above.",)), below or BELOW)), desk
+
+
+def test_linear_weights_are_applied_by_us():
+    found, _ = synthesize([said(intercept=0.05, weights={"P1": 0.5, "P2": 0.25})])
+    assert found.link == Linear(intercept=0.05, weights={"P1": 0.5, "P2": 0.25})
+    assert found.p == pytest.approx(0.05 + 0.25 + 0.2)
+    assert (found.report, found.key_factor, found.notes) == ("Weighed.", "Money.", ())
+
+
+def test_a_number_of_the_models_own_is_never_used():
+    found, _ = synthesize([said(intercept=0, weights={"P1": 0.5, "P2": 0.5}, p=0.99, p_true=0.99)])
+    assert found.p == pytest.approx(0.65)
+
+
+def test_logic_is_exact_for_repeated_children():
+    formula = "(P1 AND P2) OR (P1 AND PA)"
+    found, _ = synthesize([said(formula=formula, assumption={"text": "Calm.", "p": 0.5})], "logic")
+    assert isinstance(found.link, Formula)
+    assert found.p == pytest.approx(0.5 * (1 - 0.2 * 0.5))
+
+
+def test_an_assumption_that_does_not_occur_is_left_away():
+    found, _ = synthesize([said(formula="P1 OR P2", assumption={"text": "Calm.", "p": 0.5})], "logic")
+    assert found.link == Formula(expression="P1 OR P2")
+
+
+def test_noisy_or_and_inhibited_noisy_or():
+    found, _ = synthesize([said(leak=0.1, strengths={"P1": 0.8, "P2": 0.5})], "noisy-or")
+    assert isinstance(found.link, NoisyOr)
+    assert found.p == pytest.approx(1 - 0.9 * 0.6 * 0.6)
+    found, _ = synthesize([said(leak=0.1, strengths={"P1": 0.8}, inhibitors={"P2": 0.5})], "inhibited-noisy-or")
+    assert isinstance(found.link, InhibitedNoisyOr)
+    assert found.p == pytest.approx((1 - 0.9 * 0.6) * 0.6)
+
+
+def test_vanilla_takes_the_judgement():
+    found, desk = synthesize([said(p=0.42)], "vanilla")
+    assert found.link == Judged(p=0.42)
+    assert found.p == 0.42
+    assert "weight" not in str(desk.requests[0].schema)
+
+
+def test_average_and_random_weights_ask_nobody():
+    found, desk = synthesize([], "average")
+    assert (found.link, found.p) == (Average(), pytest.approx(0.65))
+    assert not desk.requests
+    drawn = [synthesize([], "random", seed=seed)[0] for seed in (1, 1, 2)]
+    assert drawn[0].link == drawn[1].link != drawn[2].link
+    assert isinstance(drawn[0].link, Linear)
+    assert sum(drawn[0].link.weights.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong", "reason"),
+    [
+        ("linear", {"intercept": 0.3, "weights": {"P1": 0.2, "P2": 0.2}}, "outside [-0.1, 0.1]"),
+        ("linear", {"intercept": 0, "weights": {"P1": 1, "P2": 1}}, "outside [0, 1]"),
+        ("linear", {"intercept": 0, "weights": {"P1": 1.5, "P2": 0.1}}, "outside [-1, 1]"),
+        ("linear", {"intercept": 0, "weights": {"P1": 0.5}}, "P2 is missing"),
+        ("linear", {"intercept": 0, "weights": {"P1": 0.5, "P2": 0.1, "P9": 0.1}}, "P9 is unknown"),
+        ("logic", {"formula": "P1 AND (", "assumption": None}, "character 9"),
+        ("logic", {"formula": "P1 AND P3", "assumption": None}, "P3 is not a child"),
+        ("logic", {"formula": "P1", "assumption": None}, "P2 is a child but does not occur"),
+        ("logic", {"formula": "P1 AND P2 AND PA", "assumption": None}, "nothing says what it is"),
+        ("noisy-or", {"leak": 0.1, "strengths": {"P1": 1.2, "P2": 0.1}}, "above 1"),
+        ("inhibited-noisy-or", {"leak": 0.1, "strengths": {"P1": 0.2}, "inhibitors": {}}, "P2 is a child"),
+        (
+            "inhibited-noisy-or",
+            {"leak": 0.1, "strengths": {"P1": 0.2, "P2": 0.1}, "inhibitors": {"P2": 0.1}},
+            "cannot both",
+        ),
+        ("vanilla", {"p": 1.2}, "above 1"),
+    ],
+)
+def test_what_does_not_fit_is_asked_for_again_with_the_reason(rule: str, wrong: dict[str, Any], reason: str):
+    desk = Desk(model=playing(lambda request: None if len(request.messages) > 2 else said(**wrong)))
+    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings(rule=rule_named(rule)))
+    found = asyncio.run(synthesizer.synthesize(PARENT, Place(), BELOW))
+    assert reason in desk.requests[1].messages[-1].text
+    assert len(desk.requests) == 2
+    assert found.link is not None
+    assert not isinstance(found.link, Average)
+
+
+@pytest.mark.parametrize("error", [ModelError("down"), BudgetSpent("no money")])
+def test_without_an_answer_the_mean_stands_in_and_a_note_says_so(error: Exception):
+    found, _ = synthesize([error])
+    assert (found.link, found.p) == (Average(), pytest.approx(0.65))
+    assert "the mean of the children stands in for the rule linear" in found.notes[0]
+
+
+def test_a_stubborn_model_is_asked_three_times():
+    desk = Desk(model=playing(), name="scripted:stubborn")
+    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings())
+    found = asyncio.run(synthesizer.synthesize(PARENT, Place(), BELOW))
+    assert len(desk.requests) == 3
+    assert found.link == Average()
+
+
+def test_a_child_without_a_number_is_told_and_stood_in_for():
+    failed = Proposition(id="P2", claim="It is paid for.", grounding=Grounding(grounder="x", error="no tools"))
+    script = [said(intercept=0, weights={"P1": 0.5, "P2": 0.5})]
+    found, desk = synthesize(script, below={**BELOW, "P2": failed}, missing=0.4)
+    assert found.p == pytest.approx(0.45)
+    assert found.notes == ("0.4 stands in for P2",)
+    assert "could not be examined (no tools); 0.4 stands in" in desk.requests[0].messages[1].text
+
+
+def test_no_child_with_a_number_means_no_question_and_no_link():
+    nothing = {id: Proposition(id=id, claim=id) for id in ("P1", "P2")}
+    found, desk = synthesize([], below=nothing)
+    assert (found.link, found.p) == (None, None)
+    assert not desk.requests
+
+
+def test_weights_of_a_bayes_net_are_insisted_on_or_made():
+    wrong = said(intercept=0.05, weights={"P1": 0.8, "P2": -0.2})
+    right = said(intercept=0.05, weights={"P1": 0.5, "P2": 0.4})
+    found, desk = synthesize([wrong, right], bayes_net=True)
+    assert "P2 is -0.2, below 0" in desk.requests[1].messages[-1].text
+    assert "0 or larger" in desk.requests[0].messages[0].text
+    assert isinstance(found.link, Linear)
+    for scaling in ("min-max", "softmax", "clip"):
+        found, desk = synthesize([wrong], scaling=scaling)
+        assert isinstance(found.link, Linear)
+        assert min(found.link.weights.values()) >= 0
+        assert found.link.intercept + sum(found.link.weights.values()) <= 1 + 1e-9
+        assert f"scaled by {scaling}" in found.notes[0]
+    with pytest.raises(InputError, match="no scaling"):
+        SynthesizeSettings(scaling="other")
+
+
+def test_shared_claims_below_are_one_variable():
+    below = {
+        "P1": Proposition(id="P1", claim="a", children=("P3", "P4"), link=Formula(expression="P3 AND P4"), p=0.25),
+        "P2": Proposition(id="P2", claim="b", children=("P3", "P5"), link=Formula(expression="P3 AND P5"), p=0.25),
+        **{id: Proposition(id=id, claim=id, p=0.5) for id in ("P3", "P4", "P5")},
+    }
+    found, _ = synthesize([said(formula="P1 OR P2", assumption=None)], "logic", below=below)
+    assert found.p == pytest.approx(0.5 * 0.75)
+    whole = Tree(root="P0", nodes={"P0": Proposition(**{**vars(PARENT), "link": found.link}), **below})
+    assert evaluate(whole).p == found.p
+
+
+def test_the_prompt_shows_reports_and_numbers_and_does_not_ask_for_a_gut_number():
+    _, desk = synthesize([said(intercept=0, weights={"P1": 0.5, "P2": 0.5})])
+    system, user = (message.text for message in desk.requests[0].messages)
+    for words in ("Crews work.", "Taxes.", "0.500", "0.800", "Both are needed.", "Above.", "port authority"):
+        assert words in user
+    assert "your own estimate of the claim is neither asked for nor used" in system
+    assert "between -0.1 and 0.1" in system
+
+
+def test_reports_are_cut_to_a_common_length():
+    long = {id: Proposition(id=id, claim=id, p=0.5, report="x" * 100_000) for id in ("P1", "P2")}
+    _, desk = synthesize([said(intercept=0, weights={"P1": 0.5, "P2": 0.5})], below=long)
+    assert len(desk.requests[0].messages[1].text) < 26_000
+
+
+def test_every_rule_has_a_name_and_others_are_refused():
+    assert set(RULES) == {"linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"}
+    with pytest.raises(InputError, match="no synthesis rule"):
+        rule_named("magic")
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3) | st.floats(-1.2, 1.2)
+ANSWERS = {
+    "linear": st.fixed_dictionaries(
+        {"intercept": NUMBERS, "weights": st.fixed_dictionaries({"P1": NUMBERS, "P2": NUMBERS})}
+    ),
+    "logic": st.fixed_dictionaries(
+        {
+            "formula": st.text(alphabet="P12A()NOTRD. &|!", max_size=24),
+            "assumption": st.none() | st.fixed_dictionaries({"text": st.text(max_size=5), "p": NUMBERS}),
+        }
+    ),
+    "noisy-or": st.fixed_dictionaries(
+        {"leak": NUMBERS, "strengths": st.dictionaries(st.sampled_from(["P1", "P2", "P3"]), NUMBERS)}
+    ),
+    "vanilla": st.fixed_dictionaries({"p": NUMBERS | st.text(max_size=4)}),
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.sampled_from(list(ANSWERS)))
+def test_whatever_is_said_a_probability_comes_out(data: st.DataObject, rule: str):
+    answer = said(**data.draw(ANSWERS[rule]))
+    found, desk = synthesize(lambda request: answer, rule)
+    assert found.p is not None
+    assert 0 <= found.p <= 1
+    assert found.link is not None
+    assert len(desk.requests) in (1, 3)
