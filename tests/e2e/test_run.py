@@ -223,10 +223,14 @@ def test_a_spent_budget_ends_in_the_standing_belief(house: Any):
     assert forecast["usage"]["dollars"] <= 0.0099
 
 
-def test_ask_without_a_model_says_how_to_get_one(house: Any):
-    told = house.foretell("ask", "Will it be?")
-    assert told.returncode == 2
+def test_ask_without_a_model_gives_the_outside_view_and_says_how_to_get_more(house: Any):
+    told = house.foretell("ask", "Will it snow in Oslo before Christmas?", "--json")
+    assert told.returncode == 0, told.stderr
+    assert 0 < json.loads(told.stdout)["p"]["yes"] < 1
     assert "--model" in told.stderr
+    past = house.foretell("ask", "Will it be?", "--as-of", "2025-01-01")
+    assert past.returncode == 2
+    assert "foretell data pull" in past.stderr
     keyless = house.with_environment(OPENAI_API_KEY="").foretell("ask", "Will it be?", "--model", "openai:gpt-5-mini")
     assert keyless.returncode == 2
     assert "OPENAI_API_KEY" in keyless.stderr
