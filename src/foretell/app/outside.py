@@ -1,11 +1,15 @@
 """What can be said of a question without any model: the crowd's price, or how questions like it ended."""
 
+from functools import cache
+from pathlib import Path
+
 from foretell.app import loop
 from foretell.app.settings import Settings
 from foretell.arena.history import past_questions
 from foretell.forecasters.baselines import Crowd
 from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.forecasters.outside.past import PastQuestions
+from foretell.forecasters.outside.similar import ReferenceClass
 from foretell.forecasters.outside.view import OutsideView
 from foretell.questions.clock import AsOf
 from foretell.questions.forecast import Forecast
@@ -19,7 +23,7 @@ from foretell.sources.datasets.question_set import QuestionSet, union
 def outside_forecast(question: Question, as_of: AsOf, settings: Settings) -> Forecast:
     """The price where one was given, else the outside view, with the reference class among the pulled rounds."""
     priced = all(target.snapshot is not None for target in question.targets)
-    forecaster = Crowd() if priced else OutsideView(bank=_pulled(settings))
+    forecaster = Crowd() if priced else OutsideView(bank=_pulled(settings.home))
     try:
         return loop.run(forecaster.forecast(question, RunContext(as_of=as_of)))
     except CannotForecast as reason:
@@ -27,8 +31,15 @@ def outside_forecast(question: Question, as_of: AsOf, settings: Settings) -> For
         raise InputError(str(reason), hint=hint) from None
 
 
-def _pulled(settings: Settings) -> PastQuestions | None:
-    cache = Cache(settings.home / "forecastbench")
+def reference_class(question: Question, as_of: AsOf, settings: Settings) -> ReferenceClass | None:
+    """The most similar questions among the pulled rounds; None where none were pulled."""
+    bank = _pulled(settings.home)
+    return None if bank is None else ReferenceClass.of(question, bank, as_of)
+
+
+@cache
+def _pulled(home: Path) -> PastQuestions | None:
+    cache = Cache(home / "forecastbench")
     found = [found for day in pulled_rounds(cache) if (found := _readable(cache, day))]
     if not found:
         return None

@@ -25,6 +25,9 @@ NO_MODEL = """This is the outside view alone: no model is set, and nothing was r
 Give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …), or take one on this machine:
 --model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
 
+LISTED = 10
+"""Members of the reference class that are shown."""
+
 
 @click.command()
 @click.argument("question")
@@ -141,11 +144,17 @@ def _print(forecast: "Forecast", prepared: "Prepared") -> None:
 
 def _without_model(question: "Question", asked: "Asked", settings: "Settings", *, as_json: bool) -> None:
     """The outside view: nothing is read, nobody is asked."""
-    from foretell.app.outside import outside_forecast
+    from foretell.app.outside import outside_forecast, reference_class
 
-    forecast = outside_forecast(question, question.as_of_in("backtest" if asked.as_of else "live"), settings)
+    as_of = question.as_of_in("backtest" if asked.as_of else "live")
+    forecast = outside_forecast(question, as_of, settings)
     if as_json:
         _print_json(forecast)
     else:
-        _print_answer(forecast, question)
+        console = _print_answer(forecast, question)
+        found = reference_class(question, as_of, settings)
+        for member in found.members[:LISTED] if found else ():
+            console.print(
+                f"  {'yes' if member.outcome else 'no':3}  {member.known_on}  {member.text.splitlines()[0][:90]}"
+            )
     click.echo(NO_MODEL, err=True)

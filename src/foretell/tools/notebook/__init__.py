@@ -1,0 +1,1 @@
+"""Notebooks that run in a sandbox: a real Jupyter kernel without network, and a fenced door to data."""

@@ -1,0 +1,1 @@
+"""Sources of data for notebooks, each behind one or two paths."""

@@ -1,0 +1,52 @@
+"""The first cell of every notebook: the way to the data outside. It runs in the sandbox and imports nothing of ours."""
+
+import json as _json
+import socket as _socket
+from typing import Any as _Any
+
+_SOCKET = "/api/data.sock"
+
+
+class ApiError(Exception):
+    """The data proxy did not answer a request; the text says why."""
+
+
+def _ask(request: dict[str, _Any]) -> _Any:
+    __tracebackhide__ = True
+    with _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM) as door:
+        try:
+            door.connect(_SOCKET)
+            door.sendall(_json.dumps(request).encode() + b"\n")
+            answer = _json.loads(b"".join(iter(lambda: door.recv(1 << 16), b"")))
+        except OSError as error:
+            raise ApiError(f"the data proxy cannot be reached: {error}") from None
+        except TypeError as error:
+            raise ApiError(f"the parameters cannot be sent: {error}") from None
+        except ValueError:
+            raise ApiError("the data proxy hung up") from None
+    if "error" in answer:
+        raise ApiError(answer["error"])
+    return answer["result"]
+
+
+def CALL_API(path: str, params: dict[str, _Any] | None = None) -> _Any:
+    """Ask for data as it was known at the cutoff. What there is, and how to ask, is told by `retrieve_api_doc()`."""
+    __tracebackhide__ = True
+    return _ask({"call": path, "params": params or {}})
+
+
+def retrieve_api_doc(paths: list[str] | str | None = None) -> str:
+    """A list of everything that can be asked, or the documentation of some paths."""
+    return _ask({"doc": [paths] if isinstance(paths, str) else paths})
+
+
+def to_frame(answer: _Any) -> _Any:
+    """The rows of an answer as a pandas DataFrame; a column called date or at becomes its index."""
+    import pandas
+
+    frame = pandas.DataFrame(answer["rows"] if isinstance(answer, dict) else answer)
+    for name in ("date", "at"):
+        if name in frame:
+            frame[name] = pandas.to_datetime(frame[name])
+            frame = frame.set_index(name)
+    return frame

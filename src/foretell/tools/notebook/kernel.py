@@ -1,0 +1,207 @@
+"""A real Jupyter kernel in a sandbox: it runs cells, can be interrupted, and when it dies it is told why."""
+
+import asyncio
+import itertools
+import json
+import secrets
+import shutil
+import stat
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from foretell.questions.problems import MissingExtra
+from foretell.tools.notebook.execution import Channel, Ended, Execution, execute_request, now
+from foretell.tools.notebook.limits import Caps, Limits
+from foretell.tools.notebook.messages import Message, read, request
+from foretell.tools.notebook.outputs import Output, output_of
+from foretell.tools.notebook.process import Confined, kernel_program, new_run
+from foretell.tools.notebook.sandbox import WIRE, RunDirectory, Sandbox, SandboxUnavailable
+from foretell.tools.notebook.zmtp import HungUp, NobodyThere, SocketKind, Wire, WireBroken
+
+PORTS = {"shell": 1, "iopub": 2, "stdin": 3, "hb": 4, "control": 5}
+SOCKETS: tuple[tuple[Channel, SocketKind], ...] = (("shell", "DEALER"), ("control", "DEALER"), ("iopub", "SUB"))
+HEARD: tuple[Channel, ...] = ("shell", "iopub")
+POLL = 0.01
+
+
+class Kernel:
+    """One kernel, for one notebook. Made by `Kernel.start`; `close` leaves nothing behind."""
+
+    def __init__(self, confined: Confined, sandbox: Sandbox | None, *, limits: Limits, caps: Caps, key: str) -> None:
+        self._confined = confined
+        self._sandbox = sandbox
+        self._limits = limits
+        self._caps = caps
+        self._key = key.encode()
+        self._names = map("request-{}".format, itertools.count(1))
+        self._wires: dict[Channel, Wire] = {}
+        self._coming: dict[Channel, asyncio.Task[list[bytes]]] = {}
+        self._death: str | None = None
+
+    @classmethod
+    async def start(cls, sandbox: Sandbox | None, *, limits: Limits, caps: Caps) -> "Kernel":
+        """A kernel that answers, or `SandboxUnavailable` with what was said instead. Without a sandbox: be careful."""
+        if find_spec("ipykernel") is None:
+            raise MissingExtra("running notebooks", "notebook")
+        user = sandbox.user if sandbox is not None else None
+        inside = sandbox is not None
+        run = new_run(user)
+        key = secrets.token_hex(16)
+        if sandbox is not None and sandbox.fonts is not None:
+            shutil.copyfile(sandbox.fonts, run.fonts)
+        _write_connection(run, str((WIRE if inside else run.wire) / "kernel"), key)
+        program = kernel_program(run, limits=limits, caps=caps, inside=inside, user=user)
+        confined = await Confined.start(program, sandbox=sandbox, limits=limits, run=run)
+        kernel = cls(confined, sandbox, limits=limits, caps=caps, key=key)
+        try:
+            async with asyncio.timeout(limits.start_seconds):
+                await kernel._connect()
+        except (TimeoutError, WireBroken) as error:
+            await kernel._die(str(error) or f"it did not answer within {limits.start_seconds:g} s")
+            said = confined.last_words.strip()
+            raise SandboxUnavailable(f"no kernel could be started: {kernel.death}", hint=said or None) from None
+        except BaseException:
+            await kernel.close()
+            raise
+        return kernel
+
+    @property
+    def run(self) -> RunDirectory:
+        """Its directories on this machine."""
+        return self._confined.run
+
+    @property
+    def confined(self) -> bool:
+        """Whether it runs in a sandbox."""
+        return self._sandbox is not None
+
+    @property
+    def user(self) -> int | None:
+        """The user it runs as, where that is not ours."""
+        return self._sandbox.user if self._sandbox is not None else None
+
+    @property
+    def death(self) -> str | None:
+        """Why it is gone; None while it lives."""
+        return self._death or (None if self._confined.alive else self._confined.reason())
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still run cells."""
+        return self._death is None and self._confined.alive
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory in use."""
+        return self._confined.memory
+
+    async def execute(
+        self, source: str, *, seconds: float | None = None, silent: bool = False
+    ) -> AsyncIterator[Output | Ended]:
+        """Run a cell; its outputs as they come, then one `Ended`. A cell that takes too long is stopped, or killed.
+
+        A silent one is not counted.
+        """
+        if self._death is not None:
+            yield Ended(how="dead", reason=self._death)
+            return
+        seconds = self._limits.cell_seconds if seconds is None else seconds
+        cell = Execution(name=next(self._names), seconds=seconds)
+        try:
+            await self._ask("shell", "execute_request", cell.name, execute_request(source, silent=silent))
+            async for message in self._messages_of(cell):
+                output = output_of(message, self._caps)
+                if output is not None:
+                    yield output
+        except HungUp as error:
+            # Most often it is dying, and in a moment it will be known of what.
+            await asyncio.wait([self._confined.ended], timeout=1.0)
+            await self._die(str(error))
+        except WireBroken as error:
+            await self._die(str(error))
+        finally:
+            if self._death is None and not cell.over:
+                self._death = "the cell was given up"
+        yield cell.ended(self._death)
+
+    async def close(self) -> None:
+        """Kill it with everything it started, and remove its directories."""
+        self._death = self._death or "the notebook was closed"
+        for task in self._coming.values():
+            task.cancel()
+        await asyncio.gather(*self._coming.values(), return_exceptions=True)
+        for wire in self._wires.values():
+            wire.close()
+        await self._confined.close()
+
+    async def _connect(self) -> None:
+        """Once, before any notebook code runs: later whatever stands at these paths may have been put there."""
+        for channel, kind in SOCKETS:
+            self._wires[channel] = await self._wire(self.run.wire / f"kernel-{PORTS[channel]}", kind)
+        for wire in self._wires.values():
+            wire.allowance = self._caps.flood
+        name = next(self._names)
+        await self._ask("shell", "kernel_info_request", name, {})
+        waiting = {"kernel_info_reply", "iopub_welcome"}
+        while waiting:
+            waiting -= {message.kind for _, message in await self._arrived(None)}
+
+    async def _wire(self, path: Path, kind: SocketKind) -> Wire:
+        """A connection as soon as there is something to connect to."""
+        while self._confined.alive:
+            with suppress(FileNotFoundError, NobodyThere):
+                if stat.S_ISSOCK(path.lstat().st_mode):
+                    return await Wire.connect(path, kind, most=self._caps.message)
+            await asyncio.sleep(POLL)
+        raise WireBroken("it ended at once")
+
+    async def _messages_of(self, cell: Execution) -> AsyncIterator[Message]:
+        """What the kernel publishes on behalf of a cell, until it is over."""
+        for wire in self._wires.values():
+            wire.allowance = self._caps.flood
+        while not cell.over:
+            arrived = await self._arrived(max(cell.deadline - now(), 0))
+            for channel, message in arrived:
+                if message.parent == cell.name:
+                    cell.hear(channel, message)
+                    yield message
+            if not cell.over and now() >= cell.deadline:
+                await self._hurry(cell)
+
+    async def _hurry(self, cell: Execution) -> None:
+        """First ask the cell to stop; the second time there is no more asking."""
+        if cell.interrupted:
+            raise WireBroken(
+                f"it ran for more than {cell.seconds:g} s and did not stop when interrupted, so it was killed"
+            )
+        cell.interrupted = True
+        cell.deadline = now() + self._limits.grace_seconds
+        await self._ask("control", "interrupt_request", next(self._names), {})
+
+    async def _arrived(self, seconds: float | None) -> list[tuple[Channel, Message]]:
+        """The next messages, at most one of each channel; none if time runs out. No read is broken off half-way."""
+        for channel in HEARD:
+            if channel not in self._coming:
+                self._coming[channel] = asyncio.create_task(self._wires[channel].receive())
+        done, _ = await asyncio.wait(self._coming.values(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        ready: list[Channel] = [channel for channel, task in self._coming.items() if task in done]
+        return [(channel, read(self._coming.pop(channel).result())) for channel in ready]
+
+    async def _ask(self, channel: Channel, kind: str, name: str, content: Mapping[str, Any]) -> None:
+        await self._wires[channel].send(request(kind, name, content, self._key))
+
+    async def _die(self, reason: str) -> None:
+        """Find out why it is gone, or make it so."""
+        self._death = reason if self._confined.alive else self._confined.reason()
+        await self.close()
+
+
+def _write_connection(run: RunDirectory, address: str, key: str) -> None:
+    ports = {f"{name}_port": port for name, port in PORTS.items()}
+    connection = {"transport": "ipc", "ip": address, "key": key, "signature_scheme": "hmac-sha256", **ports}
+    path = run.wire / "connection.json"
+    path.write_text(json.dumps(connection), encoding="utf-8")
+    path.chmod(0o644)

@@ -1,0 +1,154 @@
+"""Kernels kept ready, so that a notebook need not wait for one. Each serves one notebook and is then thrown away."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from types import TracebackType
+
+from foretell.questions.problems import InputError
+from foretell.tools.notebook.execution import Ended
+from foretell.tools.notebook.kernel import Kernel
+from foretell.tools.notebook.limits import Caps, Limits
+from foretell.tools.notebook.prepared import prepare
+from foretell.tools.notebook.probe import probe, weaknesses
+from foretell.tools.notebook.process import sweep
+from foretell.tools.notebook.sandbox import Sandbox
+from foretell.tools.notebook.spare_user import spare_user
+
+PRELOAD = ("numpy", "pandas")
+UNSANDBOXED = "NO SANDBOX: this code ran with all the rights of the user who started it"
+
+
+class Pool:
+    """At most `most` kernels at work, and `warm` more that wait with the usual libraries loaded.
+
+    `async with Pool() as pool` tries the sandbox first and refuses to go on without one. `unsandboxed=True` says that
+    notebooks may do whatever the user may do; every notebook then carries a warning.
+    """
+
+    def __init__(
+        self,
+        *,
+        warm: int = 2,
+        most: int = 4,
+        limits: Limits | None = None,
+        caps: Caps | None = None,
+        preload: Iterable[str] = PRELOAD,
+        unsandboxed: bool = False,
+    ) -> None:
+        if warm < 0 or most < 1:
+            raise InputError(f"a pool of {warm} waiting and {most} working kernels is none")
+        self.limits = limits or Limits()
+        self.caps = caps or Caps()
+        self._warm = warm
+        self._preload = tuple(preload)
+        self._unsandboxed = unsandboxed
+        self._sandbox: Sandbox | None = None
+        self._ready: deque[Kernel] = deque()
+        self._working: set[Kernel] = set()
+        self._places = asyncio.Semaphore(most)
+        self._wanted = asyncio.Event()
+        self._filling: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Pool":
+        self._sandbox = None if self._unsandboxed else await probe(self.limits)
+        await asyncio.to_thread(sweep)
+        fonts = await prepare()
+        if self._sandbox is not None:
+            self._sandbox = replace(self._sandbox, fonts=fonts)
+        self._wanted.set()
+        self._filling = asyncio.create_task(self._fill())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._filling is not None:
+            self._filling.cancel()
+            await asyncio.gather(self._filling, return_exceptions=True)
+            self._filling = None
+        await asyncio.gather(*(kernel.close() for kernel in (*self._ready, *self._working)))
+        self._ready.clear()
+        self._working.clear()
+
+    @property
+    def protection(self) -> dict[str, str]:
+        """How its notebooks are confined, as it stands in each of them."""
+        if self._sandbox is None:
+            return {"sandbox": "none", "warning": UNSANDBOXED}
+        lacking = "; ".join(weaknesses())
+        return {"sandbox": "bubblewrap", **({"warning": lacking} if lacking else {})}
+
+    @property
+    def waiting(self) -> int:
+        """How many kernels are ready now."""
+        return len(self._ready)
+
+    async def take(self) -> Kernel:
+        """A kernel nobody has used, as soon as there is a place for one; to be given back."""
+        if self._filling is None:
+            raise InputError("the pool is closed")
+        await self._places.acquire()
+        try:
+            kernel = await self._fresh()
+        except BaseException:
+            self._places.release()
+            raise
+        return kernel
+
+    async def give_back(self, kernel: Kernel) -> None:
+        """Throw a kernel away and free its place."""
+        self._working.discard(kernel)
+        try:
+            await kernel.close()
+        finally:
+            self._places.release()
+
+    async def exchange(self, dead: Kernel) -> Kernel:
+        """Another kernel in the place of one that is of no more use."""
+        self._working.discard(dead)
+        await dead.close()
+        return await self._fresh()
+
+    async def _fresh(self) -> Kernel:
+        kernel = None
+        while kernel is None and self._ready:
+            kernel = self._ready.popleft()
+            if not kernel.alive:
+                await kernel.close()
+                kernel = None
+        self._wanted.set()
+        kernel = kernel or await self._started()
+        self._working.add(kernel)
+        return kernel
+
+    async def _fill(self) -> None:
+        """One after the other: several at once would only slow down those who are at work."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            while len(self._ready) < self._warm:
+                try:
+                    kernel = await self._started()
+                except (InputError, OSError):
+                    break  # whoever takes a kernel will hear the reason
+                self._ready.append(kernel)
+
+    async def _started(self) -> Kernel:
+        sandbox = self._sandbox if self._sandbox is None else replace(self._sandbox, user=spare_user())
+        kernel = await Kernel.start(sandbox, limits=self.limits, caps=self.caps)
+        try:
+            await self._load(kernel)
+        except BaseException:
+            await kernel.close()
+            raise
+        return kernel
+
+    async def _load(self, kernel: Kernel) -> None:
+        """Load libraries without leaving a name, a number or an output behind; one that is missing is no matter."""
+        lines = "\n".join(f"try: __import__({name!r})\nexcept ImportError: pass" for name in self._preload)
+        if lines:
+            async for event in kernel.execute(lines, seconds=self.limits.start_seconds, silent=True):
+                if isinstance(event, Ended) and event.how == "dead":
+                    raise InputError(f"the libraries cannot be loaded: {event.reason}")

@@ -1,0 +1,232 @@
+"""The data proxy: it answers a notebook's requests from outside the sandbox, where keys are and the cutoff is kept.
+
+One request a connection: a line of JSON in, one answer out. Whoever asks is not trusted, so every size, number and
+duration is bounded.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Emit, LeakBlocked, ignore
+from foretell.tools.notebook.endpoint import Endpoint, EndpointFailed, checked, described, summary
+from foretell.tools.notebook.limits import KIB, MIB
+from foretell.tools.refusal import Refused
+from foretell.tools.tool import ToolFailed
+
+SOCKET = "data.sock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyLimits:
+    """How much one notebook may ask for."""
+
+    calls: int = 300
+    at_once: int = 4
+    per_second: float = 20.0
+    """Requests are slowed down to this pace."""
+    request_bytes: int = 64 * KIB
+    answer_bytes: int = 8 * MIB
+    seconds: float = 60.0
+    """Of one call."""
+    connections: int = 16
+    """Open at the same time."""
+    faults: int = 100
+    """Lines that are no request; after so many nothing is answered any more."""
+    idle_seconds: float = 10.0
+    """How long somebody may take to say or to hear something."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One request for data, as it is noted with the cell that made it."""
+
+    path: str
+    params: Mapping[str, Any]
+    error: str = ""
+    bytes: int = 0
+    digest: str = ""
+    """Of the answer, so that one can tell later whether the same data came."""
+
+
+class _Refusal(Exception):
+    """What is answered instead of data."""
+
+
+class DataProxy:
+    """Serves the endpoints to one notebook, as of one cutoff. Close it with the notebook."""
+
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        as_of: AsOf,
+        *,
+        limits: ProxyLimits | None = None,
+        emit: Emit = ignore,
+    ) -> None:
+        self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
+        self._as_of = as_of
+        self._limits = limits or ProxyLimits()
+        self._emit = emit
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Semaphore(self._limits.at_once)
+        self._next = 0.0
+        self._asked = 0
+        self._faults = 0
+        self._calls: list[Call] = []
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every request for data so far, in the order of their answers."""
+        return tuple(self._calls)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What can be asked."""
+        return tuple(self._endpoints)
+
+    async def serve(self, directory: Path, user: int | None = None) -> Path:
+        """Listen in a directory, for a user if that is another one; where."""
+        await self.hush()
+        path = directory / SOCKET
+        path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._accept, path=path, limit=self._limits.request_bytes)
+        if user is not None:
+            os.chown(path, user, user)
+        return path
+
+    async def hush(self) -> None:
+        """Stop listening; calls that are under way are broken off."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        if len(self._open) >= self._limits.connections:
+            self._fault()
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._talk(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _talk(self, reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(self._limits.idle_seconds):
+                line = await reader.readline()
+            writer.write(await self._answer(line))
+            async with asyncio.timeout(self._limits.idle_seconds):
+                writer.close()
+                await writer.wait_closed()
+        except (OSError, ValueError, TimeoutError):  # a line too long is a ValueError
+            self._fault()
+        finally:
+            writer.transport.abort()
+
+    def _fault(self) -> None:
+        """After too many the door is shut, so that a flood costs us nothing more."""
+        self._faults += 1
+        if self._faults >= self._limits.faults and self._server is not None:
+            self._server.close()
+
+    async def _answer(self, line: bytes) -> bytes:
+        try:
+            await self._pace()
+            request = self._read(line)
+            if "doc" in request:
+                return b'{"result": %b}' % json.dumps(self._doc(request["doc"])).encode()
+            return b'{"result": %b}' % await self._called(request.get("call"), request.get("params"))
+        except _Refusal as refusal:
+            return json.dumps({"error": str(refusal)}).encode()
+
+    def _read(self, line: bytes) -> dict[str, Any]:
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError):
+            request = None
+        if not isinstance(request, dict) or not ({"doc", "call"} & request.keys()):
+            self._fault()
+            raise _Refusal("this is no request")
+        return cast("dict[str, Any]", request)
+
+    def _doc(self, paths: Any) -> str:
+        if paths is None:
+            lines = map(summary, self._endpoints.values())
+            cutoff = f"Data as known at {self._as_of}. Ask with CALL_API(path, params)."
+            return "\n".join([cutoff, *lines]) if self._endpoints else "There is no data to ask for."
+        if not isinstance(paths, list):
+            raise _Refusal("retrieve_api_doc takes a list of paths")
+        return "\n\n".join(described(self._found(path)) for path in cast("list[Any]", paths)[:50])
+
+    def _found(self, path: Any) -> Endpoint:
+        endpoint = self._endpoints.get(path) if isinstance(path, str) else None
+        if endpoint is None:
+            raise _Refusal(f"there is no {str(path)[:100]!r}; paths are: {', '.join(self._endpoints) or 'none'}")
+        return endpoint
+
+    async def _called(self, path: Any, params: Any) -> bytes:
+        endpoint = self._found(path)
+        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        self._asked += 1
+        if self._asked > self._limits.calls:
+            raise _Refusal(f"this notebook has made the {self._limits.calls} calls it may make")
+        try:
+            data = await self._data(endpoint, given)
+        except TimeoutError:
+            error = f"no answer within {self._limits.seconds:g} s"
+        except (EndpointFailed, ToolFailed) as failure:
+            error = self._told(failure, endpoint)
+        except Exception as broken:  # the boundary of a plug-in: the notebook goes on, the owner is told
+            self._emit(LeakBlocked(layer="data", reason=f"{endpoint.path} broke: {broken!r}"))
+            error = "this source is broken"
+        else:
+            self._note(endpoint, given, data=data)
+            return data
+        self._note(endpoint, given, error=error)
+        raise _Refusal(f"{endpoint.path}: {error}")
+
+    async def _data(self, endpoint: Endpoint, params: Mapping[str, Any]) -> bytes:
+        read = checked(endpoint, params)
+        async with self._turn, asyncio.timeout(self._limits.seconds):
+            data = json.dumps(await endpoint.call(read, self._as_of)).encode()
+        if len(data) > self._limits.answer_bytes:
+            raise EndpointFailed(f"the answer would be {len(data):,} bytes; ask for less at a time")
+        return data
+
+    async def _pace(self) -> None:
+        now = asyncio.get_running_loop().time()
+        wait = self._next - now
+        self._next = max(self._next, now) + 1 / self._limits.per_second
+        if wait > 0:
+            await asyncio.sleep(wait)
+
+    def _told(self, failure: Exception, endpoint: Endpoint) -> str:
+        """In a backtest only our own words: why a source fails can tell the future."""
+        if isinstance(failure, Refused):
+            self._emit(LeakBlocked(layer=failure.refusal.layer, reason=failure.refusal.reason, title=endpoint.path))
+            return str(failure)
+        if self._as_of.mode == "live" or failure.__cause__ is None:
+            return str(failure)
+        self._emit(LeakBlocked(layer="data", reason=f"why it failed is kept back: {failure}", title=endpoint.path))
+        return f"nothing could be admitted as of {self._as_of.at.date()}"
+
+    def _note(self, endpoint: Endpoint, params: Mapping[str, Any], *, data: bytes = b"", error: str = "") -> None:
+        digest = hashlib.sha256(data).hexdigest()[:16] if data else ""
+        kept = {str(name)[:100]: str(value)[:300] for name, value in list(params.items())[:20]}
+        self._calls.append(Call(path=endpoint.path, params=kept, error=error, bytes=len(data), digest=digest))
+
+
+def as_facts(calls: Iterable[Call]) -> list[dict[str, Any]]:
+    """Calls as they stand in the metadata of a cell."""
+    return [{name: value for name, value in asdict(call).items() if value} for call in calls]

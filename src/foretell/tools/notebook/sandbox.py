@@ -1,0 +1,196 @@
+"""The command line that puts a program into a sandbox of its own, with bubblewrap.
+
+Inside there is no network, no other process, no capability, no variable of ours and no file but the system's programs
+and the Python environment (both read-only), a small `/tmp`, and the notebook's own directories.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foretell.questions.problems import InputError
+from foretell.tools.notebook.limits import Limits
+from foretell.tools.notebook.spare_user import becoming
+
+WORK, WIRE, API = Path("/notebook"), Path("/wire"), Path("/api")
+"""Where the directories of a `RunDirectory` are seen inside."""
+FONTS = Path("/tmp/matplotlib")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store")
+SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
+ISOLATION = (
+    *("--unshare-user", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--disable-userns", "--cap-drop", "ALL", "--clearenv", "--new-session", "--die-with-parent"),
+    *("--hostname", "notebook"),
+)
+VARIABLES = {
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "PATH": "/usr/bin:/bin",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+}
+"""All variables there are, besides those that name directories."""
+
+
+class SandboxUnavailable(InputError):
+    """Notebooks cannot be run safely here; the text says what is missing and how to get it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDirectory:
+    """The directories of one sandbox, as the host sees them."""
+
+    top: Path
+
+    @property
+    def work(self) -> Path:
+        """The notebook's own directory, the only place where its files outlive a process."""
+        return self.top / "work"
+
+    @property
+    def wire(self) -> Path:
+        """Where the kernel puts its sockets."""
+        return self.top / "wire"
+
+    @property
+    def api(self) -> Path:
+        """Where the data proxy puts its socket; the sandbox can look but not write."""
+        return self.top / "api"
+
+    @property
+    def tmp(self) -> Path:
+        """For temporary files where there is no sandbox; a sandbox has its own place for them."""
+        return self.top / "tmp"
+
+    @property
+    def fonts(self) -> Path:
+        """A copy of the list of fonts: the original may lie where only its owner can go."""
+        return self.top / "fonts.json"
+
+    def make(self, user: int | None) -> None:
+        """Create them, for nobody but us, or for another user but nobody else."""
+        for directory in (self.work, self.wire, self.api, self.tmp):
+            directory.mkdir(mode=0o700)
+            if user is not None:
+                os.chown(directory, user, user)
+        if user is not None:
+            self.top.chmod(0o711)
+
+
+def variables(work: Path, tmp: Path) -> dict[str, str]:
+    """The whole environment of a kernel. Nothing of the host's environment is in it."""
+    return {
+        **VARIABLES,
+        "HOME": str(work),
+        "TMPDIR": str(tmp),
+        "IPYTHONDIR": str(tmp / "ipython"),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "XDG_CACHE_HOME": str(tmp / "cache"),
+        "MPLCONFIGDIR": str(tmp / FONTS.name),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sandbox:
+    """How programs are confined on this machine."""
+
+    bwrap: str
+    limits: Limits
+    user: int | None = None
+    """Whom root becomes first; None where we are an ordinary user already."""
+    fonts: Path | None = None
+    """Matplotlib's list of fonts, which takes seconds to make."""
+
+    def command(self, run: RunDirectory, program: Sequence[str], seccomp_fd: int | None = None) -> list[str]:
+        """The arguments that run a program inside."""
+        environment = python_environment()
+        inner = [
+            self.bwrap,
+            *ISOLATION,
+            *_system(),
+            *("--proc", "/proc", "--dev", "/dev"),
+            *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/tmp"),
+            *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/dev/shm"),
+            *_seen(environment),  # after /tmp, where an environment may lie
+            *_bound("--bind", {run.work: WORK, run.wire: WIRE}),
+            *_bound("--ro-bind", {run.api: API}),
+            *self._list_of_fonts(run),
+            *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
+            *("--chdir", str(WORK)),
+            *(word for pair in variables(WORK, Path("/tmp")).items() for word in ("--setenv", *pair)),
+            *(("--seccomp", str(seccomp_fd)) if seccomp_fd is not None else ()),
+            "--",
+            *program,
+        ]
+        return inner if self.user is None else [*becoming(self.user, environment, run.tmp), *inner]
+
+    def _list_of_fonts(self, run: RunDirectory) -> list[str]:
+        if self.fonts is None:
+            return []
+        return ["--dir", str(FONTS), "--ro-bind-try", str(run.fonts), str(FONTS / self.fonts.name)]
+
+
+def python_environment() -> tuple[Path, ...]:
+    """The directories this Python needs to run, outermost only. Refused where they would show somebody's home."""
+    found = {Path(prefix) for prefix in (sys.base_prefix, sys.prefix, sys.base_exec_prefix, sys.exec_prefix)}
+    found |= set(package_directories())
+    found |= {hop.parent.parent for hop in _hops(Path(sys.executable)) if hop.parent.name == "bin"}
+    real = {path.resolve() for path in found} | {path.absolute() for path in found}
+    needed = [path for path in real if path.is_dir() and not _within(path, map(Path, SYSTEM))]
+    for path in needed:
+        if Path.home().is_relative_to(path):
+            raise SandboxUnavailable(
+                f"the Python environment {path} holds the home directory, which a notebook must not see",
+                hint="use a virtual environment",
+            )
+    return tuple(sorted(path for path in needed if not _within(path, (other for other in needed if other != path))))
+
+
+def package_directories() -> list[Path]:
+    """Where this Python finds installed packages."""
+    return [Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+
+
+def _hops(executable: Path) -> list[Path]:
+    """A program and every link on the way to the file itself."""
+    hops = [executable.absolute()]
+    while hops[-1].is_symlink() and len(hops) < 20:
+        hops.append(Path(os.path.normpath(hops[-1].parent / hops[-1].readlink())))
+    return hops
+
+
+def _within(path: Path, others: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(other) for other in others)
+
+
+def _system() -> list[str]:
+    """The system's programs and libraries; links stay links."""
+    words: list[str] = []
+    for path in map(Path, SYSTEM):
+        if path.is_symlink():
+            words += ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            words += ("--ro-bind", str(path), str(path))
+    settings = [word for path in SETTINGS for word in ("--ro-bind-try", path, path)]
+    return [*words, *_opened(map(Path, SETTINGS)), *settings]
+
+
+def _seen(paths: Iterable[Path]) -> list[str]:
+    """Directories or files at their own place, read-only, with parents that anybody may pass."""
+    outside = [path for path in paths if not _within(path, map(Path, SYSTEM))]
+    return [*_opened(outside), *_bound("--ro-bind", {path: path for path in outside})]
+
+
+def _opened(paths: Iterable[Path]) -> list[str]:
+    """Parents of the paths that anybody may pass: those bubblewrap makes by itself are for their owner alone."""
+    parents = dict.fromkeys(parent for path in paths for parent in reversed(path.parents[:-1]))
+    return [word for parent in parents for word in ("--dir", str(parent))]
+
+
+def _bound(how: str, paths: Mapping[Path, Path]) -> list[str]:
+    return [word for source, place in paths.items() for word in (how, str(source), str(place))]

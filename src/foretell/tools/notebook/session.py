@@ -1,0 +1,232 @@
+"""A notebook at work: a kernel, the cells it has run so far, and the door to the data."""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+from foretell.questions.clock import AsOf
+from foretell.questions.event import Emit, ignore
+from foretell.tools.notebook.directories import Collected, collect
+from foretell.tools.notebook.endpoint import Endpoint
+from foretell.tools.notebook.execution import Ended, Ending, now
+from foretell.tools.notebook.inert import plain
+from foretell.tools.notebook.ipynb import write_ipynb
+from foretell.tools.notebook.kernel import Kernel
+from foretell.tools.notebook.notebook import Cell, MarkdownCell, Notebook, PythonCell
+from foretell.tools.notebook.outputs import Output, gathered
+from foretell.tools.notebook.pool import Pool
+from foretell.tools.notebook.proxy import SOCKET, DataProxy, ProxyLimits, as_facts
+from foretell.tools.notebook.sandbox import API, SandboxUnavailable
+
+MAX_SOURCE = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What came of one cell."""
+
+    place: int
+    """Which cell of the notebook, counted from 0."""
+    cell: Cell
+    how: Ending = "done"
+    """interrupted: out of time, variables kept; dead: the kernel went down with it."""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran to its end."""
+        return self.how == "done"
+
+    @property
+    def report(self) -> str:
+        """What the cell said and how it ended, for a model to read."""
+        return self.cell.report() if isinstance(self.cell, PythonCell) else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What came of some cells run in a row."""
+
+    results: tuple[Result, ...]
+    waiting: int = 0
+    """Cells after a failed one that were not run yet; they are, once it is corrected."""
+    notice: str = ""
+    """What happened to the kernel before, if it had to be replaced."""
+
+    @property
+    def failed(self) -> Result | None:
+        """The cell that failed, always the last one."""
+        return self.results[-1] if self.results and not self.results[-1].ok else None
+
+
+class NotebookSession:
+    """One notebook from its first cell to its last. Made by `open_notebook`. How often to try is up to the caller."""
+
+    def __init__(self, pool: Pool, kernel: Kernel, proxy: DataProxy, notebook: Notebook) -> None:
+        self._pool = pool
+        self._kernel = kernel
+        self._proxy = proxy
+        self._notebook = notebook
+        self._waiting: tuple[Cell, ...] = ()
+
+    @property
+    def notebook(self) -> Notebook:
+        """The notebook as it stands."""
+        return self._notebook
+
+    async def run(self, cells: Sequence[Cell]) -> Step:
+        """Add cells and run them until one fails. Cells still waiting from before are dropped."""
+        self._waiting = tuple(cells)
+        notice = await self._revive()
+        return await self._go_on([], notice)
+
+    async def correct(self, cell: PythonCell) -> Step:
+        """Put another version in the place of the last cell, which failed; if it works, run those that waited."""
+        if self._notebook.failing is None:
+            raise ValueError("only a last cell that failed can be corrected")
+        notice = await self._revive()
+        result = await self._run(cell, place=len(self._notebook.cells) - 1)
+        self._notebook = self._notebook.corrected(_python(result.cell))
+        result = replace(result, cell=self._notebook.cells[-1])
+        return await self._go_on([result], notice)
+
+    def collect(self) -> Collected:
+        """The files the notebook wrote, if its kernel still lives."""
+        if not self._kernel.alive:
+            return Collected(files={}, left={})
+        return collect(self._kernel.run.work)
+
+    def save(self, path: Path) -> None:
+        """Write the notebook as an `.ipynb` file."""
+        write_ipynb(self._notebook, path)
+
+    async def start(self) -> None:
+        """Run the first cell, which opens the door to the data."""
+        result = await self._set_up()
+        if not result.ok:
+            raise SandboxUnavailable(f"the first cell of a notebook did not run: {result.report}")
+        self._notebook = self._notebook.appended(result.cell)
+
+    async def close(self) -> None:
+        """Throw the kernel away; the notebook stays."""
+        await self._proxy.hush()
+        await self._pool.give_back(self._kernel)
+
+    async def _go_on(self, results: list[Result], notice: str) -> Step:
+        while self._waiting and all(result.ok for result in results):
+            cell, *rest = self._waiting
+            self._waiting = tuple(rest)
+            place = len(self._notebook.cells)
+            if isinstance(cell, MarkdownCell):
+                result = Result(place=place, cell=MarkdownCell(source=_source(cell)))
+            else:
+                result = await self._run(cell, place=place)
+            self._notebook = self._notebook.appended(result.cell)
+            results.append(result)
+        return Step(results=tuple(results), waiting=len(self._waiting), notice=notice)
+
+    async def _run(self, cell: Cell, *, place: int, seconds: float | None = None) -> Result:
+        source = _source(cell)
+        before = len(self._proxy.calls)
+        start = now()
+        outputs, ended = await self._executed(source, seconds)
+        took = now() - start
+        calls = as_facts(self._proxy.calls[before:])
+        run = PythonCell(
+            source=source,
+            outputs=gathered(outputs, self._pool.caps),
+            count=ended.count,
+            ok=ended.how == "done",
+            problem=_problem(ended),
+            facts={"seconds": round(took, 3), **({"calls": calls} if calls else {})},
+        )
+        return Result(place=place, cell=run, how=ended.how, seconds=took)
+
+    async def _executed(self, source: str, seconds: float | None = None) -> tuple[list[Output], Ended]:
+        outputs: list[Output] = []
+        ended = Ended(how="dead", reason="nothing was heard")
+        async for event in self._kernel.execute(source, seconds=seconds):
+            if isinstance(event, Ended):
+                ended = event
+            else:
+                outputs.append(event)
+        return outputs, ended
+
+    async def _set_up(self) -> Result:
+        where = await self._proxy.serve(self._kernel.run.api, self._kernel.user)
+        inside = API / SOCKET if self._kernel.confined else where
+        source = setup_source(str(inside))
+        result = await self._run(PythonCell(source=source), place=0, seconds=self._pool.limits.start_seconds)
+        return replace(result, cell=replace(_python(result.cell), setup=True))
+
+    async def _revive(self) -> str:
+        """Another kernel where the last one died, with the cells that stand run again in it."""
+        if self._kernel.alive:
+            return ""
+        told = f"The kernel had died ({self._kernel.death}). A new one was started; its files are gone"
+        await self._exchange()
+        for place, cell in enumerate(self._notebook.cells[1:], start=1):
+            if isinstance(cell, PythonCell) and cell.ok:
+                _, ended = await self._executed(cell.source)
+                if ended.how == "dead":
+                    await self._exchange()
+                if ended.how != "done":
+                    return f"{told}, and so are its variables: running cell {place} again did not work."
+        return f"{told}, but the cells that had worked were run again, so that their variables are there."
+
+    async def _exchange(self) -> None:
+        self._kernel = await self._pool.exchange(self._kernel)
+        await self._set_up()
+
+
+@asynccontextmanager
+async def open_notebook(
+    pool: Pool,
+    as_of: AsOf,
+    endpoints: Iterable[Endpoint] = (),
+    *,
+    limits: ProxyLimits | None = None,
+    emit: Emit = ignore,
+) -> AsyncGenerator[NotebookSession]:
+    """A new notebook in a kernel of the pool. Data is served as of the cutoff, whatever the notebook asks for."""
+    proxy = DataProxy(endpoints, as_of, limits=limits, emit=emit)
+    facts = {
+        "as_of": str(as_of),
+        "mode": as_of.mode,
+        **pool.protection,
+        "data": list(proxy.paths),
+        "limits": asdict(pool.limits),
+    }
+    session = NotebookSession(pool, await pool.take(), proxy, Notebook(facts=facts))
+    try:
+        await session.start()
+        yield session
+    finally:
+        await session.close()
+
+
+def setup_source(socket: str) -> str:
+    """The code of the first cell, for a socket at a given path."""
+    source = files("foretell.tools.notebook").joinpath("injected.py").read_text(encoding="utf-8")
+    return source.replace('"/api/data.sock"', repr(socket), 1)
+
+
+def _source(cell: Cell) -> str:
+    """What a model wrote, as a kernel and a file can take it."""
+    if len(cell.source) > MAX_SOURCE:
+        raise ValueError(f"a cell of {len(cell.source):,} characters is too long; at most {MAX_SOURCE:,}")
+    return plain(cell.source.replace("\r\n", "\n"))
+
+
+def _problem(ended: Ended) -> str:
+    if ended.how == "dead":
+        return f"The kernel died: {ended.reason}."
+    return f"The cell was interrupted: {ended.reason}." if ended.how == "interrupted" else ""
+
+
+def _python(cell: Cell) -> PythonCell:
+    if not isinstance(cell, PythonCell):
+        raise TypeError("not a cell of code")
+    return cell

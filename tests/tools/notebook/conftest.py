@@ -1,0 +1,125 @@
+"""What the tests of notebooks share: a loop in its own thread, pools on it, and things of the host to be spared."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from foretell.tools.notebook.limits import MIB, Limits
+from foretell.tools.notebook.pool import Pool
+from foretell.tools.notebook.probe import probe
+from foretell.tools.notebook.sandbox import SandboxUnavailable
+
+T = TypeVar("T")
+TIGHT = Limits(
+    memory=400 * MIB,
+    address_space=1_500 * MIB,
+    processes=60,
+    file_bytes=8 * MIB,
+    disk_bytes=24 * MIB,
+    disk_entries=2_000,
+    tmp_bytes=16 * MIB,
+    cell_seconds=2.0,
+    grace_seconds=0.5,
+    cpu_seconds=60,
+)
+
+
+class Loop:
+    """Runs on while tests come and go, so that warm kernels get warm."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T], seconds: float = 120.0) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(seconds)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(scope="session")
+def sandboxed(loop: Loop) -> None:
+    """Skips, saying why, where notebooks cannot be confined."""
+    pytest.importorskip("ipykernel")
+    try:
+        loop.run(probe(Limits()))
+    except SandboxUnavailable as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def tight_pool(loop: Loop, sandboxed: None) -> Iterator[Pool]:
+    """Kernels that are soon out of everything."""
+    pool = loop.run(Pool(warm=2, most=2, limits=TIGHT, preload=()).__aenter__())
+    yield pool
+    loop.run(pool.__aexit__(None, None, None))
+
+
+class Canaries:
+    """A secret, a server, sockets and a process of the host. None of them may be touched."""
+
+    def __init__(self, folder: Path) -> None:
+        self.secret = folder / "secret.txt"
+        self.secret.write_text("the host's secret", encoding="utf-8")
+        self.tcp = socket.create_server(("127.0.0.1", 0))
+        self.tcp.setblocking(False)
+        self.port = self.tcp.getsockname()[1]
+        self.unix_path = folder / "host.sock"
+        self.abstract = f"\0foretell-canary-{os.getpid()}"
+        self.sockets = [self._listening(str(self.unix_path)), self._listening(self.abstract)]
+        self.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+        self.settings = self._settings()
+
+    @staticmethod
+    def _listening(address: str) -> socket.socket:
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(address)
+        listening.listen()
+        listening.setblocking(False)
+        return listening
+
+    @staticmethod
+    def _settings() -> str:
+        return Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8")
+
+    def check(self) -> None:
+        assert self.secret.read_text(encoding="utf-8") == "the host's secret"
+        assert self.process.poll() is None
+        assert self._settings() == self.settings
+        for listening in (self.tcp, *self.sockets):
+            with pytest.raises(BlockingIOError):
+                listening.accept()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for listening in (self.tcp, *self.sockets):
+            listening.close()
+
+
+@pytest.fixture(scope="session")
+def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
+    os.environ["FORETELL_CANARY_KEY"] = "sk-canary"
+    found = Canaries(tmp_path_factory.mktemp("host"))
+    yield found
+    found.close()
+    del os.environ["FORETELL_CANARY_KEY"]

@@ -1,0 +1,117 @@
+"""Every hostile notebook is contained, the host is unharmed, and the report says clearly how it ended."""
+
+import os
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from tests.tools.notebook.conftest import Canaries, Loop
+from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, TOOLS, Attack, syscalls
+
+from foretell.questions.clock import AsOf
+from foretell.tools.notebook.inert import TAGS
+from foretell.tools.notebook.notebook import PythonCell
+from foretell.tools.notebook.page import notebook_page
+from foretell.tools.notebook.pool import Pool
+from foretell.tools.notebook.session import NotebookSession, Result, open_notebook
+from foretell.tools.notebook.watch import descendants, is_running
+
+CUTOFF = AsOf.day("2025-10-26")
+
+
+@pytest.fixture(scope="module")
+def shared(loop: Loop, sandboxed: None) -> Iterator[NotebookSession]:
+    """One notebook for all attacks that leave their kernel alone."""
+    pool = loop.run(Pool(warm=0, preload=()).__aenter__())
+    opening = open_notebook(pool, CUTOFF)
+    session = loop.run(opening.__aenter__())
+    yield session
+    loop.run(opening.__aexit__(None, None, None))
+    loop.run(pool.__aexit__(None, None, None))
+
+
+def written(attack: Attack, canaries: Canaries) -> PythonCell:
+    told = {
+        "port": str(canaries.port),
+        "secret!r": repr(str(canaries.secret)),
+        "unix_path!r": repr(str(canaries.unix_path)),
+        "abstract!r": repr(canaries.abstract),
+        "home!r": repr(str(Path.home())),
+        "process": str(canaries.process.pid),
+        "parent": str(os.getpid()),
+        "syscalls": syscalls(),
+    }
+    code = attack.code
+    for name, value in told.items():
+        code = code.replace("{" + name + "}", value)
+    return PythonCell(source=TOOLS + code)
+
+
+def judge(attack: Attack, result: Result) -> None:
+    report = result.report
+    assert "ESCAPED" not in report
+    assert result.how in attack.how.split("|"), report[:2_000]
+    assert re.search(attack.says, report, re.DOTALL), report[:2_000]
+    assert len(report) < 20_000
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", report)
+
+
+class Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def assert_inert(page: str) -> None:
+    elements = Elements()
+    elements.feed(page)
+    frame = {"html", "head", "meta", "title", "style", "body", "main", "section", "details", "summary", "img"}
+    assert elements.found <= frame | TAGS
+    assert elements.attributes <= {
+        "lang",
+        "charset",
+        "http-equiv",
+        "content",
+        "class",
+        "alt",
+        "src",
+        "colspan",
+        "rowspan",
+    }
+
+
+@pytest.mark.parametrize("attack", PROBES, ids=lambda attack: attack.name)
+def test_probe_finds_nothing(attack: Attack, shared: NotebookSession, loop: Loop, canaries: Canaries) -> None:
+    step = loop.run(shared.run([written(attack, canaries)]))
+    judge(attack, step.results[-1])
+    canaries.check()
+    assert_inert(notebook_page(shared.notebook))
+
+
+@pytest.mark.parametrize("attack", DESTROYERS, ids=lambda attack: attack.name)
+def test_destroyer_is_contained(attack: Attack, tight_pool: Pool, loop: Loop, canaries: Canaries) -> None:
+    async def attacked() -> tuple[Result, list[int], Path]:
+        async with open_notebook(tight_pool, CUTOFF) as session:
+            first = (await session.run([written(attack, canaries)])).results[-1]
+            kernel = session._kernel  # pyright: ignore[reportPrivateUsage]
+            inside = descendants(kernel._confined._process.pid, most=10_000)  # pyright: ignore[reportPrivateUsage]
+            return first, inside, kernel.run.top
+
+    first, inside, top = loop.run(attacked())
+    judge(attack, first)
+    canaries.check()
+    assert not any(map(is_running, inside))
+    assert not top.exists()
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(PROBES) + len(DESTROYERS) >= 40
+    names = [attack.name for attack in (*PROBES, *DESTROYERS)]
+    assert len(set(names)) == len(names)

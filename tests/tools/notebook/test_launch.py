@@ -1,0 +1,61 @@
+"""What runs inside, as far as it can be tried outside: cutting, and limits in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from foretell.tools.notebook import launch
+from foretell.tools.notebook.launch import Cutter, cut
+
+CAPS = {"text": 300, "html": 50, "image": 30, "pieces": 4, "cell": 1_000}
+
+
+def message(kind: str, cell: str = "c", **content: Any) -> dict[str, Any]:
+    return {"header": {"msg_type": kind}, "parent_header": {"msg_id": cell}, "content": content}
+
+
+def test_long_texts_keep_their_ends() -> None:
+    assert cut("abc", 3) == "abc"
+    assert cut("a" * 100 + "b" * 100, 30) == "a" * 20 + "\n[170 characters left out]\n" + "b" * 10
+    assert cut("\ud800", 5) == "?"
+
+
+def test_every_kind_of_output_is_cut() -> None:
+    cutter = Cutter(CAPS)
+    printed = message("stream", text="x" * 10_000)
+    cutter.cut(printed)
+    assert len(printed["content"]["text"]) < 400
+    shown = message(
+        "display_data",
+        data={"text/html": "h" * 51, "image/png": "i" * 4_200, "text/latex": "ok", "application/json": {}},
+    )
+    cutter.cut(shown)
+    assert set(shown["content"]["data"]) == {"text/latex", "text/plain"}
+    failed = message("error", ename="E", evalue="v" * 50_000, traceback=["l" * 50_000] * 100)
+    cutter.cut(failed)
+    assert len(json.dumps(failed)) < 2_000_000
+    assert len(failed["content"]["traceback"]) == 60
+
+
+def test_a_cell_that_never_ends_is_cut_off_and_the_next_begins_anew() -> None:
+    cutter = Cutter(CAPS)
+    assert [cutter.full(message("stream", text="x")) for _ in range(21)] == [False] * 20 + [True]
+    assert not cutter.full(message("stream", cell="d", text="x"))
+    for _ in range(10):
+        cutter.cut(message("stream", cell="d", text="x" * 290))
+    assert cutter.full(message("stream", cell="d", text="x"))
+
+
+def test_limits_are_hard_and_never_rise() -> None:
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(launch.__file__).parent)!r})
+import launch
+launch.limit({{"CPU": 50, "CORE": 0}})
+launch.limit({{"CPU": 500}})
+print(resource.getrlimit(resource.RLIMIT_CPU), resource.getrlimit(resource.RLIMIT_CORE))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(50, 50) (0, 0)\n"

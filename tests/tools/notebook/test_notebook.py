@@ -1,0 +1,174 @@
+"""The notebook as a value, its file and its page."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.tools.notebook.ipynb import ipynb, write_ipynb
+from foretell.tools.notebook.notebook import Attempt, MarkdownCell, Notebook, PythonCell
+from foretell.tools.notebook.outputs import Output, Printed, Raised, Shown
+from foretell.tools.notebook.page import marked, notebook_page
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+RICH = (
+    Notebook(facts={"as_of": "2025-10-26T23:59:59+00:00", "sandbox": "bubblewrap"})
+    .appended(PythonCell(source="def CALL_API(): ...", ok=True, count=1, setup=True))
+    .appended(MarkdownCell(source="# Plan\n\n1. look & see\n\n```\nx < 1\n```"))
+    .appended(
+        PythonCell(
+            source="df",
+            ok=True,
+            count=2,
+            outputs=(
+                Printed(stream="stdout", text="one\ntwo"),
+                Printed(stream="stderr", text="careful"),
+                Shown(text="   a\n0  1", html="<table><tr><td>1</td></tr></table>", result=True),
+                Shown(text="<Figure>", image=PNG),
+            ),
+            facts={"seconds": 0.1, "calls": [{"path": "/x"}]},
+        )
+    )
+    .appended(
+        PythonCell(source="1/0", ok=False, count=3, outputs=(Raised(name="ZeroDivisionError", message="division"),))
+    )
+    .corrected(PythonCell(source="while 1: pass", ok=False, problem="The cell was interrupted."))
+    .corrected(PythonCell(source="1", ok=True, count=5, outputs=(Shown(text="1", result=True),)))
+)
+
+
+def test_cells_are_only_ever_added() -> None:
+    first = Notebook().appended(MarkdownCell(source="a"))
+    second = first.appended(MarkdownCell(source="b"))
+    assert [cell.source for cell in first.cells] == ["a"]
+    assert second.cells[:1] == first.cells
+    assert {name for name in dir(second) if not name.startswith("_")} == {
+        *("appended", "cells", "corrected", "facts", "failing")
+    }
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        MarkdownCell(source="words"),
+        PythonCell(source="1", ok=True),
+        PythonCell(source="1"),
+    ],
+)
+def test_only_a_failed_last_cell_can_be_corrected(last: MarkdownCell | PythonCell) -> None:
+    failed = Notebook().appended(PythonCell(source="1/0", ok=False))
+    with pytest.raises(ValueError, match="only a last cell that failed"):
+        failed.appended(last).corrected(PythonCell(source="2"))
+    with pytest.raises(ValueError, match="only a last cell that failed"):
+        Notebook().corrected(PythonCell(source="2"))
+
+
+def test_failed_versions_stay_on_record() -> None:
+    last = RICH.cells[-1]
+    assert isinstance(last, PythonCell)
+    assert [attempt.source for attempt in last.attempts] == ["1/0", "while 1: pass"]
+    assert last.attempts[0] == Attempt(
+        source="1/0", outputs=(Raised(name="ZeroDivisionError", message="division"),), problem=""
+    )
+    assert last.attempts[1].problem == "The cell was interrupted."
+
+
+def test_a_report_is_bounded_and_mentions_figures() -> None:
+    cell = RICH.cells[2]
+    assert isinstance(cell, PythonCell)
+    assert "two" in cell.report()
+    assert "[figure, 28 bytes]" in cell.report()
+    assert cell.images == (cell.outputs[3],)
+    long = PythonCell(source="", outputs=(Printed(stream="stdout", text="x" * 100_000),))
+    assert len(long.report(500)) < 600
+    assert PythonCell(source="").report() == "[no output]"
+    assert "KeyError" in PythonCell(source="", outputs=(Raised(name="KeyError", message="k"),)).report()
+
+
+def test_the_file_is_a_valid_notebook(tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    path = tmp_path / "book.ipynb"
+    write_ipynb(RICH, path)
+    read = nbformat.read(path, as_version=4)
+    nbformat.validate(read)
+    assert [cell.cell_type for cell in read.cells] == ["code", "markdown", "code", "code"]
+    assert read.metadata["foretell"]["sandbox"] == "bubblewrap"
+    assert read.cells[0].metadata["jupyter"] == {"source_hidden": True}
+    assert read.cells[2].outputs[2].data["text/html"].startswith("<table>")
+    assert read.cells[2].metadata["foretell"]["calls"] == [{"path": "/x"}]
+    versions = read.cells[3].metadata["foretell"]["failed_versions"]
+    assert [version["source"] for version in versions] == ["1/0", "while 1: pass"]
+
+
+def test_the_file_is_exported_to_html_by_jupyters_own_tool(tmp_path: Path) -> None:
+    nbconvert = pytest.importorskip("nbconvert")
+    nbformat = pytest.importorskip("nbformat")
+    content = nbformat.reads(json.dumps(ipynb(RICH)), as_version=4)
+    body, _ = nbconvert.HTMLExporter(template_name="basic").from_notebook_node(content)
+    assert "<td>1</td>" in body
+    assert "data:image/png;base64," in body
+
+
+texts = st.text(max_size=40)
+outputs: st.SearchStrategy[Output] = st.one_of(
+    st.builds(Printed, stream=st.sampled_from(["stdout", "stderr"]), text=texts),
+    st.builds(Shown, text=texts, html=st.just("<p>x</p>") | st.just(""), image=st.just(PNG) | st.just(b"")),
+    st.builds(Raised, name=texts, message=texts, traceback=st.tuples(texts)),
+)
+cells = st.one_of(
+    st.builds(MarkdownCell, source=texts),
+    st.builds(PythonCell, source=texts, outputs=st.lists(outputs, max_size=3).map(tuple), count=st.none() | st.just(3)),
+)
+
+
+@given(st.lists(cells, max_size=4))
+@settings(deadline=None, max_examples=30)
+def test_every_notebook_makes_a_valid_file_and_an_inert_page(given_cells: list[MarkdownCell | PythonCell]) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    notebook = Notebook(cells=tuple(given_cells))
+    content = ipynb(notebook)
+    nbformat.validate(nbformat.from_dict(json.loads(json.dumps(content))))
+    assert "<script" not in notebook_page(notebook).lower()
+
+
+def test_half_a_character_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "half.ipynb"
+    write_ipynb(Notebook().appended(MarkdownCell(source="a\ud800b")), path)
+    assert json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"] == ["a?b"]
+
+
+def test_the_page_shows_everything_and_runs_nothing() -> None:
+    page = notebook_page(RICH.appended(MarkdownCell(source="<script>alert(1)</script> **bold**")), "A <title>")
+    assert "Content-Security-Policy" in page
+    assert "<title>A &lt;title&gt;</title>" in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; <strong>bold</strong>" in page
+    assert "<summary>Setup</summary>" in page
+    assert page.count("<summary>A version that failed</summary>") == 2
+    assert "<td>1</td>" in page
+    assert "data:image/png;base64," in page
+    assert "The cell was interrupted." in page
+
+
+def test_html_that_was_smuggled_into_a_value_is_cleaned_again() -> None:
+    cell = PythonCell(source="", outputs=(Shown(text="", html="<img src=x onerror=alert(1)>kept"),))
+    page = notebook_page(Notebook(cells=(cell,)))
+    assert "onerror" not in page
+    assert "kept" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("plain\nwords", "<p>plain words</p>"),
+        ("## Two\n# One\nwords", "<h3>Two</h3>\n<h2>One</h2>\n<p>words</p>"),
+        ("* a `x<y`\n* *b*", "<ul><li>a <code>x&lt;y</code></li><li><em>b</em></li></ul>"),
+        ("```python\na = 1\n```\nend", "<pre><code>a = 1</code></pre>\n<p>end</p>"),
+        ("```\nnever closed", "<pre><code>never closed</code></pre>"),
+        ("|a|b|\n|-|-|", "<pre><code>|a|b|\n|-|-|</code></pre>"),
+        ("", ""),
+    ],
+)
+def test_markdown(text: str, html: str) -> None:
+    assert marked(text) == html

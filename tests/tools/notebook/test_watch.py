@@ -1,0 +1,120 @@
+"""What the watcher counts, and that it kills."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from foretell.tools.notebook.limits import MIB, Limits
+from foretell.tools.notebook.watch import (
+    Watcher,
+    children,
+    descendants,
+    entries_in,
+    fair_share,
+    is_running,
+    resident,
+    unlinked,
+)
+
+
+@pytest.fixture
+def family() -> "subprocess.Popen[bytes]":
+    """A process with a child and a grandchild."""
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    shell = f'{sys.executable} -c "{code}" & wait'
+    return subprocess.Popen(["/bin/sh", "-c", shell], start_new_session=True)
+
+
+def killed(process: "subprocess.Popen[bytes]") -> None:
+    os.killpg(process.pid, 9)
+    process.wait()
+
+
+def test_families_are_found(family: "subprocess.Popen[bytes]") -> None:
+    try:
+        for _ in range(200):
+            found = descendants(family.pid, most=100)
+            if len(found) >= 3:
+                break
+            time.sleep(0.02)
+        assert found[0] == family.pid
+        assert len(found) >= 3
+        assert children(family.pid) == [found[1]]
+        assert len(descendants(family.pid, most=0)) == 1
+        assert all(map(is_running, found))
+        assert sum(map(resident, found)) >= sum(map(fair_share, found)) > 0
+    finally:
+        killed(family)
+    assert not is_running(family.pid)
+    assert resident(family.pid) == fair_share(family.pid) == unlinked(family.pid) == 0
+    assert descendants(family.pid, most=10) == [family.pid]
+
+
+def test_files_without_names_are_counted(tmp_path: Path) -> None:
+    before = unlinked(os.getpid())
+    with (tmp_path / "hidden").open("wb", buffering=0) as file:
+        file.write(b"x" * 2 * MIB)
+        assert unlinked(os.getpid()) == before
+        (tmp_path / "hidden").unlink()
+        assert unlinked(os.getpid()) >= before + 2 * MIB
+    assert entries_in(str(tmp_path), 1) == 0
+    assert entries_in("/nowhere", 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (Limits(processes=1), "more than the 1 processes"),
+        (Limits(memory=1), "MiB of memory, more than the 0 MiB"),
+        (Limits(disk_bytes=1), "files grew beyond"),
+        (Limits(disk_entries=2), "more than the 2 files"),
+    ],
+)
+def test_it_kills_whoever_goes_too_far(
+    family: "subprocess.Popen[bytes]", limits: Limits, told: str, tmp_path: Path
+) -> None:
+    for number in range(3):
+        (tmp_path / str(number)).write_bytes(b"x" * 10_000)
+    watcher = Watcher(family.pid, (tmp_path,), limits, lambda: killed(family))
+    watcher.start()
+    watcher.join(20)
+    assert watcher.breach is not None
+    assert told in watcher.breach
+    assert family.poll() is not None
+    watcher.stop()
+
+
+def test_depth_is_bounded(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
+    tmp_path.joinpath(*["d"] * 70).mkdir(parents=True)
+    watcher = Watcher(family.pid, (tmp_path,), Limits(), lambda: killed(family))
+    watcher.start()
+    watcher.join(20)
+    assert watcher.breach == "it nested directories more than 64 deep"
+
+
+def test_links_are_not_followed(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    for number in range(50):
+        (outside / str(number)).touch()
+    (inside / "link").symlink_to(outside)
+    watcher = Watcher(family.pid, (inside, inside / "link"), Limits(disk_entries=10), lambda: killed(family))
+    assert watcher._look() is None  # pyright: ignore[reportPrivateUsage]
+    killed(family)
+
+
+def test_it_stops_when_told(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
+    watcher = Watcher(family.pid, (tmp_path, tmp_path / "gone"), Limits(), lambda: None)
+    watcher.start()
+    time.sleep(0.3)
+    watcher.stop()
+    assert not watcher.is_alive()
+    assert watcher.breach is None
+    assert watcher.peak_memory > 0
+    assert len(watcher.below) >= 1
+    killed(family)
