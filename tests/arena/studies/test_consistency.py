@@ -1,0 +1,258 @@
+"""Chains and exclusive sets: declared, read from the wording or found by a judge, and scored by hand."""
+
+import asyncio
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.forecasters.context.doubles import CUP, SNOW, VISITS
+
+from foretell.arena.report.study_text import markdown_study
+from foretell.arena.studies.consistency import (
+    Statement,
+    consistency,
+    consistency_page,
+    consistency_study,
+)
+from foretell.arena.studies.structure import Link, Structure, circular, maximal_paths, plain_structure
+from foretell.arena.studies.structure_judge import StructureJudge, read_structure
+from foretell.evaluate.bootstrap import Resampling
+from foretell.llm.answer import BadAnswer
+from foretell.llm.message import Reply, Settings
+from foretell.llm.model import ModelError
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import Question, Target
+
+QUICK = Resampling(draws=200)
+
+
+def ladder(*strikes: str, **more: Any) -> Question:
+    targets = tuple(Target(id=strike, label=strike) for strike in strikes)
+    return Question(id="gas", source="kalshi", text="Gas price on Friday?", due="2026-01-10", targets=targets, **more)
+
+
+GAS = ladder("Above 3.10", "Above 3.20", "Above 3.15")
+
+
+def names(structure: Structure) -> list[list[str]]:
+    return [[link.target for link in chain] for chain in structure.chains]
+
+
+def test_a_declared_set_and_a_worded_ladder_need_no_model() -> None:
+    assert plain_structure(CUP) == Structure(exclusive=("Red Team", "Blue Team"))
+    assert names(plain_structure(GAS)) == [["Above 3.20", "Above 3.15", "Above 3.10"]]
+    assert plain_structure(VISITS) == Structure()
+    assert plain_structure(SNOW) == Structure()
+
+
+def test_the_other_side_of_a_value_counts_as_its_complement() -> None:
+    (chain,) = plain_structure(ladder("Above 3.10", "3.15 or below", "Above 3.20")).chains
+    assert chain == (
+        Link(target="Above 3.20"),
+        Link(target="3.15 or below", negated=True),
+        Link(target="Above 3.10"),
+    )
+    assert chain[1].chance({"3.15 or below": 0.7}) == pytest.approx(0.3)
+
+
+def test_strikes_on_different_days_are_not_compared() -> None:
+    days = tuple(
+        replace(target, resolves_at=day)
+        for target, day in zip(GAS.targets, ("2026-02-01", "2026-03-01", "2026-04-01"), strict=True)
+    )
+    assert plain_structure(replace(GAS, targets=days)).chains == ()
+
+
+pairs = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=12)
+
+
+@given(pairs)
+@settings(deadline=None, max_examples=150)
+def test_maximal_chains_are_chains_and_maximal(implications: list[tuple[str, str]]) -> None:
+    paths = maximal_paths(implications)
+    assert len(paths) == len(set(paths))
+    if circular(implications):
+        return
+    reach = {(a, b) for a, b in implications if a != b}
+    while more := {(a, d) for a, b in reach for c, d in reach if b == c} - reach:
+        reach |= more
+    for path in paths:
+        assert len(path) > 1
+        assert all(pair in reach for pair in pairwise(path))
+        assert not any(b == path[0] for _, b in reach)
+        assert not any(a == path[-1] for a, _ in reach)
+    assert {one for path in paths for one in path} == {one for pair in reach for one in pair}
+
+
+def answer(chains: Any, exclusive: Any) -> str:
+    return json.dumps({"reason": "r", "chains": chains, "exclusive": exclusive})
+
+
+def judged(script: Any, question: Question, **more: Any) -> tuple[Structure, ScriptedModel]:
+    model = ScriptedModel(script)
+    return asyncio.run(StructureJudge(model=model, name="scripted:judge", **more).structure(question)), model
+
+
+def test_a_judge_finds_what_no_rule_reads() -> None:
+    found, model = judged([answer([], ["x", "Ms Y"])], VISITS, settings=Settings(temperature=1.0))
+    assert found.exclusive == ("x", "y")
+    assert (found.exclusive_by, found.chains) == ("judge", ())
+    (request,) = model.requests
+    assert request.settings.temperature == 0
+    told = request.messages[1].text
+    assert "`x`: Mr X" in told
+    assert "none, some or all" not in told, "the judge is not told what the question declares"
+
+
+def test_a_judge_is_not_asked_about_what_is_declared_or_single() -> None:
+    for question in (CUP, SNOW):
+        found, model = judged([], question)
+        assert found == plain_structure(question)
+        assert model.requests == []
+
+
+def test_contradictions_are_left_out_and_noted() -> None:
+    found, _ = judged([answer([["x", "y"]], ["x", "y", "z"])], VISITS)
+    assert found.chains == ()
+    assert found.exclusive == ("x", "y", "z")
+    assert "exclude each other" in found.notes[0]
+    found, _ = judged([answer([["x", "y"], ["y", "x"]], [])], VISITS)
+    assert found.chains == ()
+    assert "circle" in found.notes[0]
+    found, _ = judged([answer([["x", "y", "z"], ["x", "z"]], ["z"])], VISITS)
+    assert names(found) == [["x", "y", "z"]]
+    assert found.exclusive == ()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "<html>" * 100_000,
+        answer("x", []),
+        answer(["xy"], []),
+        answer([["nobody"]], []),
+        answer([], {"a": 1}),
+        answer([[["x"]]], []),
+        "{}",
+        ModelError("down"),
+        Reply(finish="refusal", text="no"),
+    ],
+)
+def test_where_the_judge_fails_the_wording_stands(bad: Any) -> None:
+    found, _ = judged([bad] * 3, GAS)
+    assert names(found) == [["Above 3.20", "Above 3.15", "Above 3.10"]]
+    assert found.notes[0].startswith("by wording alone")
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda x: st.lists(x, max_size=3), max_leaves=8))
+@settings(deadline=None, max_examples=60)
+def test_any_answer_is_read_or_refused(value: Any) -> None:
+    from contextlib import suppress
+
+    with suppress(BadAnswer):
+        read_structure({"chains": value, "exclusive": value}, VISITS)
+
+
+def test_scores_by_hand() -> None:
+    p = {"Above 3.10": 0.5, "Above 3.15": 0.6, "Above 3.20": 0.2}
+    found = consistency(Statement(forecaster="f", question=GAS, p=p), plain_structure(GAS))
+    assert found.logic == 0.5
+    assert found.fall == pytest.approx(0.1)
+    assert found.excess is None
+    assert not found.sums_to_one()
+    cup = consistency(
+        Statement(forecaster="f", question=CUP, p={"Red Team": 0.7, "Blue Team": 0.32}), plain_structure(CUP)
+    )
+    assert (cup.logic, cup.fall) == (None, None)
+    assert cup.excess == pytest.approx(0.02)
+    assert cup.sums_to_one()
+    assert not cup.sums_to_one(0.01)
+
+
+def test_outcomes_without_a_probability_shorten_chains_and_spoil_sets() -> None:
+    found = consistency(
+        Statement(forecaster="f", question=GAS, p={"Above 3.10": 0.5, "Above 3.20": 0.6}), plain_structure(GAS)
+    )
+    assert found.logic == 0
+    assert (
+        consistency(Statement(forecaster="f", question=GAS, p={"Above 3.10": 0.5}), plain_structure(GAS)).logic is None
+    )
+    assert (
+        consistency(Statement(forecaster="f", question=CUP, p={"Red Team": 1.0}), plain_structure(CUP)).excess is None
+    )
+
+
+def test_the_study() -> None:
+    gas = [replace(GAS, id=f"gas{n}", cluster=f"gas{n}") for n in range(4)]
+    cups = [replace(CUP, id=f"cup{n}", cluster=f"cup{n}") for n in range(4)]
+    logical = {"Above 3.10": 0.5, "Above 3.15": 0.4, "Above 3.20": 0.3}
+    statements = [Statement(forecaster="good", question=q, p=logical) for q in gas]
+    statements += [Statement(forecaster="bad", question=q, p={**logical, "Above 3.20": 0.9}) for q in gas]
+    statements += [Statement(forecaster="good", question=q, p={"Red Team": 0.5, "Blue Team": 0.5}) for q in cups]
+    statements += [Statement(forecaster="bad", question=q, p={"Red Team": 0.9, "Blue Team": 0.5}) for q in cups]
+    statements += [Statement(forecaster="bad", question=SNOW, p={"yes": 0.5})]
+    structures = {q.id: plain_structure(q) for q in (*gas, *cups)}
+    study = consistency_study(statements, structures, resampling=QUICK)
+    rows = {entry.name: entry.values for entry in study.grid("Consistency by forecaster").entries}
+    assert (rows["good"][0], rows["good"][1].estimate, rows["good"][3], rows["good"][4].estimate) == (4, 1.0, 4, 1.0)
+    assert rows["bad"][1].estimate == 0.5
+    assert rows["bad"][2].estimate == pytest.approx(0.5)
+    assert rows["bad"][4].estimate == 0.0
+    assert rows["bad"][4].high > 0.3, "four events prove little"
+    assert rows["bad"][5].estimate == pytest.approx(0.4)
+    origins = {entry.name: entry.values for entry in study.grid("Where the structure comes from").entries}
+    assert origins == {"declared": (0, 4), "wording": (4, 0), "judge": (0, 0)}
+    assert study.notes == ("1 statements on questions of unknown structure left out",)
+    assert study.finding.startswith("Over 8 forecasts with chains the logical-chain score is 0.750; 4 of 8")
+    assert "| good | 4 | 1.000" in markdown_study(study)
+    assert "logical-chain" in consistency_page(study)
+
+
+def test_a_study_of_nothing_says_so() -> None:
+    study = consistency_study([], {}, resampling=QUICK)
+    assert study.finding == "No question has chains or exclusive outcomes."
+    consistency_page(study)
+
+
+@pytest.mark.shared_data
+def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
+    """Prices of ladders mostly fit each other, but for thin markets: a check of how chains are read on real events."""
+    from foretell.sources.datasets.prophet_arena import read_events_csv
+
+    (path,) = sorted((shared_data / "prophet_arena").glob("*.csv"))[:1]
+    questions = read_events_csv(path).questions
+    structures = {q.id: plain_structure(q) for q in questions}
+    statements = [
+        Statement(forecaster="market", question=q, p=p)
+        for q in questions
+        if (p := {t.id: t.snapshot.price for t in q.targets if t.snapshot and t.snapshot.price is not None})
+    ]
+    study = consistency_study(statements, structures, resampling=QUICK)
+    n, logic, fall, *_ = study.grid("Consistency by forecaster").entries[0].values
+    assert n >= 5
+    assert logic.estimate > 0.8
+    assert fall.estimate < 0.2
+
+
+def test_over_http() -> None:
+    from foretell.fakes.providers import FakeProviders
+    from foretell.fakes.providers.arena import arena
+    from foretell.llm.opening import Exchange
+
+    async def run(name: str) -> list[Structure]:
+        async with FakeProviders(arena) as fake:
+            addresses = {"openai": f"{fake.url}/v1"}
+            async with Exchange({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
+                return await StructureJudge(model=exchange, name=name, attempts=2).structures([GAS, VISITS, CUP])
+
+    gas, visits, cup = asyncio.run(run("openai:judge"))
+    assert names(gas) == [["Above 3.20", "Above 3.15", "Above 3.10"]]
+    assert gas.chains_by == "judge"
+    assert visits.exclusive == ("x", "y", "z")
+    assert cup.exclusive_by == "declared"
+    gas, *_ = asyncio.run(run("openai:wild"))
+    assert gas.chains_by == "wording"

@@ -1,0 +1,222 @@
+"""The reasoning judge: a fixed rubric at temperature 0, blind to who wrote, patient with marks, open about losses."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.forecasters.context.doubles import BACK, CUP, SNOW, VISITS, shared
+
+from foretell.arena.report.study_text import markdown_study
+from foretell.arena.studies.judge import Case, Marked, ReasoningJudge, read_marks
+from foretell.arena.studies.judge_report import judge_page, judge_study
+from foretell.arena.studies.ratings import Rating, read_ratings, write_sheet
+from foretell.arena.studies.rubric import DIMENSIONS, REFERENCE, instruction
+from foretell.evaluate.bootstrap import Resampling
+from foretell.llm.answer import BadAnswer
+from foretell.llm.message import Reply, Settings
+from foretell.llm.model import ModelError
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import Forecast, InputError, Question
+
+QUICK = Resampling(draws=200)
+
+
+def case(
+    question: Question = CUP, forecaster: str = "gpt-x", rationale: str = "Report 1 leads.", trial: int = 0
+) -> Case:
+    made = Forecast(
+        question_id=question.id,
+        forecaster=forecaster,
+        as_of=BACK,
+        p={target.id: 1 / len(question.targets) for target in question.targets},
+        trial=trial,
+        rationale=f"Forecast: 0.5 (default).\n\n{rationale}",
+    )
+    return Case(context=shared(question), forecast=made)
+
+
+def marks(*scores: Any) -> str:
+    return json.dumps({name: {"reason": "so", "score": s} for name, s in zip(DIMENSIONS, scores, strict=True)})
+
+
+def judge(script: Any, cases: list[Case], **more: Any) -> tuple[list[Marked], ScriptedModel]:
+    model = ScriptedModel(script)
+    return asyncio.run(ReasoningJudge(model=model, name="scripted:judge", **more).judge(cases)), model
+
+
+def test_it_sees_context_numbers_and_reasons_but_not_who_wrote_them() -> None:
+    (marked,), model = judge([marks(1, 2, 3, 4, 5)], [case()], settings=Settings(temperature=0.9, seed=4))
+    assert marked.scores == dict(zip(DIMENSIONS, (1, 2, 3, 4, 5), strict=True))
+    assert marked.mean == 3
+    (request,) = model.requests
+    assert request.settings.temperature == 0
+    assert request.settings.seed == 4
+    told = request.messages[1].text
+    for wanted in ("Who wins the cup?", "Report 1", "0.613", "leads", '"Red Team": 0.5'):
+        assert wanted in told
+    assert "gpt-x" not in request.messages[0].text + told
+    assert "Forecast: 0.5" not in told
+
+
+def test_the_rubric_has_five_sides_with_five_marks_and_a_marked_example() -> None:
+    told = instruction()
+    assert len(DIMENSIONS) == 5
+    for one in DIMENSIONS.values():
+        assert len(set(one.marks)) == 5
+        assert one.asks in told
+    assert REFERENCE.rationale in told
+    with pytest.raises(ValueError, match="a mark for each"):
+        replace(REFERENCE, scores={"sources": (3, "")})
+    with pytest.raises(ValueError, match="not one from 1 to 5"):
+        replace(REFERENCE, scores={**REFERENCE.scores, "sources": (6, "")})
+
+
+def test_a_reference_of_ones_own_takes_its_place() -> None:
+    own = replace(REFERENCE, question="Will our own example be shown?")
+    _, model = judge([marks(3, 3, 3, 3, 3)], [case()], reference=own)
+    assert "Will our own example be shown?" in model.requests[0].messages[0].text
+
+
+@pytest.mark.parametrize("score", [0, 6, 3.5, "four", None, True, "5/6", [3], {"a": 1}, "1e1", -1])
+def test_marks_that_are_none_are_refused(score: Any) -> None:
+    with pytest.raises(BadAnswer, match="`evidence` needs a whole `score`"):
+        read_marks({name: {"score": score if name == "evidence" else 3} for name in DIMENSIONS})
+
+
+def test_marks_in_other_shapes_are_understood() -> None:
+    for said in (
+        {name: 4 for name in DIMENSIONS},
+        {"scores": {name: "4" for name in DIMENSIONS}},
+        {"marks": {name: {"mark": 4.0} for name in DIMENSIONS}},
+        {name: {"score": "4/5", "reason": 7} for name in DIMENSIONS},
+    ):
+        assert {score for score, _ in read_marks(said).values()} == {4}
+
+
+@pytest.mark.parametrize("bad", ["<html>" * 200_000, "[]", "{}", marks(9, 9, 9, 9, 9), ModelError("down"), Reply()])
+def test_a_judge_that_gives_no_marks_is_asked_again_and_then_left_out(bad: Any) -> None:
+    found, model = judge([bad, bad, bad, marks(3, 3, 3, 3, 3)], [case()])
+    assert found[0].scores == {}
+    assert found[0].problem
+    assert len(model.requests) <= 3
+    study = judge_study(found, resampling=QUICK)
+    assert study.finding == "No forecast was marked."
+    assert any("could not be marked" in note for note in study.notes)
+
+
+def sheet(rows: list[str]) -> str:
+    return "\n".join(["item,rater,sources,evidence,synthesis,alignment,uncertainty", *rows])
+
+
+def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path) -> None:
+    cases = [
+        case(q, f, f"{f} on {q.id}", trial=t) for q in (CUP, SNOW, VISITS) for f in ("weak", "strong") for t in (0, 1)
+    ]
+    found = [
+        Marked(case=one, scores=dict.fromkeys(DIMENSIONS, 4 if one.forecast.forecaster == "strong" else 2))
+        for one in cases
+    ]
+    rows = [
+        f"{one.item},{who},{4 if one.forecast.forecaster == 'strong' else 2},3,4,,2" for one in cases for who in "ab"
+    ]
+    path = tmp_path / "people.csv"
+    path.write_text(sheet([*rows, "unknown,a,1,1,1,1,1"]), encoding="utf-8")
+    study = judge_study(found, read_ratings(path), QUICK)
+    by_name = {entry.name: entry.values for entry in study.grid("Marks by forecaster").entries}
+    assert list(by_name) == ["strong", "weak"]
+    assert by_name["strong"][0] == 6
+    assert by_name["strong"][1].estimate == 4
+    assert by_name["weak"][-1].estimate == 2
+    assert by_name["weak"][-1].n_clusters == 3
+    people = {entry.name: entry.values for entry in study.grid("People and judge").entries}
+    assert people["sources"][:2] == (12, 24)
+    assert people["sources"][2].estimate == pytest.approx(1)
+    assert people["alignment"][:3] == (0, 0, None)
+    assert people["uncertainty"][8].estimate == pytest.approx(-1), "people gave 2, the judge 4 and 2"
+    among = {entry.name: entry.values for entry in study.grid("People among themselves").entries}
+    assert among["sources"][2].estimate == pytest.approx(1)
+    assert "1 ratings are of items that were not judged" in study.notes
+    assert "| strong | 6 | 4.00" in markdown_study(study)
+    page = judge_page(study)
+    assert "<h1>How well forecasts are reasoned</h1>" in page
+    assert "Brier index" not in page
+    assert study.to_dict()["grids"][0]["entries"][0]["name"] == "strong"
+
+
+def test_hostile_names_and_notes_stay_text() -> None:
+    found = [Marked(case=case(forecaster="<script>alert(1)</script>|x"), scores=dict.fromkeys(DIMENSIONS, 3))]
+    study = judge_study([*found, Marked(case=case(), problem="<img src=x>")], resampling=QUICK)
+    assert "<script>alert" not in judge_page(study)
+    assert "<img" not in judge_page(study)
+    assert "\\|x" in markdown_study(study)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("item,sources\nx,3", "column evidence: the column is missing"),
+        (sheet(["x,a,3,3,6,3,3"]), "row 1, column synthesis: '6' is no whole mark"),
+        (sheet(["x,a,3,3,2.5,3,3"]), "'2.5' is no whole mark"),
+        (sheet(["x,a,3,3,good,3,3"]), "'good'"),
+        (sheet([",a,3,3,3,3,3"]), "no item is named"),
+        (sheet(["x,a,3,3,3,3,3", "x,a,3,3,3,3,3"]), "row 2"),
+    ],
+)
+def test_a_bad_sheet_is_told_by_row_and_column(text: str, told: str, tmp_path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"people\.csv") as error:
+        read_ratings(path)
+    assert told in str(error.value)
+
+
+def test_a_missing_or_broken_file_is_told(tmp_path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_ratings(tmp_path / "nowhere.csv")
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="no CSV file"):
+        read_ratings(tmp_path / "bytes.csv")
+
+
+def test_an_empty_sheet_for_raters_comes_back_without_marks(tmp_path) -> None:
+    path = tmp_path / "sheet.csv"
+    write_sheet([("a1", "=HYPERLINK(1)"), ("b2", "A rationale,\nwith a line.")], path)
+    assert read_ratings(path) == (Rating(item="a1", rater=""), Rating(item="b2", rater=""))
+    assert '"=H' not in path.read_text(encoding="utf-8")
+    assert ",=H" not in path.read_text(encoding="utf-8")
+
+
+def test_items_are_named_without_saying_whose_they_are() -> None:
+    items = {case(forecaster=f, trial=t).item for f in ("a", "b") for t in (0, 1)}
+    assert len(items) == 4
+    assert case().item == case().item
+    assert "gpt" not in case().item
+
+
+def test_over_http(tmp_path) -> None:
+    from foretell.fakes.providers import FakeProviders
+    from foretell.fakes.providers.arena import arena
+    from foretell.llm.journal import Journal
+    from foretell.llm.opening import Exchange
+
+    async def run() -> tuple[list[Marked], int]:
+        journal = Journal(tmp_path / "journal.db")
+        async with FakeProviders(arena) as fake:
+            addresses = {"openai": f"{fake.url}/v1"}
+            async with Exchange({"OPENAI_API_KEY": "k"}, journal=journal, addresses=addresses) as exchange:
+                first = ReasoningJudge(model=exchange, name="openai:judge")
+                cases = [case(rationale="short"), case(SNOW, rationale="long " * 60)]
+                found = await first.judge(cases)
+                again = await first.judge(cases)
+                assert [one.scores for one in again] == [one.scores for one in found]
+                wild = await ReasoningJudge(model=exchange, name="openai:wild", attempts=2).judge(cases[:1])
+                paid = sum(fake.billed.values())
+        journal.close()
+        return [*found, *wild], paid
+
+    found, paid = asyncio.run(run())
+    assert [round(one.mean) for one in found[:2]] == [1, 3]
+    assert found[2].problem
+    assert paid == 2 + 2

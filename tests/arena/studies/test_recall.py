@@ -1,0 +1,204 @@
+"""What a model remembers: asked outright, held against what happened, beside forecasts with and without sources."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.forecasters.context.doubles import CUP, SNOW, VISITS, run_context, shared, words
+
+from foretell.arena.report.study_text import markdown_study
+from foretell.arena.studies.recall import Past, Recollection, Remembered, read_recollection, recall_events
+from foretell.arena.studies.recall_report import recall_page, recall_study
+from foretell.evaluate.bootstrap import Resampling
+from foretell.forecasters.context.answers import Outcomes
+from foretell.llm.answer import BadAnswer
+from foretell.llm.message import Reply, Request
+from foretell.llm.model import ModelError
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import Question
+
+QUICK = Resampling(draws=200)
+NAMES = Outcomes.of(CUP)
+WON = Past(context=shared(), truth={"Red Team": 1, "Blue Team": 0})
+
+
+def said(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> dict[str, Any]:
+    usual = {"facts": ["2 to 1", "in Oslo"], "rationale": "r"}
+    probabilities = {"target_1": 0.9, "target_2": 0.1} if p is None else p
+    return {"recognised": recognised, "recalled": recalled, "probabilities": probabilities, **usual, **more}
+
+
+@pytest.mark.parametrize(
+    ("recognised", "recalled", "expected"),
+    [
+        (True, {"target_1": "yes", "target_2": "no"}, "right"),
+        (True, {"target_1": "yes"}, "right"),
+        (True, {"target_2": "yes", "target_1": "no"}, "wrong"),
+        (True, {"target_1": "yes", "target_2": "yes"}, "wrong"),
+        (True, {"target_1": "unknown"}, "vague"),
+        ("true", None, "vague"),
+        (True, {"somebody": "yes"}, "vague"),
+        (False, {"target_1": "yes"}, "none"),
+        ("no", {}, "none"),
+    ],
+)
+def test_memories_are_held_against_what_happened(recognised: Any, recalled: Any, expected: str) -> None:
+    assert read_recollection(said(recognised, recalled), NAMES).against(WON.truth) == expected
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        said(None),
+        said("perhaps"),
+        said(3),
+        {"recognised": True},
+        said(True, p={"target_1": 2.5, "target_2": 0}),
+        said(True, p="<b>"),
+        said(True, p={"target_1": 0.5}),
+    ],
+)
+def test_answers_that_cannot_be_read_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(BadAnswer):
+        read_recollection(bad, NAMES)
+
+
+def test_odd_parts_of_a_usable_answer_do_no_harm() -> None:
+    odd = said(True, ["yes"], facts=[1, None, "x" * 5000, {"a": 1}, " "], rationale={"a": 1})
+    found = read_recollection(odd, NAMES)
+    assert found.recalled == {}
+    assert [len(fact) for fact in found.facts] == [300]
+    assert read_recollection(said(False, {"target_1": "yes"}, facts="none"), NAMES).facts == ()
+
+
+def test_an_event_without_a_known_outcome_is_no_past_event() -> None:
+    for truth in ({}, {"Green": 1}):
+        with pytest.raises(ValueError, match="no known outcome"):
+            Past(context=shared(), truth=truth)
+
+
+def remember(script: Any, events: list[Past]) -> tuple[list[Remembered], ScriptedModel]:
+    model = ScriptedModel(script)
+    return asyncio.run(recall_events(events, lambda question: run_context(model))), model
+
+
+def speak(request: Request) -> Any:
+    fields = request.schema["properties"]
+    if "recognised" in fields:
+        recalled = {key: "yes" if n == 0 else "no" for n, key in enumerate(fields["probabilities"]["properties"])}
+        p = {key: 0.9 if n == 0 else 0.05 for n, key in enumerate(recalled)}
+        return Reply(text=json.dumps(said(True, recalled, p)))
+    sources = "news.example" in words(request)
+    p = {
+        key: (0.8 if sources else 0.6) if n == 0 else 0.3 for n, key in enumerate(fields["probabilities"]["properties"])
+    }
+    return Reply(text=json.dumps({"rationale": "r", "probabilities": p}))
+
+
+def test_each_event_is_asked_three_ways_and_never_with_the_market() -> None:
+    (found,), model = remember(speak, [WON])
+    assert found.memory == "right"
+    assert found.without is not None
+    assert found.with_sources is not None
+    assert found.with_sources.p["Red Team"] > found.without.p["Red Team"]
+    assert len(model.requests) == 3
+    assert all("0.613" not in words(request) for request in model.requests)
+    (asked,) = [words(request) for request in model.requests if "recognised" in request.schema["properties"]]
+    for wanted in ("Who wins the cup?", "Sports", "It ended at 2026-01-20 20:00 UTC", "named by the association"):
+        assert wanted in asked
+
+
+@pytest.mark.parametrize("bad", ["<html>" * 100_000, "{}", ModelError("down")])
+def test_a_model_that_says_nothing_usable_is_counted(bad: Any) -> None:
+    found, _ = remember(lambda request: bad, [WON])
+    assert found[0].memory is None
+    assert len(found[0].problems) == 3
+    study = recall_study({"scripted:x": found}, QUICK)
+    assert study.grid("Recall by model").entries[0].values[:2] == (0, None)
+    assert any("came to nothing" in note for note in study.notes)
+
+
+def made(question: Question, memory: str, n: int, *, p: float = 0.5) -> Remembered:
+    question = replace(question, id=f"{question.id}{n}", cluster=f"{question.id}{n}")
+    context = shared(question)
+    truth = {target.id: int(place == 0) for place, target in enumerate(question.targets)}
+    recalled = {"right": truth, "wrong": {t: 1 - o for t, o in truth.items()}, "vague": {}, "none": {}}[memory]
+    recollection = Recollection(
+        recognised=memory != "none", recalled=recalled, facts=("one",) * (memory != "none"), p={t: p for t in truth}
+    )
+    return Remembered(
+        past=Past(context=context, truth=truth), recollection=recollection, without=None, with_sources=None
+    )
+
+
+def test_the_report_by_model_and_category() -> None:
+    group = [
+        *(made(CUP, "right", n) for n in range(6)),
+        *(made(CUP, "none", n) for n in range(6, 8)),
+        *(made(replace(VISITS, category="Politics"), "wrong", n) for n in range(3)),
+        made(replace(VISITS, category="Politics"), "right", 3),
+        made(SNOW, "vague", 1),
+    ]
+    study = recall_study({"openai:gpt-5.4": group, "scripted:other": group[:1]}, QUICK)
+    first = study.grid("Recall by model").entries[0].values
+    assert first[0] == 13
+    assert [round(cell.estimate, 4) for cell in first[1:6]] == [
+        round(x, 4) for x in (11 / 13, 7 / 13, 3 / 13, 1 / 13, 3 / 10)
+    ]
+    assert first[6] == 1.0
+    categories = {entry.name: entry.values for entry in study.grid("Recall by category").entries}
+    assert set(categories) == {
+        "no category · openai:gpt-5.4",
+        "Politics · openai:gpt-5.4",
+        "Sports · openai:gpt-5.4",
+        "Sports · scripted:other",
+    }
+    politics = categories["Politics · openai:gpt-5.4"]
+    assert politics[0] == 4
+    assert politics[5].estimate == 0.75
+    assert politics[5].low < 0.75 < politics[5].high < 1
+    scores = {entry.name: entry.values for entry in study.grid("Brier score by way of asking").entries}
+    assert scores["openai:gpt-5.4 · all events"][1].estimate == pytest.approx(0.25)
+    assert scores["openai:gpt-5.4 · recalled right"][0] == 7
+    assert scores["openai:gpt-5.4 · all events"][4] is None
+    notes = " ".join(study.notes)
+    assert "11 claims to remember come with fewer than 2 details" in notes
+    assert "13 events ended after 2025-08-31" in notes
+    assert "not known when its knowledge ends" in notes
+    assert "Recall by category" in markdown_study(study)
+    assert "mis-recall" in recall_page(study)
+
+
+def test_the_gain_from_sources_is_paired() -> None:
+    questions = [replace(CUP, id=f"c{n}", cluster=f"c{n}") for n in range(12)]
+    found, _ = remember(speak, [Past(context=shared(q), truth={"Red Team": 1, "Blue Team": 0}) for q in questions])
+    study = recall_study({"scripted:x": found}, QUICK)
+    row = study.grid("Brier score by way of asking").entries[0].values
+    without, with_sources, gain = row[2].estimate, row[3].estimate, row[4]
+    assert gain.diff == pytest.approx(without - with_sources)
+    assert gain.diff > 0
+    assert row[1].estimate == pytest.approx((0.1**2 + 0.05**2) / 2)
+
+
+def test_over_http(tmp_path) -> None:
+    from foretell.fakes.providers import FakeProviders
+    from foretell.fakes.providers.arena import arena
+    from foretell.llm.opening import Exchange
+    from foretell.llm.roles import Models
+
+    async def run(name: str) -> list[Remembered]:
+        async with FakeProviders(arena) as fake:
+            addresses = {"openai": f"{fake.url}/v1"}
+            async with Exchange({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
+                context = replace(run_context(exchange), models=Models(agent=name))
+                return await recall_events([WON], lambda question: context)
+
+    (scholar,) = asyncio.run(run("openai:scholar"))
+    assert scholar.memory == "right"
+    assert len(scholar.recollection.facts) == 2
+    (clumsy,) = asyncio.run(run("openai:clumsy"))
+    assert clumsy.memory is not None
+    (stubborn,) = asyncio.run(run("openai:stubborn"))
+    assert stubborn.memory is None

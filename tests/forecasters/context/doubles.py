@@ -1,0 +1,151 @@
+"""An event with two kinds of outcomes, an engine of canned pages, and a desk to run forecasters at."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from foretell.forecasters.agent.context import AgentContext
+from foretell.forecasters.context.context import Context, Source
+from foretell.llm.message import Reply, Request, Tokens
+from foretell.llm.model import Model
+from foretell.llm.roles import Models
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import AsOf, Failure, Forecast, Question, Snapshot, Target, instant
+from foretell.questions.event import Event
+from foretell.sources.search import SearchHit
+from foretell.tools.leaks import Excerpt, Verdict
+
+AT = instant("2026-01-10T12:00:00Z")
+BACK = AsOf(at=AT, mode="backtest")
+LIVE = AsOf(at=AT, mode="live")
+
+
+def quote(last: float) -> Snapshot:
+    return Snapshot(at=AT, last_price=last, yes_ask=last + 0.02, no_ask=1 - last + 0.02, volume=1200)
+
+
+CUP = Question(
+    id="cup",
+    source="kalshi",
+    text="Who wins the cup?",
+    due=AT,
+    criteria="The winner named by the association.",
+    background="Two teams are left.",
+    targets=(
+        Target(id="Red Team", label="Red Team", snapshot=quote(0.613)),
+        Target(id="Blue Team", label="Blue Team", snapshot=quote(0.387)),
+    ),
+    exclusive=True,
+    category="Sports",
+    closes_at=instant("2026-01-20T20:00:00Z"),
+)
+VISITS = Question(
+    id="visits",
+    source="kalshi",
+    text="Whom will the minister meet?",
+    due=AT,
+    targets=(Target(id="x", label="Mr X"), Target(id="y", label="Ms Y"), Target(id="z", label="Dr Z")),
+)
+SNOW = Question(id="snow", source="own", text="Will it snow in Oslo?", due=AT, targets=(Target(id="yes"),))
+
+
+def source(n: int, **more: Any) -> Source:
+    given = {"url": f"https://news.example/{n}", "title": f"Report {n}", "summary": f"The {n}th report. It is short."}
+    return Source(**{**given, "published": instant("2026-01-05"), "rank": n, **more})
+
+
+def shared(question: Question = CUP, as_of: AsOf = BACK, sources: int = 2, **more: Any) -> Context:
+    made = tuple(source(n) for n in range(1, sources + 1))
+    return Context(question=question, as_of=as_of, sources=made, searcher="canned", **more)
+
+
+class One:
+    """Always the same context."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    async def of(self, question: Question, as_of: AsOf) -> Context:
+        return self.context
+
+
+class KeepAll:
+    """A content filter that sees no leak unless a text says LEAK."""
+
+    def __init__(self) -> None:
+        self.judged: list[Excerpt] = []
+
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[Verdict]:
+        self.judged += excerpts
+        return [Verdict(word="DROP" if "LEAK" in one.title + one.text else "KEEP", reason="") for one in excerpts]
+
+
+def hit(n: int, **more: Any) -> SearchHit:
+    told = f"Page {n} tells of matter number {n} alone, in words {'abcdefghij'[n % 10] * 9} of its own."
+    given: dict[str, Any] = {
+        "url": f"https://news.example/page/{n}",
+        "title": f"Headline {n}",
+        "snippet": told,
+        "text": f"{told} The red team trained in Oslo on day {n}. A third sentence ends page {n}. And a fourth.",
+        "published": instant("2026-01-04T08:00:00Z"),
+    }
+    return SearchHit(**{**given, **more})
+
+
+@dataclass
+class Canned:
+    """An engine with the same results for every query, or by query."""
+
+    hits: Sequence[SearchHit] | Callable[[str], Sequence[SearchHit]] = ()
+    name: str = "canned"
+    filters_dates: bool = True
+    asked: list[str] = field(default_factory=list)
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        await asyncio.sleep(0)
+        self.asked.append(query)
+        found = self.hits(query) if callable(self.hits) else self.hits
+        return list(found)[:limit]
+
+
+def no_tools(question: Question, context: AgentContext) -> Any:
+    raise AssertionError("nobody asked for tools")
+
+
+def run_context(model: Model, events: list[Event] | None = None, as_of: AsOf = BACK, **more: Any) -> AgentContext:
+    heard = [] if events is None else events
+    return AgentContext(
+        as_of=as_of, models=Models(agent="scripted:x"), model=model, toolbox=no_tools, emit=heard.append, **more
+    )
+
+
+@dataclass
+class Desk:
+    """Runs a forecaster against a script and keeps everything."""
+
+    forecaster: Any
+    question: Question = CUP
+    as_of: AsOf = BACK
+    events: list[Event] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+
+    def run(self, script: Any, **more: Any) -> Forecast | Failure:
+        model = script if hasattr(script, "complete") else ScriptedModel(script)
+        run = run_context(model, self.events, self.as_of, **more)
+        answer = asyncio.run(self.forecaster.attempt(self.question, run))
+        self.requests = getattr(model, "requests", [])
+        return answer
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def say(p: Any, rationale: Any = "Because of the reports.", **more: Any) -> Reply:
+    text = json.dumps({"rationale": rationale, "probabilities": p, **more})
+    return Reply(text=text, tokens=Tokens(input=100, output=10))
+
+
+def words(request: Request) -> str:
+    return "\n".join(message.text for message in request.messages)
