@@ -39,12 +39,12 @@ async def main(told: dict[str, str]) -> dict[str, Any]:
     async with Pool(warm=1, preload=(), limits=TIGHT) as pool:
         async with open_notebook(pool, CUTOFF) as session:
             for attack in PROBES:
-                step = await session.run([code(attack, told)])
+                step = await session.run([code(attack, told)], seconds=attack.seconds)
                 faults[attack.name] = fault(attack, step.results[-1])
         for attack in DESTROYERS:
             if attack.name in WORST:
                 async with open_notebook(pool, CUTOFF) as session:
-                    step = await session.run([code(attack, told)])
+                    step = await session.run([code(attack, told)], seconds=attack.seconds)
                     faults[attack.name] = fault(attack, step.results[-1])
     return {"user": os.geteuid(), "tried": len(faults), "faults": {name: text for name, text in faults.items() if text}}
 

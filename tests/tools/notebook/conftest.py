@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -26,7 +28,7 @@ TIGHT = Limits(
     disk_bytes=24 * MIB,
     disk_entries=2_000,
     tmp_bytes=16 * MIB,
-    cell_seconds=2.0,
+    cell_seconds=10.0,
     grace_seconds=0.5,
     cpu_seconds=60,
 )
@@ -77,14 +79,14 @@ def tight_pool(loop: Loop, sandboxed: None) -> Iterator[Pool]:
 class Canaries:
     """A secret, a server, sockets and a process of the host. None of them may be touched."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "host") -> None:
         self.secret = folder / "secret.txt"
         self.secret.write_text("the host's secret", encoding="utf-8")
         self.tcp = socket.create_server(("127.0.0.1", 0))
         self.tcp.setblocking(False)
         self.port = self.tcp.getsockname()[1]
-        self.unix_path = folder / "host.sock"
-        self.abstract = f"\0foretell-canary-{os.getpid()}"
+        self.unix_path = Path(tempfile.mkdtemp()) / "socket"
+        self.abstract = f"\0foretell-canary-{name}-{os.getpid()}"
         self.sockets = [self._listening(str(self.unix_path)), self._listening(self.abstract)]
         self.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
         self.settings = self._settings()
@@ -114,6 +116,7 @@ class Canaries:
         self.process.wait()
         for listening in (self.tcp, *self.sockets):
             listening.close()
+        shutil.rmtree(self.unix_path.parent)
 
 
 @pytest.fixture(scope="session")

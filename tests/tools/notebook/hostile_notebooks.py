@@ -51,6 +51,8 @@ class Attack:
     """A pattern for the whole report."""
     how: str = "done"
     """How its cell must end, where there is a choice separated by a bar."""
+    seconds: float = 20.0
+    """What it is given; little where it is time that ends it."""
 
 
 def syscalls() -> str:
@@ -412,12 +414,14 @@ while True:
 """,
         says="interrupted|killed",
         how="interrupted|dead",
+        seconds=1.5,
     ),
     Attack(
         name="fork bomb of a shell",
         code="subprocess.run(['/bin/sh', '-c', 'b() { b | b & b; }; b'])\ntime.sleep(60)",
         says=".",
         how="done|interrupted|dead",
+        seconds=1.5,
     ),
     Attack(
         name="thread bomb",
@@ -530,6 +534,7 @@ while True:
         code="held = []\nwhile True:\n    held.append(open('/dev/null'))",
         says="Too many open files|The kernel died",
         how="failed|dead",
+        seconds=1.5,
     ),
 )
 
@@ -543,7 +548,14 @@ FLOODS = (
         name="output without end",
         code="while True:\n    print('y' * 1_000)",
         says="interrupted",
-        how="interrupted",
+        how="interrupted|dead",
+        seconds=1.5,
+    ),
+    Attack(
+        name="output in countless pieces",
+        code="for _ in range(6_000): print('.', end='', flush=True)",
+        says=r"further output left out|interrupted",
+        how="done|interrupted",
     ),
     Attack(
         name="output past Python",
@@ -555,6 +567,7 @@ FLOODS = (
         code="while True: os.write(sys.stderr._original_stdstream_copy, b'x' * 65_536)",
         says="The kernel died|interrupted",
         how="interrupted|dead",
+        seconds=1.5,
     ),
     Attack(
         name="huge value",
@@ -636,26 +649,31 @@ time.sleep(60)
 )
 
 STUCK = (
-    Attack(name="loop in Python", code="while True: pass", says="interrupted", how="interrupted"),
-    Attack(name="loop in C", code="sum(range(10 ** 12))", says="did not stop when interrupted", how="dead"),
+    Attack(name="loop in Python", code="while True: pass", says="interrupted", how="interrupted|dead", seconds=1.5),
+    Attack(
+        name="loop in C", code="sum(range(10 ** 12))", says="did not stop when interrupted", how="dead", seconds=1.5
+    ),
     Attack(
         name="loop in a pattern",
         code="import re\nre.match('(a+)+$', 'a' * 64 + 'b')",
         says="did not stop when interrupted|interrupted",
         how="dead|interrupted",
+        seconds=1.5,
     ),
     Attack(
         name="loop in numpy",
         code="import numpy\nx = numpy.ones((3000, 3000))\nfor _ in range(10 ** 6): x = x @ x",
         says="interrupted",
         how="dead|interrupted",
+        seconds=1.5,
     ),
-    Attack(name="sleep for ever", code="time.sleep(10 ** 8)", says="interrupted", how="interrupted"),
+    Attack(name="sleep for ever", code="time.sleep(10 ** 8)", says="interrupted", how="interrupted|dead", seconds=1.5),
     Attack(
         name="deaf to interrupts",
         code="import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
         says="did not stop when interrupted",
         how="dead",
+        seconds=1.5,
     ),
     Attack(
         name="catching interrupts",
@@ -668,6 +686,7 @@ while True:
 """,
         says="did not stop when interrupted",
         how="dead",
+        seconds=1.5,
     ),
     Attack(
         name="a kernel that answers nobody",
@@ -678,18 +697,21 @@ shell.run_cell = shell.run_cell_async = None
 """,
         says="did not stop when interrupted",
         how="dead",
+        seconds=1.5,
     ),
     Attack(
         name="standing still",
         code="import signal\nos.kill(os.getpid(), signal.SIGSTOP)",
         says="did not stop when interrupted",
         how="dead",
+        seconds=1.5,
     ),
     Attack(
         name="waiting for a child that never ends",
         code="subprocess.run(['/bin/sh', '-c', 'trap \"\" INT TERM; while true; do sleep 1; done'])",
         says="interrupted",
         how="interrupted|dead",
+        seconds=1.5,
     ),
 )
 
@@ -710,6 +732,7 @@ DEATHS = (
         code="os.closerange(3, 500)\ntime.sleep(60)",
         says="The kernel died|interrupted",
         how="dead|interrupted",
+        seconds=1.5,
     ),
     Attack(name="no memory at this address", code="ctypes.string_at(0)", says="SIGSEGV", how="dead"),
     Attack(

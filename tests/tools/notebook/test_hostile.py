@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -99,7 +101,7 @@ def test_probe_finds_nothing(attack: Attack, shared: NotebookSession, loop: Loop
 def test_destroyer_is_contained(attack: Attack, tight_pool: Pool, loop: Loop, canaries: Canaries) -> None:
     async def attacked() -> tuple[Result, list[int], Path]:
         async with open_notebook(tight_pool, CUTOFF) as session:
-            first = (await session.run([written(attack, canaries)])).results[-1]
+            first = (await session.run([written(attack, canaries)], seconds=attack.seconds)).results[-1]
             kernel = session._kernel  # pyright: ignore[reportPrivateUsage]
             inside = descendants(kernel._confined._process.pid, most=10_000)  # pyright: ignore[reportPrivateUsage]
             return first, inside, kernel.run.top
@@ -109,6 +111,28 @@ def test_destroyer_is_contained(attack: Attack, tight_pool: Pool, loop: Loop, ca
     canaries.check()
     assert not any(map(is_running, inside))
     assert not top.exists()
+
+
+HARMLESS_EVEN_OUTSIDE = {
+    *("the host's own server", "a socket of the host by its path", "a socket of the host without a path"),
+    *("a secret file whose path is known", "variables of the host"),
+}
+
+
+@pytest.mark.parametrize(
+    "attack", [attack for attack in PROBES if attack.name in HARMLESS_EVEN_OUTSIDE], ids=lambda attack: attack.name
+)
+def test_attacks_would_succeed_without_a_sandbox(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORETELL_CANARY_KEY", "sk-canary")
+    found = Canaries(tmp_path, name="outside")
+    try:
+        source = written(attack, found).source
+        done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    finally:
+        found.close()
+    assert "ESCAPED" in done.stdout
 
 
 def test_there_are_enough_of_them() -> None:

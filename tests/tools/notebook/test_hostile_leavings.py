@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +124,20 @@ asyncio.run(main())
 """
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A place for temporary files whose path is short and open."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_a_host_that_is_killed(number: int, sandboxed: None) -> None:
-    before = set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
-    host = subprocess.Popen([sys.executable, "-c", HOST], stdout=subprocess.PIPE, text=True)
+def test_nothing_outlives_a_host_that_is_killed(
+    number: int, sandboxed: None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    host = subprocess.Popen([sys.executable, "-c", HOST], stdout=subprocess.PIPE, text=True, env=environment)
     assert host.stdout is not None
     try:
         assert host.stdout.readline() == "ready\n"
@@ -141,14 +152,15 @@ def test_nothing_outlives_a_host_that_is_killed(number: int, sandboxed: None) ->
             break
         time.sleep(0.05)
     assert not any(map(is_running, inside))
-    left = set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")) - before
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    left = list(folder.glob(f"{PREFIX}*"))
     assert len(left) >= 2
     sweep()
-    assert all(path.exists() for path in left), "they are too young"
+    assert len(list(folder.iterdir())) == len(left), "they are too young"
     for path in left:
         os.utime(path, (0, 0))
     sweep()
-    assert not any(path.exists() for path in left)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_dead_kernel_takes_nothing_with_it(tight_pool: Pool, loop: Loop) -> None:

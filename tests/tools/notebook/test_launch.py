@@ -41,7 +41,11 @@ def test_every_kind_of_output_is_cut() -> None:
 
 def test_a_cell_that_never_ends_is_cut_off_and_the_next_begins_anew() -> None:
     cutter = Cutter(CAPS)
-    assert [cutter.full(message("stream", text="x")) for _ in range(21)] == [False] * 20 + [True]
+    assert [cutter.full(message("display_data", data={})) for _ in range(21)] == [False] * 20 + [True]
+    printed = [message("stream", text="x") for _ in range(201)]
+    assert [cutter.full(one) for one in printed] == [False] * 200 + [True]
+    assert [one["content"]["text"] for one in printed[198:200]] == ["x", "\n[further output left out]\n"]
+    assert not cutter.full(message("execute_result", data={}))
     assert not cutter.full(message("stream", cell="d", text="x"))
     for _ in range(10):
         cutter.cut(message("stream", cell="d", text="x" * 290))

@@ -47,15 +47,19 @@ class Cutter:
         self.caps = caps
         self.cell = ""
         self.sent = 0
-        self.pieces = 0
+        self.counts: dict[str, int] = {}
 
     def full(self, message: dict[str, Any]) -> bool:
-        """Whether a cell has sent so much that a further output is not even worth cutting."""
-        cell = message.get("parent_header", {}).get("msg_id", "")
+        """Whether a cell has sent so much that a further output is not even worth cutting. Its value always is."""
+        cell, kind = message.get("parent_header", {}).get("msg_id", ""), _kind(message)
         if cell != self.cell:
-            self.cell, self.sent, self.pieces = cell, 0, 0
-        self.pieces += 1
-        return self.pieces > 5 * self.caps["pieces"] or self.sent > 2 * self.caps["cell"]
+            self.cell, self.sent, self.counts = cell, 0, {}
+        self.counts[kind] = count = self.counts.get(kind, 0) + 1
+        # What is printed arrives in small pieces and is joined outside; so more of them may come.
+        most = self.caps["pieces"] * (50 if kind == "stream" else 5)
+        if kind == "stream" and count == most:
+            message["content"] = {**message["content"], "text": "\n[further output left out]\n"}
+        return kind != "execute_result" and (count > most or self.sent > 2 * self.caps["cell"])
 
     def cut(self, message: dict[str, Any]) -> None:
         """Cut the content of a message in place."""

@@ -76,21 +76,24 @@ class NotebookSession:
         """The notebook as it stands."""
         return self._notebook
 
-    async def run(self, cells: Sequence[Cell]) -> Step:
-        """Add cells and run them until one fails. Cells still waiting from before are dropped."""
+    async def run(self, cells: Sequence[Cell], *, seconds: float | None = None) -> Step:
+        """Add cells and run them until one fails. Cells still waiting from before are dropped.
+
+        Each may take so many seconds, or as long as the limits of the pool say.
+        """
         self._waiting = tuple(cells)
         notice = await self._revive()
-        return await self._go_on([], notice)
+        return await self._go_on([], notice, seconds)
 
-    async def correct(self, cell: PythonCell) -> Step:
+    async def correct(self, cell: PythonCell, *, seconds: float | None = None) -> Step:
         """Put another version in the place of the last cell, which failed; if it works, run those that waited."""
         if self._notebook.failing is None:
             raise ValueError("only a last cell that failed can be corrected")
         notice = await self._revive()
-        result = await self._run(cell, place=len(self._notebook.cells) - 1)
+        result = await self._run(cell, place=len(self._notebook.cells) - 1, seconds=seconds)
         self._notebook = self._notebook.corrected(_python(result.cell))
         result = replace(result, cell=self._notebook.cells[-1])
-        return await self._go_on([result], notice)
+        return await self._go_on([result], notice, seconds)
 
     def collect(self) -> Collected:
         """The files the notebook wrote, if its kernel still lives."""
@@ -114,7 +117,7 @@ class NotebookSession:
         await self._proxy.hush()
         await self._pool.give_back(self._kernel)
 
-    async def _go_on(self, results: list[Result], notice: str) -> Step:
+    async def _go_on(self, results: list[Result], notice: str, seconds: float | None) -> Step:
         while self._waiting and all(result.ok for result in results):
             cell, *rest = self._waiting
             self._waiting = tuple(rest)
@@ -122,7 +125,7 @@ class NotebookSession:
             if isinstance(cell, MarkdownCell):
                 result = Result(place=place, cell=MarkdownCell(source=_source(cell)))
             else:
-                result = await self._run(cell, place=place)
+                result = await self._run(cell, place=place, seconds=seconds)
             self._notebook = self._notebook.appended(result.cell)
             results.append(result)
         return Step(results=tuple(results), waiting=len(self._waiting), notice=notice)
