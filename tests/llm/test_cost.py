@@ -26,6 +26,8 @@ def _reply(output: int = 100) -> Reply:
 def test_price_by_hand():
     price = Price(input=2, output=12, cached=0.5, over=200_000, beyond=Price(input=4, output=18))
     assert price.dollars(Tokens(input=100_000, cached=40_000, output=10_000)) == pytest.approx(0.12 + 0.02 + 0.12)
+    writing = Price(input=3, output=15, cached=0.3, stored=3.75)
+    assert writing.dollars(Tokens(input=100_000, cached=40_000, stored=20_000)) == pytest.approx(0.12 + 0.012 + 0.075)
     assert price.dollars(Tokens(input=300_000, output=1000)) == pytest.approx(1.2 + 0.018)
 
 

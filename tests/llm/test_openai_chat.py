@@ -63,6 +63,16 @@ def test_conversation_with_tools_reaches_the_provider():
     assert reply.tokens == Tokens(input=100, output=20, cached=80)
 
 
+def test_openrouter_gets_thoughts_back():
+    said = Said(thoughts="hmm", calls=(Call(name="submit", arguments="{}"),))
+    reply, _ = _asked(_plain("openrouter:v/m", tools=(SUBMIT,)), [said])
+    talk = (User(text="q"), reply.as_message(), ToolResult(call_id=reply.calls[0].id, name="submit", text="ok"))
+    _, heard = _asked(Request(model="openrouter:v/m", messages=talk), None)
+    assert heard.json["messages"][1]["reasoning_details"][0]["data"] == "hmm"
+    _, heard = _asked(Request(model="openai:m", messages=talk), None)
+    assert "reasoning_details" not in heard.json["messages"][1]
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [

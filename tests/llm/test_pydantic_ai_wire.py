@@ -1,12 +1,15 @@
 """Anthropic and Gemini over real sockets, through pydantic-ai."""
 
 import asyncio
+import base64
+import dataclasses
 from collections.abc import Callable, Iterable
 
 import pytest
 
 from foretell.fakes.providers import Call, FakeProviders, Fault, Said
 from foretell.fakes.providers.heard import Heard
+from foretell.llm.canonical import pack_reply, unpack_reply
 from foretell.llm.failures import ReplyLost
 from foretell.llm.message import (
     Assistant,
@@ -95,6 +98,31 @@ def test_thinking_and_old_models(loopback: Opener):
     _, heard = _asked(loopback, alone, None)
     assert heard.json["thinking"]["type"] == "enabled"
     assert heard.force is None  # It cannot think and be forced at once: thinking wins, the loop asks again.
+
+
+@pytest.mark.parametrize("name", [CLAUDE, OLD_CLAUDE, GEMINI])
+def test_thoughts_go_back_as_they_came(name: str, loopback: Opener):
+    settings = Settings(effort="high")
+    asked = Request(model=name, messages=TALK[:2], tools=(SEARCH,), settings=settings)
+    said = Said(thoughts="hmm", calls=(Call(name="search", arguments={"q": "x"}),))
+    reply, _ = _asked(loopback, asked, [said])
+    kept = unpack_reply(pack_reply(reply))
+    assert kept == reply
+    turn = (kept.as_message(), ToolResult(call_id=reply.calls[0].id, name="search", text="found"))
+    _, heard = _asked(loopback, dataclasses.replace(asked, messages=(*TALK[:2], *turn)), None)
+    if name == GEMINI:
+        call = next(part for turn in heard.json["contents"] for part in turn["parts"] if "functionCall" in part)
+        assert base64.b64decode(call["thoughtSignature"]) == b"hmm"
+    else:
+        thought = heard.json["messages"][1]["content"][0]
+        assert (thought["type"], thought["thinking"], thought["signature"][:7]) == ("thinking", "hmm", "signed-")
+        assert "thinking" in heard.json
+
+
+def test_writing_the_cache_is_counted(loopback: Opener):
+    said = Said(text="x", input=100, output=1, cached=20, stored=50)
+    reply, _ = _asked(loopback, Request(model=CLAUDE, messages=TALK[:2]), [said])
+    assert reply.tokens == Tokens(input=100, output=1, cached=20, stored=50)
 
 
 @pytest.mark.parametrize("name", [CLAUDE, GEMINI])

@@ -70,9 +70,15 @@ def _message(message: Message) -> list[Any]:
         case User():
             return ["user", message.text, message.cached]
         case Assistant():
-            return ["assistant", message.text, [[call.id, call.name, call.arguments] for call in message.calls]]
+            said = ["assistant", message.text, [_call(call) for call in message.calls]]
+            return [*said, message.thoughts] if message.thoughts else said
         case ToolResult():
             return ["tool", message.call_id, message.name, message.text]
+
+
+def _call(call: ToolCall) -> list[str]:
+    written = [call.id, call.name, call.arguments]
+    return [*written, call.mark] if call.mark else written
 
 
 def _tool(tool: ToolSpec) -> list[Any]:
@@ -86,25 +92,29 @@ def _settings(settings: Settings) -> list[Any]:
 def pack_reply(reply: Reply) -> bytes:
     """A reply as the journal keeps it."""
     tokens = reply.tokens
-    return canonical(
-        {
-            "text": reply.text,
-            "calls": [[call.id, call.name, call.arguments] for call in reply.calls],
-            "finish": reply.finish,
-            "tokens": [tokens.input, tokens.output, tokens.cached],
-            "model": reply.model,
-        }
-    )
+    packed: dict[str, Any] = {
+        "text": reply.text,
+        "calls": [_call(call) for call in reply.calls],
+        "finish": reply.finish,
+        "tokens": [tokens.input, tokens.output, tokens.cached, *([tokens.stored] if tokens.stored else [])],
+        "model": reply.model,
+    }
+    return canonical(packed | ({"thoughts": reply.thoughts} if reply.thoughts else {}))
 
 
 def unpack_reply(kept: bytes) -> Reply:
     """The reply that was packed, equal in every field."""
     found = json.loads(kept)
-    read, written, cached = found["tokens"]
+    read, written, cached, *stored = found["tokens"]
     return Reply(
         text=found["text"],
-        calls=tuple(ToolCall(id=id, name=name, arguments=arguments) for id, name, arguments in found["calls"]),
+        calls=tuple(_unpacked(*call) for call in found["calls"]),
         finish=found["finish"],
-        tokens=Tokens(input=read, output=written, cached=cached),
+        tokens=Tokens(input=read, output=written, cached=cached, stored=stored[0] if stored else 0),
         model=found["model"],
+        thoughts=found.get("thoughts", ""),
     )
+
+
+def _unpacked(id: str, name: str, arguments: str, mark: str = "") -> ToolCall:
+    return ToolCall(id=id, name=name, arguments=arguments, mark=mark)

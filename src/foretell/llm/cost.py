@@ -18,7 +18,7 @@ class Spend:
     """What calls added up to.
 
     >>> Spend(calls=1, dollars=0.5) + Spend(calls=2, dollars=0.25)
-    Spend(calls=3, tokens=Tokens(input=0, output=0, cached=0), dollars=0.75, unpriced=0)
+    Spend(calls=3, tokens=Tokens(input=0, output=0, cached=0, stored=0), dollars=0.75, unpriced=0)
     """
 
     calls: int = 0
@@ -35,6 +35,7 @@ class Spend:
                 input=self.tokens.input + other.tokens.input,
                 output=self.tokens.output + other.tokens.output,
                 cached=self.tokens.cached + other.tokens.cached,
+                stored=self.tokens.stored + other.tokens.stored,
             ),
             dollars=self.dollars + other.dollars,
             unpriced=self.unpriced + other.unpriced,
@@ -130,7 +131,7 @@ def estimate_tokens(request: Request) -> Tokens:
     size = sum(_bytes(message.text) for message in request.messages)
     for message in request.messages:
         if isinstance(message, Assistant):
-            size += sum(len(call.arguments) + len(call.name) for call in message.calls)
+            size += len(message.thoughts) + sum(len(call.arguments) + len(call.name) for call in message.calls)
         elif isinstance(message, ToolResult):
             size += len(message.name)
     size += sum(len(tool.description) + len(tool.parameters_json) for tool in request.tools)

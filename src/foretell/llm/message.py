@@ -33,6 +33,8 @@ class ToolCall:
     id: str
     name: str
     arguments: str
+    mark: str = ""
+    """What the provider wants back with the call (Gemini signs calls it thought about); nobody else reads it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,8 @@ class Assistant:
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
+    thoughts: str = ""
+    """What it thought before, in the provider's own sealed form: handed back as it came, read by nobody else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +109,8 @@ class Tokens:
     output: int = 0
     cached: int = 0
     """Part of the input that was billed at the cache price."""
+    stored: int = 0
+    """Part of the input that was billed at the price of writing the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +123,9 @@ class Reply:
     tokens: Tokens = field(default_factory=Tokens)
     model: str = ""
     """As the provider named it."""
+    thoughts: str = ""
+    """See `Assistant.thoughts`."""
 
     def as_message(self) -> Assistant:
         """The turn to append to the conversation."""
-        return Assistant(text=self.text, calls=self.calls)
+        return Assistant(text=self.text, calls=self.calls, thoughts=self.thoughts)

@@ -1,7 +1,7 @@
 """What tokens cost. A price that is not known stays unknown: it never counts as zero."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
 
@@ -29,6 +29,8 @@ class Price:
     output: float
     cached: float | None = None
     """For input read from the provider's cache; the full price where there is no special one."""
+    stored: float | None = None
+    """For input written to the provider's cache, likewise."""
     over: int | None = None
     """Requests with more input tokens than this cost `beyond`, all of them."""
     beyond: "Price | None" = None
@@ -38,8 +40,10 @@ class Price:
         if self.over is not None and self.beyond is not None and tokens.input > self.over:
             return self.beyond.dollars(tokens)
         cached = self.input if self.cached is None else self.cached
-        fresh = max(0, tokens.input - tokens.cached)
-        return (fresh * self.input + tokens.cached * cached + tokens.output * self.output) / 1_000_000
+        stored = self.input if self.stored is None else self.stored
+        fresh = max(0, tokens.input - tokens.cached - tokens.stored)
+        read = fresh * self.input + tokens.cached * cached + tokens.stored * stored
+        return (read + tokens.output * self.output) / 1_000_000
 
 
 FREE = Price(input=0.0, output=0.0)
@@ -99,7 +103,8 @@ def _candidates(name: ModelName) -> list[tuple[str, str]]:
 
 
 def _price(listed: Any) -> Price | None:
-    fields: list[Any] = [getattr(listed, name, None) for name in ("input_mtok", "output_mtok", "cache_read_mtok")]
+    names = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+    fields: list[Any] = [getattr(listed, name, None) for name in names]
     if fields[0] is None or fields[1] is None:
         return None
     starts = [tier.start for field in fields for tier in getattr(field, "tiers", ())]
@@ -108,12 +113,11 @@ def _price(listed: Any) -> Price | None:
         return _plain(base)
     start = min(starts)
     above = [_above(field, start) for field in fields]
-    plain = _plain(base)
-    return Price(input=plain.input, output=plain.output, cached=plain.cached, over=start, beyond=_plain(above))
+    return replace(_plain(base), over=start, beyond=_plain(above))
 
 
 def _plain(prices: list[float | None]) -> Price:
-    return Price(input=prices[0] or 0.0, output=prices[1] or 0.0, cached=prices[2])
+    return Price(input=prices[0] or 0.0, output=prices[1] or 0.0, cached=prices[2], stored=prices[3])
 
 
 def _above(field: Any, start: int) -> float | None:

@@ -43,7 +43,9 @@ class AnthropicFormat:
     def say(self, said: Said, heard: Heard) -> dict[str, Any]:
         """Text and tool_use blocks."""
         read, written = said.tokens(heard)
-        content: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
+        thought = {"type": "thinking", "thinking": said.thoughts, "signature": f"signed-{heard.hash[:8]}"}
+        content: list[dict[str, Any]] = [thought] if said.thoughts else []
+        content += [{"type": "text", "text": said.text}] if said.text else []
         content += [_call(call, heard, place) for place, call in enumerate(said.calls)]
         return {
             "id": f"msg_{heard.hash[:16]}",
@@ -54,10 +56,10 @@ class AnthropicFormat:
             "stop_reason": _FINISH[said.ending],
             "stop_sequence": None,
             "usage": {
-                "input_tokens": read - said.cached,
+                "input_tokens": read - said.cached - said.stored,
                 "output_tokens": written,
                 "cache_read_input_tokens": said.cached,
-                "cache_creation_input_tokens": 0,
+                "cache_creation_input_tokens": said.stored,
             },
         }
 

@@ -1,6 +1,7 @@
 """Gemini generateContent."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 from foretell.fakes.providers.heard import Call, Heard, Said, Texts, Tool
@@ -45,6 +46,8 @@ class GeminiFormat:
         read, written = said.tokens(heard)
         parts: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
         parts += [_call(call) for call in said.calls]
+        if said.thoughts and said.calls:
+            parts[-len(said.calls)]["thoughtSignature"] = b64encode(said.thoughts.encode()).decode()
         candidate = {"content": {"role": "model", "parts": parts}, "finishReason": _FINISH[said.ending], "index": 0}
         return {
             "candidates": [candidate],

@@ -55,6 +55,10 @@ class Said:
     output: int | None = None
     """Tokens; None for a guess by length."""
     cached: int = 0
+    stored: int = 0
+    """Input tokens written to the cache; Anthropic bills them apart."""
+    thoughts: str = ""
+    """What was thought before, sealed in each provider's way: it must come back with the next request."""
 
     @property
     def ending(self) -> SaidFinish:

@@ -44,6 +44,8 @@ class OpenAIFormat:
         message["refusal"] = said.text if refused else None
         if said.calls:
             message["tool_calls"] = [_call(call, heard, place) for place, call in enumerate(said.calls)]
+        if said.thoughts:
+            message["reasoning_details"] = [{"type": "reasoning.encrypted", "data": said.thoughts, "index": 0}]
         return {
             "id": f"chatcmpl-{heard.hash[:16]}",
             "object": "chat.completion",

@@ -56,7 +56,7 @@ def read_reply(reply: Reply, offer: Offer, names: Sequence[str]) -> Turn:
     if len(proposals) > len(wanted):
         notes.append("one call at a time: only the first was run")
     calls = tuple(action.call for action in actions if action.call is not None)
-    spoken = Assistant(text=reply.text[:LONGEST_REPLY], calls=calls)
+    spoken = Assistant(text=reply.text[:LONGEST_REPLY], calls=calls, thoughts=reply.thoughts)
     stated = next((action.belief for action in actions if action.belief is not None), None)
     statement = read_statement(stated, offer.form) if offer.variant.belief else None
     turn = Turn(actions=tuple(actions), spoken=spoken, statement=statement, notes=tuple(notes))

@@ -14,7 +14,10 @@ CACHE_MARKED = ("anthropic/", "google/")
 def body(request: Request, *, provider: str, name: str) -> dict[str, Any]:
     """The JSON to post."""
     marked = provider == "openrouter" and name.startswith(CACHE_MARKED)
-    sent: dict[str, Any] = {"model": name, "messages": [_message(message, marked) for message in request.messages]}
+    sent: dict[str, Any] = {
+        "model": name,
+        "messages": [_message(message, provider, marked) for message in request.messages],
+    }
     if request.tools:
         sent["tools"] = [_tool(tool) for tool in request.tools]
     if request.force is not None:
@@ -41,14 +44,16 @@ def _written(tool: ToolSpec) -> str:
     return f'{{"type":"function","function":{function}}}'
 
 
-def _message(message: Message, marked: bool) -> dict[str, Any]:
+def _message(message: Message, provider: str, marked: bool) -> dict[str, Any]:
     match message:
         case System():
             return {"role": "system", "content": message.text}
         case User():
             return {"role": "user", "content": _marked(message.text) if marked and message.cached else message.text}
         case Assistant():
-            return _assistant(message)
+            # OpenRouter passes on what the vendor behind it wants to see again.
+            thoughts = message.thoughts if provider == "openrouter" else ""
+            return _assistant(message) | ({"reasoning_details": json.loads(thoughts)} if thoughts else {})
         case ToolResult():
             return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
 

@@ -95,6 +95,7 @@ def _reply(found: dict[str, Any], request: Request) -> Reply:
         finish="refusal" if refusal and not calls else finish,
         tokens=_tokens(found.get("usage"), request, text, calls),
         model=found.get("model") or "",
+        thoughts=json.dumps(thoughts) if (thoughts := message.get("reasoning_details")) else "",
     )
 
 
@@ -120,4 +121,5 @@ def _tokens(usage: Any, request: Request, text: str, calls: tuple[ToolCall, ...]
         input=int(usage["prompt_tokens"]),
         output=int(usage.get("completion_tokens") or 0),
         cached=int(details.get("cached_tokens") or 0),
+        stored=int(details.get("cache_write_tokens") or 0),
     )

@@ -94,10 +94,10 @@ class PydanticAIWire:
         return sent
 
     def _may_think(self, request: Request, model: "Model") -> bool:
-        """Older Claude models want their thoughts back with every tool call they made, and our messages hold none."""
-        called = any(isinstance(message, Assistant) and message.calls for message in request.messages)
+        """Older Claude models want their thoughts back with the calls they made; a turn put together anew has none."""
+        turns = [message for message in request.messages if isinstance(message, Assistant) and message.calls]
         adaptive = bool(model.profile.get("anthropic_supports_adaptive_thinking", False))
-        return self._vendor != "anthropic" or adaptive or not called
+        return self._vendor != "anthropic" or adaptive or all(turn.thoughts for turn in turns)
 
     def _model(self, name: str) -> "Model":
         if name not in self._models:

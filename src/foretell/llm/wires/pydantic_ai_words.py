@@ -1,7 +1,9 @@
 """Our messages as pydantic-ai's, and its response as ours. Imported only where pydantic-ai is installed."""
 
+import json
 from collections.abc import Sequence
 
+from pydantic import TypeAdapter
 from pydantic_ai.messages import (
     CachePoint,
     ModelMessage,
@@ -10,6 +12,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     ModelResponsePart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -20,6 +23,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from foretell.llm.message import Assistant, Finish, Message, Reply, Request, System, Tokens, ToolCall, ToolResult, User
 
+_THOUGHTS = TypeAdapter(list[ThinkingPart])
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 
 
@@ -48,8 +52,13 @@ def _turn(parts: list[ModelRequestPart], standing: str | None) -> list[ModelMess
 
 
 def _spoken(message: Assistant) -> list[ModelResponsePart]:
-    text: list[ModelResponsePart] = [TextPart(message.text)] if message.text else []
-    return [*text, *(ToolCallPart(call.name, call.arguments, call.id) for call in message.calls)]
+    thoughts = _THOUGHTS.validate_json(message.thoughts) if message.thoughts else []
+    text = [TextPart(message.text)] if message.text else []
+    return [*thoughts, *text, *(_called(call) for call in message.calls)]
+
+
+def _called(call: ToolCall) -> ToolCallPart:
+    return ToolCallPart(call.name, call.arguments, call.id, **(json.loads(call.mark) if call.mark else {}))
 
 
 def parameters(request: Request, model: Model) -> ModelRequestParameters:
@@ -71,17 +80,31 @@ def reply(response: ModelResponse, request: Request) -> Reply:
     before = sum(len(message.calls) for message in request.messages if isinstance(message, Assistant))
     made = [part for part in response.parts if isinstance(part, ToolCallPart)]
     calls = tuple(
-        ToolCall(id=_id(part, before + place), name=part.tool_name, arguments=part.args_as_json_str())
+        ToolCall(id=_id(part, before + place), name=part.tool_name, arguments=part.args_as_json_str(), mark=_mark(part))
         for place, part in enumerate(made)
     )
+    thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
     usage = response.usage
     return Reply(
         text="".join(part.content for part in response.parts if isinstance(part, TextPart)),
         calls=calls,
         finish=_FINISH.get(response.finish_reason, "tool" if calls else "stop"),
-        tokens=Tokens(input=usage.input_tokens, output=usage.output_tokens, cached=usage.cache_read_tokens),
+        tokens=Tokens(
+            input=usage.input_tokens,
+            output=usage.output_tokens,
+            cached=usage.cache_read_tokens,
+            stored=usage.cache_write_tokens,
+        ),
         model=response.model_name or "",
+        thoughts=_THOUGHTS.dump_json(thoughts, exclude_defaults=True).decode() if thoughts else "",
     )
+
+
+def _mark(part: ToolCallPart) -> str:
+    """What the vendor attached to a call."""
+    if not part.provider_details:
+        return ""
+    return json.dumps({"provider_name": part.provider_name, "provider_details": part.provider_details})
 
 
 def _id(call: ToolCallPart, place: int) -> str:
