@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from foretell.app.catalog import FORECASTERS, build_forecaster
@@ -5,10 +7,13 @@ from foretell.app.datasets import DEMO, demo_benchmark, open_benchmark
 from foretell.forecasters.priors import PAPER_RATES, FixedRates
 from foretell.questions import InputError
 
+TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
+NEEDED = {"tree-file": f":file={TREE}"}
+
 
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_every_name_in_the_table_builds(name: str):
-    assert build_forecaster(name, {"rates": lambda: FixedRates(table=PAPER_RATES)}).name
+    assert build_forecaster(name + NEEDED.get(name, ""), {"rates": lambda: FixedRates(table=PAPER_RATES)}).name
 
 
 def test_options_are_read_and_checked():
@@ -19,6 +24,9 @@ def test_options_are_read_and_checked():
         "always:p": "cannot use",
         "always:p=7": "outside",
         "prior": "rates",
+        "tree-file": "a folder or a file",
+        "tree": "asks a model (write a spec with forecaster: tree",
+        "thoughts": "foretell run",
     }.items():
         with pytest.raises(InputError) as error:
             build_forecaster(spec)

@@ -164,7 +164,7 @@ def test_leaks_are_dropped_before_any_grounder_sees_them(house: Any):
         blocked = [event for _, _, event in store.events(run) if isinstance(event, LeakBlocked)]
     assert {event.layer for event in blocked} >= {"content"}
     with closing(house.journal()) as journal:
-        rows = journal._db.execute("select answer from kept where kind = 'model'").fetchall()
+        rows = journal.database.read("select answer from kept where kind = 'model'")
     assert not any(b"It was approved" in answer for (answer,) in rows)
 
 

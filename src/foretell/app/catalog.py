@@ -25,7 +25,15 @@ FORECASTERS = {
     "auto": "foretell.forecasters.series.forecasters:Auto",
     "outside": "foretell.forecasters.outside.view:OutsideView",
     "stack": "foretell.forecasters.stack.stack:Stack",
+    "tree-views": "foretell.forecasters.tree.views:Views",
+    "tree-file": "foretell.forecasters.tree.stored:stored_trees",
 }
+ASKING = {
+    "agent": "",
+    "tree": "; without a model there are tree-views and tree-file",
+    "thoughts": "",
+}
+"""Those that ask models: a run has roles, keys, a budget and a journal for them, a list of names has not."""
 GROUP = "foretell.forecasters"
 """Entry-point group in which other packages announce forecasters."""
 
@@ -44,6 +52,9 @@ def build_forecaster(spec: str, resources: Mapping[str, Callable[[], Any]] | Non
     """
     name, _, written = spec.partition(":")
     known = forecasters()
+    if name in ASKING and name not in known:
+        hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC{ASKING[name]}"
+        raise InputError(f"the forecaster {name!r} asks a model", hint=hint)
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foretell.app.on_context import Dress, as_it_is, own_options
 from foretell.app.settings import Settings
+from foretell.app.thought_options import ThoughtOptions
 from foretell.app.tree_options import TreeOptions
 from foretell.app.workbench import Workbench
-from foretell.arena.cells import Cell
 from foretell.arena.executor import Answer
 from foretell.forecasters.tree.forecaster import TreeForecaster
 from foretell.forecasters.tree.ground import Grounder, Leaf
 from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.thoughts.forecaster import ThoughtsForecaster
+from foretell.forecasters.tree.thoughts.settings import ThoughtSettings
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.llm.message import Reply, Request
 from foretell.questions.event import Emit, ignore
-from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.problems import InputError
 from foretell.questions.question import Question, SeriesRef
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from foretell.llm.opening import Wire
     from foretell.tools.notebook.endpoint import Endpoint
 
-TREE = "tree"
-"""The name of the forecaster in run specs."""
+TREE, THOUGHTS = "tree", "thoughts"
+"""The names of the forecasters in run specs."""
 MCP_PORT = 8765
 """Where the search is served when a tunnel leads to it; without one any free port will do."""
 PROVIDERS = {
@@ -104,14 +106,18 @@ class Nursery:
             )
 
     @asynccontextmanager
-    async def answers(self) -> AsyncGenerator[Answer]:
+    async def answers(self, dress: Dress = as_it_is) -> AsyncGenerator[Answer]:
         """How the cells of a run are answered."""
         async with self.forecaster() as (forecaster, bench):
+            yield bench.answers(dress(forecaster))
 
-            async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
-                return await forecaster.attempt(cell.question, bench.context(cell.question, cell.trial, emit))
-
-            yield answer
+    @asynccontextmanager
+    async def thoughts(self, settings: ThoughtSettings, dress: Dress = as_it_is) -> AsyncGenerator[Answer]:
+        """How the cells of a run are answered by thoughts over the same grounders."""
+        async with AsyncExitStack() as stack:
+            bench, grounder = await self._grounder(stack)
+            forecaster = ThoughtsForecaster(grounder=grounder, settings=settings, watch=self.watch)
+            yield bench.answers(dress(forecaster))
 
     async def _grounder(self, stack: AsyncExitStack) -> tuple[Workbench, Grounder]:
         from foretell.forecasters.tree.grounders.adaptive import Adaptive
@@ -183,11 +189,22 @@ class Nursery:
 
 
 @asynccontextmanager
-async def tree_answers(bench: Workbench, settings: Settings) -> AsyncGenerator[Answer]:
+async def tree_answers(bench: Workbench, settings: Settings, dress: Dress = as_it_is) -> AsyncGenerator[Answer]:
     """How cells of a run are answered by trees; each tree is kept in the home, in a folder of the run."""
     shelf = Shelf(folder=settings.home / "trees" / bench.spec.id)
-    nursery = Nursery(bench=bench, settings=settings, options=TreeOptions.read(bench.spec.options), shelf=shelf)
-    async with nursery.answers() as answer:
+    options = TreeOptions.read(own_options(bench.spec.options))
+    nursery = Nursery(bench=bench, settings=settings, options=options, shelf=shelf)
+    async with nursery.answers(dress) as answer:
+        yield answer
+
+
+@asynccontextmanager
+async def thought_answers(bench: Workbench, settings: Settings, dress: Dress = as_it_is) -> AsyncGenerator[Answer]:
+    """How cells of a run are answered by thoughts; notebooks are kept in the home, in a folder of the run."""
+    options = ThoughtOptions.read(own_options(bench.spec.options))
+    shelf = Shelf(folder=settings.home / THOUGHTS / bench.spec.id)
+    nursery = Nursery(bench=bench, settings=settings, options=options.grounding, shelf=shelf)
+    async with nursery.thoughts(options.settings(bench.spec.budget.question), dress) as answer:
         yield answer
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.tree.allotment import GrowSettings
@@ -13,6 +13,25 @@ from foretell.forecasters.tree.rules import rule_named
 from foretell.forecasters.tree.synthesize import SynthesizeSettings
 from foretell.llm.limits import Limits
 from foretell.questions.problems import InputError
+
+Options = TypeVar("Options")
+
+
+def read_options(kind: type[Options], options: Mapping[str, Any], whose: str) -> Options:
+    """The options of a run as a dataclass of that kind; an unknown or unfitting one is named."""
+    known = {field.name for field in fields(cast("type[Any]", kind))}
+    for name in options:
+        if name not in known:
+            hint = f"options are {', '.join(sorted(known))}"
+            raise InputError(f"{whose} have no option {name!r}", column="options", hint=hint)
+    try:
+        given = dict(options)
+        if "clamp" in given:
+            given["clamp"] = tuple(given["clamp"])
+        return kind(**given)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the options of {whose} do not fit: {error}", column="options") from None
+
 
 GROUNDERS = ("search", "agent", "notebook", "deep", "plain", "auto")
 RESEARCH_SECONDS = 3600.0
@@ -54,18 +73,7 @@ class TreeOptions:
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> "TreeOptions":
         """From the options of a run; an unknown or unfitting one is named."""
-        known = {field.name for field in fields(cls)}
-        for name in options:
-            if name not in known:
-                hint = f"options are {', '.join(sorted(known))}"
-                raise InputError(f"trees have no option {name!r}", column="options", hint=hint)
-        try:
-            given = dict(options)
-            if "clamp" in given:
-                given["clamp"] = tuple(given["clamp"])
-            return cls(**given)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"the options of the tree do not fit: {error}", column="options") from None
+        return read_options(cls, options, "trees")
 
     def settings(self, dollars: float | None, seed: int = 0) -> TreeSettings:
         """How the forecaster is told."""

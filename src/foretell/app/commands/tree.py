@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from foretell.app.commands.tree_grow import grow
+from foretell.app.tree_forms import FORMS, tree_form
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.proposition import Tree
     from foretell.forecasters.tree.tree_file import TreeFile
 
 FILE = click.Path(path_type=Path, dir_okay=False)
-FORMS = ("problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html", "json", "circuit")
 SCALINGS = ("min-max", "softmax", "clip")
 
 
@@ -141,44 +141,9 @@ def export(file: Path, form: str, out: Path | None, scaling: str | None) -> None
         found = TreeFile(tree=scale_tree(found.tree, scaling), scenarios=found.scenarios)
         after = found.tree.nodes[found.tree.root].p
         click.echo(f"scaled by {scaling}: the root was {before:.4f}, is {after:.4f}", err=True)
-    text = _written(found, form)
+    text = tree_form(found, form)
     if out is None:
         click.echo(text, nl=False)
     else:
         write_text(out, text)
         click.echo(f"Wrote {out}", err=True)
-
-
-def _written(found: "TreeFile", form: str) -> str:
-    """The file in another form."""
-    import json
-    from importlib import import_module
-
-    from foretell.forecasters.tree.whatif import compare
-
-    plain = {
-        "problog": ("problog", "to_problog"),
-        "bif": ("bayes_net", "to_bif"),
-        "xmlbif": ("bayes_net", "to_xmlbif"),
-        "dot": ("graphs", "to_dot"),
-        "mermaid": ("graphs", "to_mermaid"),
-    }
-    if form in plain:
-        module, name = plain[form]
-        return getattr(import_module(f"foretell.forecasters.tree.export.{module}"), name)(found.tree)
-    if form == "json":
-        from foretell.forecasters.tree.tree_file import tree_text
-
-        return tree_text(found.tree, found.scenarios)
-    if form == "circuit":
-        from foretell.forecasters.tree.sensitivity import worked_out
-
-        return json.dumps(worked_out(found.tree)[0].to_dict(), ensure_ascii=False) + "\n"
-    outcomes = compare(found.tree, found.scenarios.values())
-    if form == "markdown":
-        from foretell.forecasters.tree.export.markdown import to_markdown
-
-        return to_markdown(found.tree, outcomes)
-    from foretell.arena.report.tree_page import tree_page
-
-    return tree_page(found.tree, outcomes)

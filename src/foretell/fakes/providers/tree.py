@@ -1,4 +1,4 @@
-"""A fake that plays all parts of a tree: it takes claims apart, researches and computes, and puts them together.
+"""A fake that plays all parts of a tree and of thoughts: it takes claims apart, researches, and puts them together.
 
 What it says is a function of the request alone. A model name that ends in a number (`planner-4`) takes a claim apart
 into so many children in one answer; without one it adds three children, then two below the first of them. A `clumsy`
@@ -28,6 +28,7 @@ ASPECTS = (
 _SECTION = re.compile(r"^# (.+?)\n\n(.*?)(?=\n# |\Z)", re.MULTILINE | re.DOTALL)
 _NODE = re.compile(r"^( *)(P[\d.]+): (.+)$", re.MULTILINE)
 _COUNT = re.compile(r"-(\d+)$")
+_STEPS = re.compile(r"Name (\d+) different steps")
 _RESULT = re.compile(r"^\[(\w+)\] ", re.MULTILINE)
 AGAIN = "could not be used"
 """Stands in every objection to an answer."""
@@ -138,11 +139,15 @@ def _noisy_or(heard: Heard, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judge(heard: Heard, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A judged parent, a plain leaf, or the conclusion of a notebook."""
+    """A judged parent, a plain leaf, or the conclusion of a notebook or of a line of thought."""
     told = _sections(heard)
-    claim = told.get("Claim") or next((text for name, text in told.items() if name.startswith("The claim, ")), "")
+    claim = (
+        told.get("Claim")
+        or told.get("The claim")
+        or next((text for name, text in told.items() if name.startswith("The claim, ")), "")
+    )
     more: dict[str, Any] = {"sources": ["/series/observations"]} if "sources" in fields else {}
-    return _reported(heard, p=1.7 if _clumsy(heard) else chance(claim), **more)
+    return _reported(heard, p=1.7 if _clumsy(heard) else chance(claim + told.get("What was looked into", "")), **more)
 
 
 def _cells(heard: Heard, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,12 +168,37 @@ def _corrected(heard: Heard, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"source": f"print({'1 / 0' if bad else '7 * 6'})  # {_mark(heard)}"}
 
 
+def _thoughts(heard: Heard, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """As many steps as are wanted, or the one that several are joined into."""
+    told = _sections(heard)
+    wanted = _STEPS.search(told.get("Your task", ""))
+    lot = "".join(chr(ord("a") + int(digit, 16)) for digit in heard.hash[:6])
+    topic = " ".join(told["The claim"].split()[:4])
+    found = [
+        {"claim": f"{aspect} on lot {lot} of {topic} is settled by 31 December 2026.", "why": _mark(heard)}
+        for aspect in ASPECTS[: int(wanted[1]) if wanted else 1]
+    ]
+    if _clumsy(heard):
+        found[0]["claim"] = "It happens next year."
+    return {"thoughts": found, "enough": False} if "thoughts" in fields else found[0]
+
+
+def _lines(heard: Heard, fields: Mapping[str, Any]) -> dict[str, Any]:
+    ids = (
+        [] if _clumsy(heard) else [name.removeprefix("Line ") for name in _sections(heard) if name.startswith("Line ")]
+    )
+    return {"lines": [{"id": id, "reason": _mark(heard), "value": chance(id)} for id in ids]}
+
+
 def _kind(heard: Heard, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"reason": _mark(heard), "kind": "news"}
 
 
 PARTS: dict[str, Callable[[Heard, Mapping[str, Any]], dict[str, Any]]] = {
     "expansions": _expand,
+    "thoughts": _thoughts,
+    "why": _thoughts,
+    "lines": _lines,
     "pairs": _correlate,
     "weights": _linear,
     "formula": _logic,

@@ -1,11 +1,11 @@
 """What if: edits on a tree, with only the claims above them recomputed. No model is asked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from foretell.forecasters.tree.circuit import ROUNDING
 from foretell.forecasters.tree.editing import Editing
-from foretell.forecasters.tree.edits import Edit, Scenario
+from foretell.forecasters.tree.edits import Edit, Scenario, SetP
 from foretell.forecasters.tree.evaluate import Working, evaluated, stale, working
 from foretell.forecasters.tree.links import Linear
 from foretell.forecasters.tree.proposition import Tree
@@ -108,3 +108,9 @@ def play(tree: Tree, scenario: Scenario) -> Outcome:
 def compare(tree: Tree, scenarios: Iterable[Scenario]) -> list[Outcome]:
     """Several scenarios, each on the tree as it is."""
     return [play(tree, scenario) for scenario in scenarios]
+
+
+def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> Outcome:
+    """The tree with other probabilities at some claims, compared with the tree as it is; no model is asked."""
+    tree = tree if isinstance(tree.working, Working) else evaluated(tree)
+    return play(tree, Scenario(name=name, edits=tuple(SetP(id=id, p=value) for id, value in p.items())))

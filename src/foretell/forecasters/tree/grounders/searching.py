@@ -109,7 +109,9 @@ class Talk:
 
     async def _research_by(self, calls: Sequence[tuple[ToolCall, dict[str, Any]]], reply: Reply, step: int) -> None:
         seen = await asyncio.gather(*(self._use(call.name, arguments) for call, arguments in calls))
-        self._messages.append(Assistant(text=reply.text, calls=tuple(call for call, _ in calls), thoughts=reply.thoughts))
+        self._messages.append(
+            Assistant(text=reply.text, calls=tuple(call for call, _ in calls), thoughts=reply.thoughts)
+        )
         for (call, arguments), observation in zip(calls, seen, strict=True):
             self._messages.append(ToolResult(call_id=call.id, name=call.name, text=observation.text))
             self._context.emit(

@@ -1,0 +1,111 @@
+"""A tree without a model: one claim, and under it what price, base rate, outside view and series say of it.
+
+Its leaves are not parts of the claim but opinions on it, and a weighted sum of opinions is a linear opinion pool (Stone
+1961). As a tree it can be kept, shown and asked what-if like any other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from foretell.forecasters.agent.submit import Clamp
+from foretell.forecasters.baselines import Crowd, EmpiricalPrior
+from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
+from foretell.forecasters.outside.past import PastQuestions
+from foretell.forecasters.outside.view import OutsideView
+from foretell.forecasters.priors import Rates
+from foretell.forecasters.series.forecasters import Auto
+from foretell.forecasters.tree.draft import ROOT, child_id
+from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.forecaster import claim_of
+from foretell.forecasters.tree.links import Linear
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.summary import summary
+from foretell.forecasters.tree.targets import analysed, probabilities
+from foretell.questions.distribution import Categorical
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+
+WORDS = {
+    "price": "as the market prices it",
+    "rate": "as often as questions of its kind came true",
+    "outside": "as its wording and horizon suggest",
+    "series": "as the series behind it suggests",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Views:
+    """A linear tree over views. A view without anything to say is left out, and the others share its weight."""
+
+    rates: Rates | None = None
+    bank: PastQuestions | None = None
+    price: float = 1.0
+    """Weight of the crowd's price; 0 leaves it out. The same for the other three."""
+    rate: float = 1.0
+    outside: float = 1.0
+    series: float = 1.0
+    shortcut: bool = True
+    """Of two exclusive options the first gets a tree, and the other what is left."""
+    clamp: Clamp = field(default_factory=Clamp)
+    name: str = "tree-views"
+    _views: Mapping[str, Forecaster] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        weights = [self.price, self.rate, self.outside, self.series]
+        if min(weights) < 0 or not sum(weights):
+            raise ValueError(f"weights {weights} are no weights: none may be negative, and one must be more than 0")
+        object.__setattr__(self, "_views", self._asked())
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """The roots of one tree for each target that is analysed."""
+        said = await self._said(question, context)
+        targets = analysed(question, shortcut=self.shortcut)
+        trees = {target.id: self.tree(question, target, said, context) for target in targets}
+        several = question.exclusive and len(question.targets) > 1
+        roots = {target: tree.nodes[ROOT].p or 0.0 for target, tree in trees.items()}
+        p = self.clamp.apply(probabilities(question, roots), exclusive=several)
+        return Forecast(
+            question_id=question.id,
+            forecaster=self.name,
+            as_of=context.as_of,
+            p=p,
+            rationale="\n\n".join(summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items()),
+            distribution=Categorical(p=p, normalise=True) if several else None,
+        )
+
+    def tree(self, question: Question, target: Target, said: Mapping[str, Forecast], context: RunContext) -> Tree:
+        """The tree of one target."""
+        claim = claim_of(question, target)
+        total = sum(getattr(self, view) for view in said)
+        ids = {view: child_id(ROOT, place) for place, view in enumerate(said, start=1)}
+        nodes = {
+            ids[view]: Proposition(
+                id=ids[view],
+                claim=f"{claim} ({WORDS[view]})",
+                p=forecast.p[target.id],
+                grounding=Grounding(grounder=view, report=forecast.rationale),
+            )
+            for view, forecast in said.items()
+        }
+        link = Linear(weights={ids[view]: getattr(self, view) / total for view in said})
+        top = Proposition(id=ROOT, claim=claim, children=tuple(nodes), causality="Opinions, weighed.", link=link)
+        return evaluated(Tree(root=ROOT, nodes={ROOT: top, **nodes}, as_of=context.as_of))
+
+    async def _said(self, question: Question, context: RunContext) -> dict[str, Forecast]:
+        found: dict[str, Forecast] = {}
+        problems: list[str] = []
+        for view, forecaster in self._views.items():
+            try:
+                found[view] = await forecaster.forecast(question, context)
+            except CannotForecast as reason:
+                problems.append(f"{view}: {reason}")
+        if not found:
+            raise CannotForecast("; ".join(problems) or "no view can be had")
+        return found
+
+    def _asked(self) -> dict[str, Forecaster]:
+        """Those with a weight, made once: the outside view is fitted anew for each date, and keeps what it fitted."""
+        made: dict[str, Forecaster] = {"price": Crowd(), "outside": OutsideView(bank=self.bank), "series": Auto()}
+        if self.rates is not None:
+            made["rate"] = EmpiricalPrior(rates=self.rates)
+        return {view: made[view] for view in WORDS if view in made and getattr(self, view)}

@@ -1,0 +1,104 @@
+"""Noise, and the theorem behind the noise study: no rule is spoilt less than a weighted sum of the leaves."""
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.forecasters.tree.random_trees import KINDS, random_tree
+
+from foretell.arena.studies.tree.disturbance import DISTURBANCES, moved, normal, reverse, spoilt, uncertain
+from foretell.evaluate.arrays import Floats
+from foretell.forecasters.tree.circuit import run_many
+from foretell.forecasters.tree.compile import compile_tree
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.walk import leaves
+
+
+@pytest.mark.parametrize("kind", DISTURBANCES)
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
+def test_disturbed_chances_are_chances(kind: str, ratio: float):
+    p = np.random.default_rng(0).random((500, 4))
+    found = DISTURBANCES[kind](p, ratio, np.random.default_rng(1))
+    assert ((found >= 0) & (found <= 1)).all()
+    if ratio == 0:
+        assert (found == p).all()
+
+
+def test_the_three_kinds_do_what_they_say():
+    p, rng = np.full(200_000, 0.3), np.random.default_rng(2)
+    assert normal(p, 0.4, rng).mean() == pytest.approx(0.5, abs=0.001)
+    assert normal(p, 0.4, rng).max() <= 0.7
+    some = uncertain(p, 0.25, rng)
+    assert np.mean(some == 0.3) == pytest.approx(0.75, abs=0.005)
+    assert some[some != 0.3].mean() == pytest.approx(0.5, abs=0.01)
+    turned = reverse(p, 0.25, rng)
+    assert np.mean(turned == 0.7) == pytest.approx(0.25, abs=0.005)
+    assert (reverse(p, 1.0, rng) == 0.7).all()
+
+
+def test_spoilt_by_hand():
+    before, after = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.1, 0.4, 0.3])
+    assert spoilt(before, after) == pytest.approx(1 - 0.6**2)
+    assert moved(before, after) == pytest.approx(0.1)
+    assert np.isnan(spoilt(np.full(3, 0.5), before[:3]))
+
+
+Law = list[tuple[float, float, float]]
+"""A leaf before and after, with the weight of that case."""
+
+
+def law(rng: random.Random) -> Law:
+    """Two values before, each disturbed or not."""
+    low, high = sorted((rng.random(), rng.random()))
+    chance, ratio = rng.uniform(0.1, 0.9), rng.random()
+    cases = []
+    for value, weight in ((low, chance), (high, 1 - chance)):
+        other = 1 - value if rng.random() < 0.5 else rng.random()
+        cases += [(value, value, weight * (1 - ratio)), (value, other, weight * ratio)]
+    return cases
+
+
+def correlation(x: Floats, y: Floats, weight: Floats) -> float:
+    a, b = x - weight @ x, y - weight @ y
+    size = (weight @ a**2) * (weight @ b**2)
+    return float(weight @ (a * b) / size**0.5) if size > 1e-24 else 0.0
+
+
+def exactly(tree: Tree, laws: list[Law]) -> tuple[float, list[float]]:
+    """Correlation of the root before and after over all cases, and that of every leaf."""
+    cases = np.array(list(product(*laws)))
+    weight = cases[:, :, 2].prod(axis=1)
+    circuit, names = compile_tree(tree), leaves(tree)
+    roots = [
+        run_many(circuit, {name: cases[:, i, when] for i, name in enumerate(names)}, len(cases), capped=False)[
+            circuit.claims[tree.root]
+        ]
+        for when in (0, 1)
+    ]
+    single = [correlation(*(np.array(column) for column in zip(*one, strict=True))) for one in laws]
+    return correlation(roots[0], roots[1], weight), single
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 10**9))
+def test_no_rule_keeps_more_than_its_best_leaf(seed: int):
+    """Formulas, noisy-ors, sums and means, claims shared or not: |r| of the root is at most the largest |ρ|."""
+    rng = random.Random(seed)
+    kinds = [kind for kind in KINDS if kind != "judged"]
+    tree = random_tree(rng, rng.randint(2, 4), rng.randint(1, 4), kinds)
+    root, single = exactly(tree, [law(rng) for _ in leaves(tree)])
+    assert abs(root) <= max(map(abs, single)) + 1e-9
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**9))
+def test_a_weighted_sum_keeps_exactly_what_its_leaves_keep(seed: int):
+    rng = random.Random(seed)
+    tree = random_tree(rng, rng.randint(2, 4), rng.randint(1, 3), ("linear", "average"))
+    same = law(rng)
+    root, single = exactly(tree, [same for _ in leaves(tree)])
+    if abs(root) > 1e-12:
+        assert root == pytest.approx(single[0], abs=1e-9)

@@ -1,0 +1,43 @@
+"""Every study of trees as a page, as Markdown and for terminals of several widths, twice the same."""
+
+import io
+import json
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from foretell.arena.report.study_page import study_page
+from foretell.arena.report.study_text import markdown_study, print_study
+from foretell.arena.studies.catalog import SIMULATED, run_study
+from foretell.arena.studies.tree.material import TreeMaterial
+from foretell.arena.studies.tree.play import Scene
+from foretell.arena.study import Study
+from foretell.evaluate.bootstrap import Resampling
+
+
+def played(name: str) -> Study:
+    material = TreeMaterial(tables={}, scene=Scene(worlds=2, questions=12, runs=2), resampling=Resampling(draws=100))
+    return run_study(name, material)
+
+
+@pytest.mark.parametrize("name", sorted(SIMULATED))
+def test_every_study_of_trees_can_be_told_in_every_form_and_again(name: str):
+    study = played(name)
+    assert study.finding.endswith(".")
+    assert study.grids
+    for picture in study.pictures:
+        ElementTree.fromstring(picture.figure.standalone())
+    page = study_page(study)
+    ElementTree.fromstring(page.partition("\n")[2])
+    text = markdown_study(study)
+    for width in (60, 80, 140):
+        shown = io.StringIO()
+        print_study(study, Console(file=shown, width=width))
+        assert max(map(len, shown.getvalue().splitlines())) <= width
+    for grid in study.grids:
+        assert grid.title in text
+        assert len({column.label for column in grid.columns}) == len(grid.columns), "labels are keys in the JSON"
+    assert "nan" not in text.lower()
+    assert json.loads(json.dumps(study.to_dict(), allow_nan=False))["name"] == name
+    assert played(name).to_dict() == study.to_dict()

@@ -1,0 +1,140 @@
+"""Noise and other links on finished trees: laws, one number by hand, and what cannot be looked at."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foretell.arena.studies.tree import noise, scale, stability, weights
+from foretell.arena.studies.tree.disturbance import DISTURBANCES, normal, reverse, uncertain
+from foretell.arena.studies.tree.material import TreeMaterial, read_trees
+from foretell.arena.studies.tree.play import Scene
+from foretell.arena.studies.tree.real_trees import DRAWS, spoilt_among
+from foretell.arena.studies.tree.world import WorldSettings, ask, draw_world
+from foretell.arena.study import Material
+from foretell.evaluate.bootstrap import Resampling
+from foretell.evaluate.intervals import Interval
+from foretell.evaluate.significance import Comparison
+from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.links import Judged, Linear
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.tree_file import write_tree
+from foretell.questions import InputError
+
+QUICK = Resampling(draws=100)
+EXAMPLES = Path(__file__).parents[4] / "examples" / "trees"
+
+
+def pair(first: float, second: float, weight: float = 0.5) -> Tree:
+    link = Linear(weights={"P1": weight, "P2": 1 - weight})
+    top = Proposition(id="P0", claim="r", children=("P1", "P2"), link=link)
+    ends = [Proposition(id=id, claim=id, p=p) for id, p in (("P1", first), ("P2", second))]
+    return evaluated(Tree(root="P0", nodes={node.id: node for node in (top, *ends)}))
+
+
+def material(*trees: Tree, **fields: Any) -> TreeMaterial:
+    return TreeMaterial(tables={}, trees={"mine": trees}, resampling=QUICK, **fields)
+
+
+def test_a_total_reversal_of_sums_spoils_nothing_and_equal_roots_have_nothing_to_spoil():
+    trees = [pair(0.2, 0.4), pair(0.9, 0.5), pair(0.4, 0.4)]
+    found = spoilt_among(trees, reverse, 1.0, material())
+    assert found is not None
+    assert found.estimate == pytest.approx(0, abs=1e-6)
+    assert spoilt_among([pair(0.3, 0.3)] * 3, normal, 0.5, material()) is None
+    assert spoilt_among([pair(0.1 + 0.2, 0.3), pair(0.3, 0.3)], normal, 0.5, material()) is None, "up to rounding"
+
+
+def test_random_answers_spoil_everything():
+    found = spoilt_among([pair(0.2, 0.4), pair(0.9, 0.5), pair(0.4, 0.4)], uncertain, 1.0, material())
+    assert found is not None
+    assert found.estimate > 97
+
+
+def test_normal_noise_by_hand():
+    """Roots 0.2 and 0.6: variance 0.04. Noise U(0, 0.4) on two leaves of weight 1/2: 0.16/12/2 = 0.00667."""
+    found = spoilt_among([pair(0.2, 0.2), pair(0.6, 0.6)], normal, 0.4, material())
+    assert found is not None
+    assert found.estimate == pytest.approx(100 * (0.02 / 3) / (0.04 + 0.02 / 3), abs=2.5), f"{DRAWS} draws of each"
+
+
+def grown(kind: str, count: int = 12) -> list[Tree]:
+    rng = np.random.default_rng(3)
+    world = draw_world(WorldSettings(kind=kind, leaves=6), rng)  # type: ignore[arg-type]
+    asked = ask(world, count, rng)
+    return [
+        evaluated(
+            replace(
+                world.tree,
+                nodes={
+                    id: replace(node, p=float(asked.leaf[i, world.leaves.index(id)])) if id in world.leaves else node
+                    for id, node in world.tree.nodes.items()
+                },
+            )
+        )
+        for i in range(count)
+    ]
+
+
+def test_the_noise_study_of_real_trees_has_every_kind_of_noise_and_three_ways_to_join():
+    found = noise.study(TreeMaterial(tables={}, trees={"logic": grown("logic")}, resampling=QUICK))
+    assert [grid.title for grid in found.grids] == [f"Spoilt by {kind} noise, %" for kind in DISTURBANCES]
+    assert [e.name for e in found.grids[0].entries] == ["logic, as they are", "logic, average", "logic, random"]
+    assert found.finding.startswith("12 trees; % spoilt of logic, as they are at a ratio of 0.25: normal")
+    with pytest.raises(InputError, match="at least two"):
+        noise.study(material(pair(0.1, 0.2)))
+    same = noise.study(material(pair(0.3, 0.3), pair(0.3, 0.3)))
+    assert "nothing to spoil" in same.finding
+
+
+def test_judged_roots_are_told():
+    top = Proposition(id="P0", claim="r", children=("P1", "P2"), link=Judged(p=0.3), p=0.3)
+    judged = Tree(root="P0", nodes={**pair(0.2, 0.4).nodes, "P0": top})
+    found = noise.study(material(judged, pair(0.8, 0.8)))
+    assert any("1 root of 2 are judged" in note for note in found.notes)
+
+
+def test_what_other_links_do_by_hand():
+    """Weights 0.9 and 0.1 on 0.8 and 0.2 give 0.74, the mean 0.5; on 0.2 and 0.2 nothing moves."""
+    found = weights.study(material(pair(0.8, 0.2, 0.9), pair(0.2, 0.2, 0.9)))
+    stored, mean, _ = found.grids[0].entries
+    assert stored.values[0] == pytest.approx(47.0)
+    assert mean.values[0] == pytest.approx(35.0)
+    moved, turned = mean.values[1:3]
+    assert isinstance(moved, Interval)
+    assert isinstance(turned, Interval)
+    assert (moved.estimate, turned.estimate) == (pytest.approx(12.0), pytest.approx(50.0))
+
+
+def test_in_linear_worlds_weights_beat_means_and_means_beat_random_weights():
+    scene = Scene(worlds=8, questions=60, runs=2)
+    found = weights.study(TreeMaterial(tables={}, scene=scene, resampling=QUICK))
+    gain = {entry.name: entry.values[3] for entry in found.grid("Linear worlds").entries}
+    true, drawn = gain["weights off by 0"], gain["random"]
+    assert isinstance(true, Comparison)
+    assert isinstance(drawn, Comparison)
+    assert true.low > 0 > drawn.high
+    off = [gain[f"weights off by {noise:g}"] for noise in weights.OFF]
+    assert [one.diff for one in off if isinstance(one, Comparison)] == sorted(
+        (one.diff for one in off if isinstance(one, Comparison)), reverse=True
+    )
+
+
+def test_trees_of_a_folder(tmp_path: Path):
+    assert len(read_trees(EXAMPLES)) == 2
+    with pytest.raises(InputError, match="no tree file"):
+        read_trees(tmp_path)
+    write_tree(tmp_path / "a.json", pair(0.2, 0.3))
+    assert read_trees(tmp_path)[0].nodes["P0"].p == pytest.approx(0.25)
+
+
+def test_studies_refuse_what_they_cannot_look_at():
+    trees = material(pair(0.1, 0.2), pair(0.3, 0.4))
+    with pytest.raises(InputError, match="no outcomes"):
+        stability.study(trees)
+    with pytest.raises(InputError, match="made-up world"):
+        scale.study(trees)
+    with pytest.raises(InputError, match="--trees"):
+        noise.study(Material(tables={"x": Any}))  # type: ignore[dict-item]

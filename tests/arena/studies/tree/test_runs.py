@@ -1,0 +1,74 @@
+"""Repeated runs by hand: hard and soft score, confidence, variances, the histogram, and the stability study."""
+
+import numpy as np
+import pytest
+from tests.arena.studies.made_trials import made
+from tests.arena.studies.tree.reading import num
+
+from foretell.arena.studies.tree.material import TreeMaterial
+from foretell.arena.studies.tree.play import Scene
+from foretell.arena.studies.tree.runs import Stable, mean_of_runs, runs_histogram, variance_of_runs
+from foretell.arena.studies.tree.stability import study
+from foretell.arena.study import Material
+from foretell.evaluate.arrays import Floats
+from foretell.evaluate.bootstrap import Resampling
+from foretell.evaluate.intervals import Interval
+from foretell.forecasters.combine.rows import Examples
+
+QUICK = Resampling(draws=100)
+
+
+def table(trials: Floats, outcome: list[float]) -> Examples:
+    """The first targets of made-up trials, with these runs and outcomes."""
+    few = made(rounds=1, size=10).take(np.arange(15) < len(outcome))
+    return Examples(
+        rows=few.rows.with_trials(trials), outcome=np.array(outcome), known_on=few.known_on, weight=few.weight
+    )
+
+
+def test_by_hand():
+    runs = np.array([[0.8, 0.6], [0.4, 0.6]])
+    found = Stable.of(table(runs, [1.0, 0.0]))
+    assert found.accuracy == pytest.approx([50, 0])
+    assert found.soft == pytest.approx([60, 40])
+    assert found.brier == pytest.approx([100 * (0.04 + 0.36) / 2, 36])
+    assert found.confidence == pytest.approx([70, 60])
+    assert found.variance == pytest.approx([50, 0]), "hard scores 1 and 0: variance 1/2 with n − 1"
+    assert found.spread == pytest.approx([8, 0]), "0.8 and 0.4: variance 0.08"
+
+
+def test_one_half_is_wrong_and_failed_runs_are_left_out():
+    found = Stable.of(table(np.array([[0.5, np.nan], [0.5, 0.9]]), [1.0, 1.0]))
+    assert found.accuracy == pytest.approx([0, 100])
+    assert np.isnan(found.variance[1])
+    assert found.undecided == pytest.approx([100, 0])
+    assert np.isnan(mean_of_runs(np.full((2, 1), np.nan))).all()
+    assert variance_of_runs(np.array([[1.0], [3.0], [np.nan]])) == pytest.approx([2.0])
+
+
+def test_the_histogram_counts_every_run():
+    figure = runs_histogram(table(np.array([[0.88, 0.18], [0.88, np.nan]]), [1.0, 1.0]), "method")
+    assert "Distance of 3 runs of method" in figure.svg
+    assert "0.10–0.15: 2 runs (66.7 %)" in figure.svg
+    assert "0.80–0.85: 1 runs (33.3 %)" in figure.svg
+
+
+def test_in_a_made_up_world_the_parts_add_up():
+    material = TreeMaterial(tables={}, scene=Scene(worlds=4, questions=30, runs=6), resampling=QUICK)
+    found = study(material)
+    for entry in found.grid("Against the true chance").entries:
+        mse, bias, variance, _ = (value.estimate for value in entry.values if isinstance(value, Interval))
+        assert mse == pytest.approx(bias + variance)
+    spread = {entry.name: entry.values[5] for entry in found.grid("Stability").entries}
+    assert num(spread["mean of 10"]) == pytest.approx(num(spread["grounder alone"]) / 10**0.5, rel=0.15)
+    assert found == study(material)
+
+
+def test_real_runs_and_a_single_one():
+    tables = {"calm": made(noise=0.1), "nervous": made(noise=1.5, method_seed=4)}
+    found = study(Material(tables=tables, resampling=QUICK))
+    assert [grid.title for grid in found.grids] == ["Stability"]
+    assert "least between runs for calm" in found.finding
+    assert "most for nervous" in found.finding
+    once = study(Material(tables={"x": made(trials=1)}, resampling=QUICK))
+    assert once.finding.startswith("There is one run only")

@@ -1,0 +1,149 @@
+"""Thresholds, McNemar and consensus, cost and roles: by hand on small tables, and as whole studies."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.arena.studies.made_trials import made
+from tests.arena.studies.tree.reading import num
+from tests.arena.studies.tree.test_runs import QUICK, table
+
+from foretell.arena.studies.tree import consensus, frontier, roles, thresholds
+from foretell.arena.studies.tree.material import Cost, TreeMaterial
+from foretell.arena.studies.tree.play import Scene
+from foretell.arena.studies.tree.players import DIRECT, Method
+from foretell.arena.studies.tree.prices import Priced
+from foretell.arena.studies.tree.side_tables import read_cast_table, read_cost_table
+from foretell.arena.study import Material
+from foretell.evaluate.intervals import Interval
+from foretell.evaluate.significance import Comparison
+from foretell.questions import InputError
+
+SMALL = Scene(worlds=4, questions=25, runs=2)
+
+
+def simulated(**fields: Any) -> TreeMaterial:
+    return TreeMaterial(tables={}, scene=SMALL, resampling=QUICK, **fields)
+
+
+def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
+    tables = {"sound": made(size=120), "shifted": made(size=120, shift=1.5, method_seed=2)}
+    found = thresholds.study(Material(tables=tables, resampling=QUICK))
+    values = {entry.name: entry.values for entry in found.grids[0].entries}
+    gains = {name: gain for name, (_, _, _, gain, _, _) in values.items() if isinstance(gain, Comparison)}
+    assert gains["shifted"].diff > 3
+    assert abs(gains["sound"].diff) < 3
+    chosen, at_half, held_out, _, in_sample, n = map(num, values["shifted"])
+    assert chosen > 0.6
+    assert held_out <= in_sample
+    assert in_sample >= at_half
+    assert n == len(tables["sound"].outcome)
+
+
+def test_a_threshold_by_hand():
+    """At 0.5 all four are called True, half of them wrongly; anywhere between 0.6 and 0.8 all are right."""
+    data = table(np.array([[0.8, 0.9, 0.55, 0.6]]), [1.0, 1.0, 0.0, 0.0])
+    found = thresholds.study(Material(tables={"x": data}, resampling=QUICK))
+    chosen, at_half, _, _, in_sample, n = map(num, found.grids[0].entries[0].values)
+    assert (at_half, in_sample, n) == (50.0, 100.0, 4)
+    assert 0.6 <= chosen < 0.8
+    same = table(np.array([[0.8, 0.9]]), [1.0, 1.0])
+    with pytest.raises(InputError, match="all outcomes are the same"):
+        thresholds.study(Material(tables={"x": same}, resampling=QUICK))
+
+
+def test_mcnemar_and_agreement_by_hand():
+    """10 targets, all true: a is right on 8, b on 3, both on 2; 6 against 1 where they differ: p = 2·8/2⁷ = 1/8."""
+    a, b = np.full((1, 10), 0.2), np.full((1, 10), 0.2)
+    a[0, :8] = 0.9
+    b[0, [0, 1, 8]] = 0.9
+    tables = {"b": table(b, [1.0] * 10), "a": table(a, [1.0] * 10)}
+    found = consensus.study(Material(tables=tables, resampling=QUICK))
+    best, other = found.grid("Accuracy").entries
+    assert (best.name, best.values[0], other.values[0]) == ("a", 80.0, 30.0)
+    assert str(other.values[1]).startswith("−50.0")
+    assert other.values[2] == "0.125"
+    agreement = found.grid("Agreement, % of targets").entries[0].values
+    assert agreement == (None, pytest.approx(30.0)), "the same side on 2 right and 1 wrong of 10"
+    assert "clearly more often than 0 of 1 other method" in found.finding
+    with pytest.raises(InputError, match="at least two"):
+        consensus.study(Material(tables={"a": tables["a"]}, resampling=QUICK))
+
+
+def test_what_a_method_costs_by_hand():
+    priced = Priced(
+        grounding=Cost(dollars=0.1, seconds=60),
+        analysis=Cost(dollars=0.01, seconds=5),
+        synthesis=Cost(dollars=0.02, seconds=7),
+    )
+    alone = Method(name="a", rule=DIRECT, repeats=30)
+    size = {"leaves": 12.0, "parents": 5.0, "levels": 3.0}
+    found = [priced.cost(one, **size) for one in (alone, Method(name="t"), Method(name="m", rule="average"))]
+    assert [one.dollars for one in found] == pytest.approx([3.0, 0.01 + 1.2 + 0.1, 1.21]), "a mean asks nobody"
+    assert [one.seconds for one in found] == [2 * 60, 5 + 60 + 3 * 7, 5 + 60]
+
+
+def test_single_runs_and_who_lies_on_the_frontier():
+    right, wrong = np.full((2, 4), 0.9), np.array([[0.9, 0.9, 0.1, 0.1], [0.9, np.nan, 0.1, 0.9]])
+    tables = {name: table(said, [1.0] * 4) for name, said in (("dear", right), ("cheap", wrong), ("worse", wrong))}
+    assert frontier.single_accuracy(tables["cheap"], QUICK).estimate == pytest.approx(100 * (1 + 1 + 0 + 0.5) / 4)
+    costs = {"dear": Cost(dollars=1.0, seconds=1), "cheap": Cost(dollars=0.1, seconds=9), "worse": Cost(dollars=0.2)}
+    found = frontier.study(TreeMaterial(tables=tables, costs=costs, resampling=QUICK))
+    best = {entry.name: entry.values[3:] for entry in found.grids[0].entries}
+    assert best["dear"] == (pytest.approx(100.0), "yes", "yes")
+    assert best["cheap"] == (pytest.approx(625.0), "yes", "")
+    assert best["worse"][1:] == ("", "")
+    with pytest.raises(InputError, match="no forecaster has a cost"):
+        frontier.study(Material(tables=tables, resampling=QUICK))
+
+
+def test_a_tree_costs_more_than_its_grounder_and_a_better_grounder_is_better():
+    found = frontier.study(simulated())
+    values = {entry.name: entry.values for entry in found.grids[0].entries}
+    for name in ("quick", "careful", "thorough"):
+        assert num(values[f"{name}, tree linear"][1]) > num(values[f"{name} alone"][1])
+    assert num(values["thorough alone"][0]) > num(values["quick alone"][0])
+
+
+def cell(cast: tuple[str, ...], accuracy: float) -> roles.Cell:
+    return roles.Cell(
+        name=" ".join(cast),
+        cast=dict(zip(("analyzer", "grounder", "synthesizer"), cast, strict=True)),
+        accuracy=Interval(estimate=accuracy, se=0, low=0, high=100, n_clusters=1, draws=0),
+        right=np.array([accuracy]),
+        cluster=("c",),
+        dollars=None,
+    )
+
+
+def test_shares_of_roles_by_hand():
+    """Effects ±1, ±2 and ±3 that add up: of the variance 1 + 4 + 9 = 14 each role has its square."""
+    sign = {"large": 1, "small": -1}
+    cells = [cell(cast, 60 + sign[cast[0]] + 2 * sign[cast[1]] + 3 * sign[cast[2]]) for cast in product(sign, repeat=3)]
+    assert roles.shares_of(cells) == pytest.approx({"analyzer": 1 / 14, "grounder": 4 / 14, "synthesizer": 9 / 14})
+    level = [cell(cast, 50.0) for cast in product(sign, repeat=3)]
+    assert all(np.isnan(share) for share in roles.shares_of(level).values())
+
+
+def test_roles_in_a_made_up_world_and_of_real_forecasters():
+    found = roles.study(simulated())
+    assert len(found.grid("All combinations").entries) == 27
+    shares = [sum(map(num, values)) for values in zip(*(e.values for e in found.grids[0].entries), strict=True)]
+    assert all(40 < share <= 100.01 for share in shares)
+    tables = {name: made(method_seed=seed, noise=noise) for name, seed, noise in (("a", 1, 0.2), ("b", 2, 2.5))}
+    cast = {name: {"analyzer": "m", "grounder": name, "synthesizer": "m"} for name in tables}
+    real = roles.study(TreeMaterial(tables=tables, cast=cast, resampling=QUICK))
+    assert [entry.values[0] for entry in real.grids[0].entries] == pytest.approx([0, 100, 0], abs=1e-6)
+    with pytest.raises(InputError, match="fewer than two"):
+        roles.study(TreeMaterial(tables=tables, resampling=QUICK))
+
+
+def test_tables_beside_the_forecasts_are_read_and_checked():
+    assert read_cost_table([{"forecaster": "a", "dollars": "0.5", "seconds": 3}])["a"] == Cost(dollars=0.5, seconds=3)
+    with pytest.raises(InputError, match="not an amount of money"):
+        read_cost_table([{"forecaster": "a", "dollars": -1}])
+    row = {"forecaster": "a", "analyzer": "x", "grounder": "y", "synthesizer": "z"}
+    assert read_cast_table([row])["a"] == {"analyzer": "x", "grounder": "y", "synthesizer": "z"}
+    with pytest.raises(InputError, match="synthesizer"):
+        read_cast_table([{"forecaster": "a", "analyzer": "x", "grounder": "y"}])

@@ -1,0 +1,368 @@
+"""Chain, tree, graph and forest of thoughts: what they ask, what they make of it, and what survives which failure."""
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.forecasters.tree.growing import Desk, playing, question
+
+from foretell.forecasters.agent.context import AgentContext
+from foretell.forecasters.agent.submit import Clamp
+from foretell.forecasters.combine.aggregate import logit_mean
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.tree.ground import CannotGround, Grounded, GroundSettings, Leaf
+from foretell.forecasters.tree.grounders.plain import Given
+from foretell.forecasters.tree.grounders.searching import Searching
+from foretell.forecasters.tree.proposition import Grounding
+from foretell.forecasters.tree.thoughts.forecaster import ThoughtsForecaster
+from foretell.forecasters.tree.thoughts.settings import KINDS, Kind, ThoughtSettings
+from foretell.llm.canonical import request_key
+from foretell.llm.message import Reply, Request
+from foretell.llm.model import BudgetSpent, ModelError
+from foretell.llm.scripted import ScriptedModel
+from foretell.questions import Failure, Forecast, InputError, Target
+from foretell.questions.event import Event, Failed, ForecastMade, ModelCalled, NodeGrounded, ToolUsed
+
+TOWNS = ("Aberdeen", "Bergen", "Cuxhaven", "Dunkirk", "Esbjerg", "Fife", "Gdynia", "Hamburg", "Ipswich", "Jakobstad")
+Override = Callable[[Request], Any]
+
+
+@dataclass
+class Mind:
+    """Plays analyzer and concluder; every proposal is new, later ones are rated higher, conclusions say 0.8."""
+
+    override: Override = lambda request: None
+    said: int = 0
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(self, request: Request) -> Any:
+        found = self.override(request)
+        if found is not None:
+            return found
+        fields = (request.schema or {}).get("properties", {})
+        words = "\n".join(message.text for message in request.messages)
+        if "thoughts" in fields:
+            self.asked.append("propose")
+            return json.dumps({"thoughts": [self._thought(request) for _ in range(_count(words))], "enough": False})
+        if "lines" in fields:
+            self.asked.append("rate")
+            ids = re.findall(r"^# Line (\S+)$", words, re.MULTILINE)
+            return json.dumps({"lines": [{"id": id, "reason": "r", "value": _value(id)} for id in ids]})
+        if set(fields) == {"claim", "why"}:
+            self.asked.append("merge")
+            return json.dumps(self._thought(request))
+        if set(fields) == {"report", "key_factor", "p"}:
+            self.asked.append("conclude")
+            return json.dumps({"report": "Weighed.", "key_factor": "The weather.", "p": 0.8})
+        return None
+
+    def _thought(self, request: Request) -> dict[str, str]:
+        self.said += 1
+        # The same words for the same request, whoever asks first.
+        town = TOWNS[int(request_key(request), 16) % len(TOWNS)]
+        number = 10**8 * self.said + int(request_key(request)[:6], 16)
+        return {"claim": f"Ferry number {number} of {town} sails on 1 May 2026.", "why": "It matters."}
+
+
+def _fields(request: Request) -> set[str]:
+    return set((request.schema or {}).get("properties", {}))
+
+
+def _count(words: str) -> int:
+    found = re.search(r"Name (\w+) (?:different )?step", words)
+    return 1 if found is None or found[1] == "one" else int(found[1])
+
+
+def _value(id: str) -> float:
+    return sum(int(part) / 10**n for n, part in enumerate(id.removeprefix("T").split("."))) / 100
+
+
+@dataclass
+class Notebook:
+    """A grounder that remembers what it was asked."""
+
+    p: float = 0.3
+    fail: Callable[[Leaf], bool] = lambda leaf: False
+    leaves: list[Leaf] = field(default_factory=list)
+    name: str = "notes"
+
+    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+        self.leaves.append(leaf)
+        await asyncio.sleep(0)
+        if self.fail(leaf):
+            raise CannotGround("no luck")
+        return Grounded(p=self.p, grounding=Grounding(grounder=self.name, report="Seen.", key_factor="Tides."))
+
+
+def run(kind: Kind, mind: Mind | None = None, notes: Notebook | None = None, **fields: Any) -> tuple[Any, Mind, Desk]:
+    mind, desk = mind or Mind(), Desk(**fields.pop("desk", {}))
+    desk.model = ScriptedModel(mind)
+    given = ThoughtSettings(kind=kind, ground=GroundSettings(retries=0), **fields)
+    forecaster = ThoughtsForecaster(grounder=notes or Notebook(), settings=given)
+    return asyncio.run(forecaster.attempt(desk.question, desk.context)), mind, desk
+
+
+@pytest.mark.parametrize(
+    ("kind", "looked_into", "asked"),
+    [
+        ("chain", 3, {"propose": 3, "conclude": 1}),
+        ("tree", 15, {"propose": 5, "rate": 3, "conclude": 1}),
+        ("graph", 5, {"propose": 1, "rate": 2, "merge": 2, "conclude": 1}),
+        ("forest", 45, {"propose": 15, "rate": 9, "conclude": 3}),
+    ],
+)
+def test_each_kind_looks_into_so_many_thoughts(kind: Kind, looked_into: int, asked: dict[str, int]):
+    notes = Notebook()
+    answer, mind, desk = run(kind, notes=notes)
+    assert isinstance(answer, Forecast)
+    assert answer.p == {"yes": pytest.approx(0.8)}
+    assert answer.forecaster == f"{kind} of thoughts notes"
+    assert len(notes.leaves) == looked_into == ThoughtSettings(kind=kind).most
+    assert {what: mind.asked.count(what) for what in mind.asked} == asked
+    assert len(desk.of(NodeGrounded)) == looked_into
+    assert answer.usage.calls == len(mind.asked) == len(desk.of(ModelCalled))
+    assert len({leaf.slot for leaf in notes.leaves}) == looked_into
+
+
+def test_roles_are_analyzer_and_grounder():
+    _, _, desk = run("graph")
+    assert {event.role for event in desk.of(ModelCalled)} == {"analyzer", "grounder"}
+
+
+def test_a_chain_goes_on_from_what_was_found():
+    _, _, desk = run("chain")
+    second = desk.requests[1].messages[-1].text
+    assert "The line of thought so far" in second
+    assert "Probability: 0.300." in second
+    assert "Tides." in second
+    assert "port authority" in second, "criteria are told"
+    assert "Today is 2025-10-26" in desk.requests[1].messages[0].text
+
+
+def test_a_tree_concludes_from_the_line_that_is_rated_best():
+    answer, _, desk = run("tree", width=2, keep=1, depth=2)
+    last = desk.requests[-1].messages[-1].text
+    assert re.findall(r"^## (T\S+)", last, re.MULTILINE) == ["T1.1.1.2", "T1.2.1.2"]
+    assert "T1.2.1.2 0.300" in answer.rationale
+    assert "T1.1.1.1" not in answer.rationale
+
+
+def test_a_graph_joins_the_best_thoughts_and_concludes_from_all():
+    notes = Notebook()
+    answer, _, desk = run("graph", notes=notes, width=3, keep=2, depth=2)
+    joining = next(request for request in desk.requests if _fields(request) == {"claim", "why"})
+    assert re.findall(r"^## (T\S+)", joining.messages[-1].text, re.MULTILINE) == ["T1.1.1.3", "T1.1.1.2"]
+    assert len(notes.leaves[-1].place.path) == 3, "the joined thought knows what it came from"
+    assert answer.rationale.count("- T") == 4
+
+
+def test_the_trees_of_a_forest_set_out_from_different_standpoints_and_are_averaged():
+    said = iter([0.9, 0.5, 0.6])
+
+    def differ(request: Request) -> Any:
+        if set((request.schema or {}).get("properties", {})) == {"report", "key_factor", "p"}:
+            return json.dumps({"report": "r", "key_factor": "k", "p": next(said)})
+        return None
+
+    answer, _, desk = run("forest", Mind(override=differ), depth=1)
+    assert answer.p["yes"] == pytest.approx(float(logit_mean([0.9, 0.5, 0.6])))
+    starts = {request.messages[0].text for request in desk.requests if "thoughts" in _fields(request)}
+    assert len(starts) == 3
+
+
+def test_enough_is_enough():
+    def enough(request: Request) -> Any:
+        words = request.messages[-1].text
+        return json.dumps({"thoughts": [], "enough": True}) if "## T1.1.1.1" in words and _asks(request) else None
+
+    def _asks(request: Request) -> bool:
+        return "thoughts" in (request.schema or {}).get("properties", {})
+
+    answer, mind, _ = run("chain", Mind(override=enough))
+    assert isinstance(answer, Forecast)
+    assert mind.asked == ["propose", "conclude"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("It sails next year.", "means nothing without"),
+        ("Will the bridge open?", "it is a question"),
+        ('The answer to the question "Will the harbour bridge open?" is yes.', "says already"),
+    ],
+)
+def test_a_thought_that_cannot_be_looked_into_goes_back_with_the_reason(claim: str, reason: str):
+    replies = [json.dumps({"thoughts": [{"claim": claim}], "enough": False})]
+    answer, _, desk = run("chain", Mind(override=lambda request: replies.pop() if replies else None), depth=1)
+    assert isinstance(answer, Forecast)
+    assert reason in desk.requests[1].messages[-1].text
+
+
+def test_usable_thoughts_are_taken_beside_unusable_ones():
+    both = [{"claim": "It sails next year."}, {"claim": "The Bergen ferry sails on 1 May 2026."}]
+    replies = [json.dumps({"thoughts": both, "enough": False})]
+    notes = Notebook()
+    run("tree", Mind(override=lambda request: replies.pop() if replies else None), notes, depth=1, width=2)
+    assert [leaf.claim for leaf in notes.leaves] == ["The Bergen ferry sails on 1 May 2026."]
+
+
+def test_a_rating_must_name_every_line():
+    replies = [json.dumps({"lines": [{"id": "T9", "reason": "", "value": 1}]})]
+
+    def once(request: Request) -> Any:
+        return replies.pop() if replies and "lines" in (request.schema or {}).get("properties", {}) else None
+
+    answer, _, desk = run("tree", Mind(override=once), depth=1)
+    assert isinstance(answer, Forecast)
+    assert any("lines without a value: T1.1.1.1" in request.messages[-1].text for request in desk.requests)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_failed_thought_is_told_and_does_no_harm(kind: Kind):
+    notes = Notebook(fail=lambda leaf: leaf.id.endswith(".1.1.1") and kind != "chain")
+    answer, _, desk = run(kind, notes=notes)
+    assert isinstance(answer, Forecast)
+    errors = [event.error for event in desk.of(NodeGrounded) if event.p is None]
+    assert all(error == "no luck" for error in errors)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_looked_into_is_a_failure_and_never_a_forecast(kind: Kind):
+    answer, mind, desk = run(kind, notes=Notebook(fail=lambda leaf: True))
+    assert isinstance(answer, Failure)
+    assert "no luck" in answer.error
+    assert "conclude" not in mind.asked
+    assert [event.error for event in desk.of(Failed)] == [answer.error]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", [ModelError("down"), BudgetSpent("no money")])
+def test_a_model_that_fails_from_the_start_is_a_failure(kind: Kind, error: ModelError):
+    answer, _, _ = run(kind, Mind(override=lambda request: error))
+    assert isinstance(answer, Failure)
+
+
+def test_a_model_that_fails_later_ends_the_line():
+    calls = iter(range(100))
+    mind = Mind(override=lambda request: ModelError("down") if next(calls) in (1, 2, 3) else None)
+    answer, mind, _ = run("chain", mind)
+    assert isinstance(answer, Failure), "the conclusion failed too"
+    calls = iter(range(100))
+    mind = Mind(override=lambda request: ModelError("down") if next(calls) == 1 else None)
+    answer, mind, _ = run("chain", mind)
+    assert isinstance(answer, Forecast)
+    assert mind.asked == ["propose", "conclude"]
+
+
+def test_what_a_person_must_mend_is_raised():
+    class NoSandbox(Notebook):
+        async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+            raise InputError("no sandbox")
+
+    with pytest.raises(InputError, match="no sandbox"):
+        run("forest", notes=NoSandbox())
+
+
+def test_two_exclusive_options_need_one_line_of_thought_and_more_need_one_each():
+    two = question(targets=(Target(id="a", label="Ada"), Target(id="b", label="Ben")), exclusive=True)
+    answer, mind, _ = run("chain", desk={"question": two})
+    assert answer.p == {"a": pytest.approx(0.8), "b": pytest.approx(0.2)}
+    assert mind.asked.count("conclude") == 1
+    answer, mind, _ = run("chain", desk={"question": two}, shortcut=False)
+    assert answer.p == {"a": pytest.approx(0.5), "b": pytest.approx(0.5)}
+    assert mind.asked.count("conclude") == 2
+    three = replace(two, targets=(*two.targets, Target(id="c")))
+    answer, mind, _ = run("chain", desk={"question": three})
+    assert sum(answer.p.values()) == pytest.approx(1)
+    assert answer.distribution is not None
+    assert mind.asked.count("conclude") == 3
+
+
+class Shuffled:
+    """A model whose answers take their time, each time another."""
+
+    def __init__(self, seed: int) -> None:
+        self.inner = ScriptedModel(_by_request)
+        self._rng = random.Random(seed)
+
+    async def complete(self, request: Request) -> Reply:
+        for _ in range(self._rng.randrange(30)):
+            await asyncio.sleep(0)
+        return await self.inner.complete(request)
+
+
+def _by_request(request: Request) -> Any:
+    """Words that depend on the request alone."""
+    mind = Mind()
+    return mind(request)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_answer(kind: Kind):
+    def once(seed: int) -> tuple[Forecast, list[Event], set[str]]:
+        model = Shuffled(seed)
+        desk = Desk(model=model)
+        forecaster = ThoughtsForecaster(grounder=Notebook(), settings=ThoughtSettings(kind=kind))
+        answer = asyncio.run(forecaster.attempt(desk.question, desk.context))
+        assert isinstance(answer, Forecast)
+        keys = {request_key(request) for request in model.inner.requests}
+        return replace(answer, usage=replace(answer.usage, seconds=0.0)), desk.events, keys
+
+    assert once(1) == once(2)
+
+
+def test_thoughts_over_the_search_grounder_stay_behind_the_fence():
+    mind = Mind()
+    desk = Desk(model=playing(lambda request: None if request.tools else mind(request)))
+    answer = asyncio.run(ThoughtsForecaster(grounder=Searching()).attempt(desk.question, desk.context))
+    assert isinstance(answer, Forecast)
+    assert desk.of(ToolUsed)
+    assert "https://news.example/2025-10-01" in answer.rationale
+    seen = "\n".join(message.text for request in desk.requests for message in request.messages)
+    assert "2025-11-05" not in seen
+    assert "DROP ME" not in seen
+
+
+def test_thoughts_need_models():
+    desk = Desk()
+    with pytest.raises(TypeError, match="AgentContext"):
+        asyncio.run(ThoughtsForecaster().forecast(desk.question, RunContext(as_of=desk.question.as_of)))
+    desk.model = ScriptedModel(lambda request: ModelError("down"))
+    with pytest.raises(CannotForecast, match="came to nothing"):
+        asyncio.run(ThoughtsForecaster(grounder=Given(p={})).forecast(desk.question, desk.context))
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "wood"}, {"depth": 0}, {"width": 0}, {"keep": 0}, {"trees": 0}])
+def test_settings_that_cannot_work_are_named(wrong: dict[str, Any]):
+    with pytest.raises(InputError):
+        ThoughtSettings(**wrong)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    kind=st.sampled_from(KINDS),
+    depth=st.integers(1, 3),
+    width=st.integers(1, 3),
+    keep=st.integers(1, 3),
+    broken=st.sets(st.integers(0, 20)),
+)
+def test_whatever_fails_it_ends_in_one_forecast_or_one_failure(
+    kind: Kind, depth: int, width: int, keep: int, broken: set[int]
+):
+    count = iter(range(10_000))
+    notes = Notebook(fail=lambda leaf: next(count) in broken)
+    answer, _, desk = run(kind, notes=notes, depth=depth, width=width, keep=keep, clamp=Clamp(low=0, high=1))
+    assert len(notes.leaves) <= ThoughtSettings(kind=kind, depth=depth, width=width, keep=keep).most
+    if isinstance(answer, Forecast):
+        assert answer.p["yes"] == pytest.approx(0.8)
+        assert len(desk.of(ForecastMade)) == 1
+    else:
+        assert all(event.p is None for event in desk.of(NodeGrounded)) or kind in ("tree", "forest", "graph")
+        assert len(desk.of(Failed)) == 1
