@@ -1,10 +1,15 @@
-"""Shared fixtures: the real data directory, and a refusal to talk to anything but this machine."""
+"""Shared fixtures: the real data directory, a PostgreSQL, and a refusal to talk to anything but this machine."""
 
 import os
 import socket
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
 import pytest
+
+from foretell.fakes.postgres import LocalPostgres, binaries
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
@@ -16,6 +21,33 @@ def shared_data() -> Path:
     if not (root / "tables").is_dir():
         pytest.skip(f"real data not found at {root}: set FORETELL_DATA to the directory that holds tables/")
     return root
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[LocalPostgres]:
+    """A real PostgreSQL, started when the first test asks for it; a skip where it or its libraries are missing."""
+    for library in ("psycopg", "dbos"):
+        if find_spec(library) is None:
+            pytest.skip(f"{library} is not installed: pip install 'foretell[cluster]'")
+    if binaries() is None:
+        pytest.skip("PostgreSQL is not installed: initdb and pg_ctl were not found")
+    with LocalPostgres(safe=False) as server:
+        yield server
+
+
+_DATABASES = count(1)
+
+
+@pytest.fixture
+def postgres(postgres_server: LocalPostgres) -> str:
+    """The address of an empty database."""
+    return postgres_server.create(f"test{next(_DATABASES)}")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where to keep things: a file first, a PostgreSQL database then."""
+    return tmp_path / "kept.db" if request.param == "sqlite" else request.getfixturevalue("postgres")
 
 
 @pytest.fixture(autouse=True)

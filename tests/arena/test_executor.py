@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ QUESTIONS = [
 ]
 
 
+@pytest.fixture
+def store(place: Path | str) -> Iterator[Store]:
+    opened = Store(place)
+    yield opened
+    opened.close()
+
+
 def forecast_of(cell: Cell) -> Forecast:
     p = {"yes": 0.1 + cell.trial / 10}
     return Forecast(question_id=cell.question.id, forecaster="t", as_of=cell.question.as_of, p=p, trial=cell.trial)
@@ -28,8 +36,7 @@ async def answer(cell: Cell, emit: Emit) -> Forecast:
     return found
 
 
-def test_every_cell_is_answered_once_and_kept(tmp_path: Path):
-    store = Store(tmp_path / "runs.db")
+def test_every_cell_is_answered_once_and_kept(store: Store):
     progress = asyncio.run(Executor(store, concurrency=4).run(cells_of("r", QUESTIONS, 3), answer))
     assert (progress.done, progress.failed, progress.calls, progress.dollars) == (18, 0, 18, 9.0)
     assert len(list(store.answers("r"))) == 18
@@ -37,8 +44,7 @@ def test_every_cell_is_answered_once_and_kept(tmp_path: Path):
     assert kinds.count("ForecastMade") == 3
 
 
-def test_a_second_start_does_only_what_is_missing(tmp_path: Path):
-    store = Store(tmp_path / "runs.db")
+def test_a_second_start_does_only_what_is_missing(store: Store):
     asyncio.run(Executor(store).run(cells_of("r", QUESTIONS[:2], 2), answer))
     seen: list[str] = []
 
@@ -46,13 +52,12 @@ def test_a_second_start_does_only_what_is_missing(tmp_path: Path):
         seen.append(f"{cell.question.id}/{cell.trial}")
         return await answer(cell, emit)
 
-    progress = asyncio.run(Executor(Store(tmp_path / "runs.db")).run(cells_of("r", QUESTIONS[:3], 2), watched))
+    progress = asyncio.run(Executor(store).run(cells_of("r", QUESTIONS[:3], 2), watched))
     assert sorted(seen) == ["q2/0", "q2/1"]
     assert progress.skipped == 4
 
 
-def test_a_broken_cell_is_a_failure_and_is_tried_again_next_time(tmp_path: Path):
-    store = Store(tmp_path / "runs.db")
+def test_a_broken_cell_is_a_failure_and_is_tried_again_next_time(store: Store):
 
     async def breaks(cell: Cell, emit: Emit) -> Forecast:
         if cell.question.id == "q1":
@@ -68,8 +73,7 @@ def test_a_broken_cell_is_a_failure_and_is_tried_again_next_time(tmp_path: Path)
     assert not [a for a in store.answers("r") if isinstance(a, Failure)]
 
 
-def test_events_of_an_unfinished_cell_are_written_anew(tmp_path: Path):
-    store = Store(tmp_path / "runs.db")
+def test_events_of_an_unfinished_cell_are_written_anew(store: Store):
     cell = next(iter(cells_of("r", QUESTIONS, 1)))
     store.add_events([(cell.key, ModelCalled(role="agent", model="m", key="half"))])
     asyncio.run(Executor(store).run([cell], answer))
@@ -77,13 +81,63 @@ def test_events_of_an_unfinished_cell_are_written_anew(tmp_path: Path):
     assert keys == ["q0/0"]
 
 
-def test_watchers_see_progress_grow(tmp_path: Path):
+def test_two_processes_share_the_cells(place: Path | str):
+    """Two that have the store open on their own, as two processes do."""
+    begun: list[str] = []
+
+    async def slowly(cell: Cell, emit: Emit) -> Forecast:
+        begun.append(f"{cell.question.id}/{cell.trial}")
+        await asyncio.sleep(0.02)
+        return await answer(cell, emit)
+
+    async def both(stores: list[Store]) -> list[Progress]:
+        runs = [Executor(store, concurrency=2).run(cells_of("r", QUESTIONS, 3), slowly) for store in stores]
+        return await asyncio.gather(*runs)
+
+    stores = [Store(place), Store(place)]
+    found = asyncio.run(both(stores))
+    assert sorted(begun) == sorted(f"{q.id}/{trial}" for q in QUESTIONS for trial in range(3))
+    assert [progress.done for progress in found] == [18, 18]
+    assert all(0 < progress.calls < 18 for progress in found)
+    assert len(list(stores[0].events("r"))) == 36
+    assert stores[0].database.read("select * from tick") == []
+    for store in stores:
+        store.close()
+
+
+def test_what_another_process_left_unfinished_is_taken_over(place: Path | str):
+    cells = list(cells_of("r", QUESTIONS[:2], 1))
+    begun = asyncio.Event()
+
+    async def gets_stuck(cell: Cell, emit: Emit) -> Forecast:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def both() -> Progress:
+        first, second = Store(place), Store(place)
+        stuck = asyncio.create_task(Executor(first).run(cells[:1], gets_stuck))
+        await begun.wait()
+        going_on = asyncio.create_task(Executor(second).run(cells, answer))
+        await asyncio.sleep(0.3)
+        assert not going_on.done()
+        stuck.cancel()
+        await asyncio.wait([stuck])
+        first.close()
+        found = await going_on
+        second.close()
+        return found
+
+    assert asyncio.run(both()).done == 2
+
+
+def test_watchers_see_progress_grow(store: Store):
     seen: list[int] = []
 
     def watch(progress: Progress) -> None:
         seen.append(progress.done)
 
-    asyncio.run(Executor(Store(tmp_path / "runs.db"), watch=watch).run(cells_of("r", QUESTIONS, 1), answer))
+    asyncio.run(Executor(store, watch=watch).run(cells_of("r", QUESTIONS, 1), answer))
     assert seen == sorted(seen)
     assert seen[-1] == 6
 

@@ -110,7 +110,7 @@ def test_replay_needs_neither_provider_nor_key_nor_corpus(build_house: Build, ca
 def test_replay_says_so_where_the_journal_lacks_something(house: Any):
     run = house.run(house.spec())
     journal = house.journal()
-    journal._db.execute("DELETE FROM kept WHERE rowid = (SELECT max(rowid) FROM kept WHERE kind = 'model')")
+    journal.database.write("DELETE FROM kept WHERE rowid = (SELECT max(rowid) FROM kept WHERE kind = 'model')")
     journal.close()
     told = house.foretell("replay", run)
     assert told.returncode == 1

@@ -17,6 +17,8 @@ from foretell.llm.prices import Price, Prices
 from foretell.llm.scripted import ScriptedModel
 from foretell.questions.problems import InputError
 
+Place = Path | str
+
 
 def _request(place: int = 0, model: str = "openai:m", **rest: object) -> Request:
     return Request(model=model, messages=(System(text="s"), User(text=f"q {place}")), **rest)  # type: ignore[arg-type]
@@ -46,14 +48,14 @@ def test_key_does_not_depend_on_the_order_of_a_schema():
     assert request_key(_request(schema=one)) == request_key(_request(schema=two))
 
 
-def test_equal_requests_in_flight_are_sent_once(tmp_path: Path, keys: dict[str, str]):
+def test_equal_requests_in_flight_are_sent_once(place: Place, keys: dict[str, str]):
     async def main() -> None:
-        journal = Journal(tmp_path / "j.db")
+        journal = Journal(place)
         async with FakeProviders(latency=0.05) as fake, _exchange(fake, journal, keys) as exchange:
             replies = await asyncio.gather(*[exchange.complete(_request()) for _ in range(10)])
             assert await exchange.complete(_request()) == replies[0]
             await exchange.complete(_request(slot="trial 2"))
-            assert len(set(map(id, replies))) == 1
+            assert all(reply == replies[0] for reply in replies)
             # The slot is ours alone, so the provider sees the same words twice.
             assert list(fake.billed.values()) == [2]
         assert journal.sends() == 2
@@ -62,12 +64,13 @@ def test_equal_requests_in_flight_are_sent_once(tmp_path: Path, keys: dict[str, 
     asyncio.run(main())
 
 
-def test_follower_asks_by_itself_when_the_leader_is_cancelled(tmp_path: Path, keys: dict[str, str]):
+def test_follower_asks_by_itself_when_the_leader_is_cancelled(place: Place, keys: dict[str, str]):
     async def main() -> None:
-        journal = Journal(tmp_path / "j.db")
-        async with FakeProviders(latency=0.1) as fake, _exchange(fake, journal, keys) as exchange:
+        journal = Journal(place)
+        async with FakeProviders(latency=0.3) as fake, _exchange(fake, journal, keys) as exchange:
             leader = asyncio.create_task(exchange.complete(_request()))
-            await asyncio.sleep(0.03)
+            while not fake.arrived:
+                await asyncio.sleep(0.001)
             follower = asyncio.create_task(exchange.complete(_request()))
             await asyncio.sleep(0.01)
             leader.cancel()
@@ -78,9 +81,9 @@ def test_follower_asks_by_itself_when_the_leader_is_cancelled(tmp_path: Path, ke
     asyncio.run(main())
 
 
-def test_followers_share_the_failure(tmp_path: Path):
+def test_followers_share_the_failure(place: Place):
     async def main() -> None:
-        journal = Journal(tmp_path / "j.db")
+        journal = Journal(place)
 
         async def fail() -> bytes:
             await asyncio.sleep(0.01)
@@ -96,21 +99,20 @@ def test_followers_share_the_failure(tmp_path: Path):
     asyncio.run(main())
 
 
-def test_replay_is_offline_and_byte_for_byte(tmp_path: Path, keys: dict[str, str]):
-    path = tmp_path / "j.db"
+def test_replay_is_offline_and_byte_for_byte(place: Place, keys: dict[str, str]):
 
     async def live() -> list[bytes]:
-        journal = Journal(path)
+        journal = Journal(place)
         async with FakeProviders() as fake, _exchange(fake, journal, keys) as exchange:
-            replies = [pack_reply(await exchange.complete(_request(place))) for place in range(5)]
+            replies = [pack_reply(await exchange.complete(_request(number))) for number in range(5)]
         journal.close()
         return replies
 
     async def replay() -> list[bytes]:
-        journal = Journal(path, mode="replay")
+        journal = Journal(place, mode="replay")
         async with Exchange({}, journal=journal) as exchange:  # No key, no provider.
             exchange.check(["openai:m"])
-            replies = [pack_reply(await exchange.complete(_request(place))) for place in range(5)]
+            replies = [pack_reply(await exchange.complete(_request(number))) for number in range(5)]
             with pytest.raises(
                 NotInJournal, match=r"no answer is kept for model openai:m slot trial 9 \([0-9a-f]{12}\)"
             ):
@@ -129,9 +131,9 @@ def test_nothing_to_replay(tmp_path: Path):
         Journal(tmp_path / "text.db")
 
 
-def test_tool_results_are_kept_once(tmp_path: Path):
+def test_tool_results_are_kept_once(place: Place):
     async def main() -> None:
-        journal = Journal(tmp_path / "j.db")
+        journal = Journal(place)
         fetched = 0
 
         async def fetch() -> dict[str, object]:
@@ -149,9 +151,9 @@ def test_tool_results_are_kept_once(tmp_path: Path):
     asyncio.run(main())
 
 
-def test_reply_is_on_file_before_it_is_returned(tmp_path: Path):
+def test_reply_is_on_file_before_it_is_returned(place: Place):
     async def main() -> None:
-        journal, reader = Journal(tmp_path / "j.db"), Journal(tmp_path / "j.db")
+        journal, reader = Journal(place), Journal(place)
         seen: list[bytes | None] = []
         exchange = Exchange({}, journal=journal, wire=lambda _: _Unwired(ScriptedModel(["yes"])))
         await exchange.complete(_request())
@@ -171,23 +173,71 @@ class _Unwired:
         return None
 
 
-def test_two_processes_with_one_file_use_the_same_reply(tmp_path: Path):
-    mine, other = Journal(tmp_path / "j.db"), Journal(tmp_path / "j.db")
+def test_what_one_process_asks_no_other_asks(place: Place):
+    mine, other = Journal(place), Journal(place)
     asked = Asked(key=content_key("x"), kind="tool")
-    mine.intend(asked)
-    other.intend(asked)
+    assert mine.intend(asked)
+    assert not other.intend(asked)
+    mine.give_up(asked, billed=False)
+    assert other.intend(asked)
+    assert not mine.intend(asked)
     assert other.keep(asked, Answer(body=b"first")) == b"first"
+    assert not mine.intend(asked)
+    # Should it be asked nevertheless, the first answer holds.
     assert mine.keep(asked, Answer(body=b"second")) == b"first"
-    assert mine.maybe_paid() == 1
+    assert (mine.sends(), mine.maybe_paid()) == (2, 0)
     mine.close()
     other.close()
 
 
-def test_what_was_on_the_wire_counts_as_maybe_paid(tmp_path: Path, keys: dict[str, str]):
+def test_one_waits_for_what_the_other_is_asking(place: Place, keys: dict[str, str]):
+    async def main() -> None:
+        journals = [Journal(place), Journal(place)]
+        async with FakeProviders(latency=0.2) as fake:
+            exchanges = [_exchange(fake, journal, keys) for journal in journals]
+            asking = [exchange.complete(_request(number)) for number in range(5) for exchange in exchanges]
+            replies = await asyncio.gather(*asking)
+            assert list(fake.billed.values()) == [1] * 5
+            assert replies[::2] == replies[1::2]
+            for exchange in exchanges:
+                await exchange.close()
+        assert (journals[0].sends(), journals[0].maybe_paid()) == (5, 0)
+        for journal in journals:
+            journal.close()
+
+    asyncio.run(main())
+
+
+def test_one_asks_by_itself_when_the_other_gave_up(place: Place):
+    async def main() -> None:
+        one, other = Journal(place), Journal(place)
+        key, begun = content_key("x"), asyncio.Event()
+
+        async def fail() -> bytes:
+            begun.set()
+            await asyncio.sleep(0.1)
+            raise ModelError("no")
+
+        async def answer() -> bytes:
+            return b"yes"
+
+        failing = asyncio.create_task(one.once(key, "tool", fail))
+        await begun.wait()
+        assert await other.once(key, "tool", answer) == b"yes"
+        with pytest.raises(ModelError):
+            await failing
+        assert one.sends() == 2
+        one.close()
+        other.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_on_the_wire_counts_as_maybe_paid(place: Place, keys: dict[str, str]):
     limits = {"openai": Limits(attempts=3, first_pause=0.001)}
 
     async def main() -> None:
-        journal = Journal(tmp_path / "j.db")
+        journal = Journal(place)
         async with FakeProviders() as fake, _exchange(fake, journal, keys, limits=limits) as exchange:
             fake.fail(Fault(kind="status", status=500))
             fake.fail(Fault(kind="cut"))
@@ -197,11 +247,11 @@ def test_what_was_on_the_wire_counts_as_maybe_paid(tmp_path: Path, keys: dict[st
             assert list(fake.billed.values()) == [2]
         journal.close()
 
-        crashed = Journal(tmp_path / "j.db")
+        crashed = Journal(place)
         crashed.intend(Asked(key=content_key("on the wire"), kind="model"))
         assert crashed.maybe_paid() == 1  # Under way.
         crashed.close()
-        after = Journal(tmp_path / "j.db")
+        after = Journal(place)
         assert after.maybe_paid() == 2
         after.close()
 
@@ -209,9 +259,9 @@ def test_what_was_on_the_wire_counts_as_maybe_paid(tmp_path: Path, keys: dict[st
 
 
 @pytest.mark.parametrize(("error", "unsure"), [(ModelBusy("429"), 0), (ReplyLost("cut"), 1)])
-def test_failures_told_apart(tmp_path: Path, error: Exception, unsure: int):
+def test_failures_told_apart(place: Place, error: Exception, unsure: int):
     async def main() -> None:
-        journal = Journal(tmp_path / "j.db")
+        journal = Journal(place)
 
         async def fail() -> bytes:
             raise error
@@ -224,15 +274,15 @@ def test_failures_told_apart(tmp_path: Path, error: Exception, unsure: int):
     asyncio.run(main())
 
 
-def test_spend_by_model(tmp_path: Path):
+def test_spend_by_model(place: Place):
     async def main() -> None:
-        journal = Journal(tmp_path / "j.db")
+        journal = Journal(place)
         prices = Prices({"openai:m": Price(input=1, output=10)}, public=False)
         reply = Reply(text="x", tokens=Tokens(input=1_000_000, output=100_000))
         script = ScriptedModel(lambda _: reply)
         exchange = Exchange({}, journal=journal, prices=prices, wire=lambda _: _Unwired(script))
-        for place in range(2):
-            await exchange.complete(_request(place))
+        for number in range(2):
+            await exchange.complete(_request(number))
         await exchange.complete(_request(model="compat:x@http://example.org/v1"))
         spent = journal.spent()
         assert spent["openai:m"] == Spend(calls=2, tokens=Tokens(input=2_000_000, output=200_000), dollars=4.0)

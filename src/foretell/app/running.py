@@ -1,6 +1,6 @@
 """From a run spec to its answers: questions, surroundings, forecaster, executor, store."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,10 +8,12 @@ from typing import Any
 
 from foretell.app.catalog import build_forecaster
 from foretell.app.datasets import Benchmark, open_benchmark
-from foretell.app.nursery import TREE, tree_answers
+from foretell.app.nursery import THOUGHTS, TREE, thought_answers, tree_answers
+from foretell.app.on_context import CONTEXT, contexts_of, dressing, own_options, ruled, shown_in
 from foretell.app.settings import Settings
+from foretell.app.thought_options import ThoughtOptions
 from foretell.app.tree_options import TreeOptions
-from foretell.app.workbench import Workbench, workbench
+from foretell.app.workbench import Workbench, cast_of, workbench
 from foretell.arena.cells import Cell, cells_of, panel_cells
 from foretell.arena.executor import Answer, Executor, Progress
 from foretell.arena.spec import RunSpec
@@ -20,8 +22,12 @@ from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.agent.variants import VARIANTS
+from foretell.forecasters.baselines import AlwaysP
 from foretell.forecasters.combine.panel import ReasonsPanel
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.context.contexts import QuestionAlone
+from foretell.forecasters.context.options import context_forecaster, on_context
+from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
+from foretell.forecasters.priors import Rates
 from foretell.forecasters.series.forecasters import Auto
 from foretell.llm.cutoffs import check_cutoff
 from foretell.llm.journal import Journal
@@ -30,6 +36,7 @@ from foretell.questions.event import Emit
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.problems import InputError
 from foretell.questions.question import Question
+from foretell.sources.series import SeriesSource
 
 Watch = Callable[[Progress], None]
 AGENT = "agent"
@@ -48,7 +55,8 @@ class Prepared:
 
 def prepare(spec: RunSpec, benchmark: Benchmark | None = None) -> Prepared:
     """Open the questions and check that the models cannot have read about them."""
-    benchmark = benchmark or open_benchmark(spec.questions.dataset, rounds=spec.questions.rounds)
+    asked = spec.questions
+    benchmark = benchmark or open_benchmark(asked.dataset, rounds=asked.rounds, live=spec.mode == "live")
     questions = benchmark.questions.questions[: spec.questions.limit]
     warnings: dict[str, int] = {}
     if spec.mode == "backtest":
@@ -81,42 +89,86 @@ async def execute(
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch)
     try:
-        if spec.forecaster not in (AGENT, TREE):
-            return await executor.run(cells, _model_free(prepared))
+        if not asks_models(spec):
+            resources, series = prepared.benchmark.resources, prepared.benchmark.series
+            return await executor.run(cells, model_free(spec, resources, series=series))
         rates = prepared.benchmark.resources["rates"]()
-        limits = Limits(at_once=max(64, concurrency))
-        if spec.forecaster == TREE:
-            limits = TreeOptions.read(spec.options).limits(limits)
         with closing(journal or Journal(settings.journal)) as kept:
-            async with (
-                workbench(spec, settings, kept, rates=rates, limits=limits) as bench,
-                _answering(spec, bench, settings) as answer,
-            ):
+            async with answering(spec, settings, kept, store, rates=rates, concurrency=concurrency) as answer:
                 done = await executor.run(cells, answer)
-                if spec.aggregate != "judged" or spec.trials < 2:
+                if not has_panel(spec):
                     return done
-                return await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), _panel(store, bench))
+                return await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
     finally:
         store.close()
 
 
+def asks_models(spec: RunSpec) -> bool:
+    """Whether its cells take long and cost money: these are shared between machines."""
+    return spec.forecaster in (AGENT, TREE, THOUGHTS, CONTEXT)
+
+
+def check_options(spec: RunSpec) -> None:
+    """Raise now what any machine would find wrong with the roles and options of a run that asks models."""
+    cast_of(spec)
+    options = own_options(spec.options)
+    if spec.forecaster == AGENT:
+        build_agent(options)
+    elif spec.forecaster == TREE:
+        TreeOptions.read(options)
+    elif spec.forecaster == THOUGHTS:
+        ThoughtOptions.read(options)
+    elif spec.forecaster == CONTEXT:
+        context_forecaster(spec.options, QuestionAlone())
+    if spec.forecaster != CONTEXT and CONTEXT in spec.options:
+        on_context(AlwaysP(), shown_in(spec.options), QuestionAlone())
+
+
+def has_panel(spec: RunSpec) -> bool:
+    """Whether a model reads what the trials wrote, in one more cell per question."""
+    return spec.aggregate == "judged" and spec.trials > 1
+
+
 @asynccontextmanager
-async def _answering(spec: RunSpec, bench: Workbench, settings: Settings) -> AsyncGenerator[Answer]:
-    """The agent, or trees with whatever their grounders need."""
-    if spec.forecaster != TREE:
-        yield _agent(spec, bench)
+async def answering(
+    spec: RunSpec,
+    settings: Settings,
+    journal: Journal,
+    store: Store,
+    *,
+    rates: Rates | None = None,
+    concurrency: int = 50,
+) -> AsyncGenerator[Answer]:
+    """What answers the cells of a run that asks models, so many at once; the cell after the trials is the panel's."""
+    limits = Limits(at_once=max(64, concurrency))
+    if spec.forecaster == TREE:
+        limits = TreeOptions.read(own_options(spec.options)).limits(limits)
+    elif spec.forecaster == THOUGHTS:
+        limits = ThoughtOptions.read(own_options(spec.options)).grounding.limits(limits)
+    async with (
+        workbench(spec, settings, journal, rates=rates, limits=limits) as bench,
+        _trials(spec, bench, settings, store) as trial,
+    ):
+        panel = _panel(store, bench)
+
+        async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
+            return await (panel if cell.trial >= spec.trials else trial)(cell, emit)
+
+        yield ruled(answer, spec, settings, store)
+
+
+@asynccontextmanager
+async def _trials(spec: RunSpec, bench: Workbench, settings: Settings, store: Store) -> AsyncGenerator[Answer]:
+    """The agent, one who only reads a context, or trees and thoughts with whatever their grounders need."""
+    if spec.forecaster == CONTEXT:
+        yield bench.answers(context_forecaster(spec.options, contexts_of(spec, store)))
         return
-    async with tree_answers(bench, settings) as answer:
+    dress = dressing(spec, store)
+    if spec.forecaster not in (TREE, THOUGHTS):
+        yield bench.answers(dress(build_agent(own_options(spec.options))))
+        return
+    async with (tree_answers if spec.forecaster == TREE else thought_answers)(bench, settings, dress) as answer:
         yield answer
-
-
-def _agent(spec: RunSpec, bench: Workbench) -> Answer:
-    agent = build_agent(spec.options)
-
-    async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
-        return await agent.attempt(cell.question, bench.context(cell.question, cell.trial, emit))
-
-    return answer
 
 
 def _panel(store: Store, bench: Workbench) -> Answer:
@@ -124,7 +176,8 @@ def _panel(store: Store, bench: Workbench) -> Answer:
     panel = ReasonsPanel()
 
     async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
-        made = [a for a in store.answers_to(cell.key) if isinstance(a, Forecast) and a.trial < cell.trial]
+        said = await store.aside(store.answers_to, cell.key)
+        made = [a for a in said if isinstance(a, Forecast) and a.trial < cell.trial]
         context = bench.context(cell.question, cell.trial, emit)
         try:
             return await panel.judge(cell.question, made, context)
@@ -170,12 +223,19 @@ def _built(options: Mapping[str, Any]) -> BeliefAgent:
     return BeliefAgent(variant=variant, settings=settings, bypass={source: Auto() for source in sources})
 
 
-def _model_free(prepared: Prepared) -> Callable[[Cell, Emit], Awaitable[Forecast | Failure]]:
-    forecaster = build_forecaster(prepared.spec.forecaster, prepared.benchmark.resources)
-    series = prepared.benchmark.series
+def model_free(
+    spec: RunSpec,
+    resources: Mapping[str, Callable[[], Any]],
+    *,
+    series: SeriesSource | None = None,
+    dress: Callable[[Forecaster], Forecaster] | None = None,
+) -> Answer:
+    """What answers the cells of a run that asks no model."""
+    forecaster = build_forecaster(spec.forecaster, resources)
+    forecaster = forecaster if dress is None else dress(forecaster)
 
     async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
-        as_of = cell.question.as_of_in(prepared.spec.mode)
+        as_of = cell.question.as_of_in(spec.mode)
         context = RunContext(as_of=as_of, series=series) if series else RunContext(as_of=as_of)
         try:
             return await forecaster.forecast(cell.question, context)

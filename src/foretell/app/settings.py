@@ -4,8 +4,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from foretell.llm.limits import Limits, read_limits
 from foretell.sources.datasets.cache import cache_home
+
+if TYPE_CHECKING:
+    from foretell.llm.cost import Budget
 
 KEYS = {
     "openai": ("OPENAI_API_KEY",),
@@ -19,6 +24,7 @@ KEYS = {
     "asknews": ("ASKNEWS_API_KEY",),
     "fred": ("FRED_API_KEY",),
     "metaculus": ("METACULUS_TOKEN",),
+    "prophet_arena": ("ARENA_API_KEY",),
     "compat": ("COMPAT_API_KEY",),
 }
 """Service → environment variables that may hold its key, the first that is set wins."""
@@ -36,6 +42,16 @@ class Settings:
     """By service: a mirror, a proxy or a test server instead of the public address."""
     corpus_file: Path | None = None
     """The local corpus, where it is not in the home."""
+    database: str | None = field(default=None, repr=False)
+    """The address of a PostgreSQL database that keeps runs and journal for many machines; it may hold a password."""
+    limits: Mapping[str, Limits] = field(default_factory=dict[str, Limits], repr=False)
+    """By provider: what all processes together may ask of it."""
+    together: bool = field(default=False, repr=False)
+    """Whether this process is one of many that work at the same runs: their budgets are shared then."""
+    clock: str = field(default="", repr=False)
+    """Where a simulation tells what time it is, `file:PATH`; empty: this machine's clock."""
+    purse: "Budget | None" = field(default=None, repr=False, compare=False)
+    """Around the budgets of all runs of this process, as where a server answers for others."""
 
     def key(self, service: str) -> str:
         """The key of a service, empty where there is none."""
@@ -47,14 +63,14 @@ class Settings:
         return tuple(service for service in KEYS if self.key(service))
 
     @property
-    def store(self) -> Path:
-        """The file of runs."""
-        return self.home / "runs.db"
+    def store(self) -> Path | str:
+        """The file of runs, or the database that keeps them."""
+        return self.database or self.home / "runs.db"
 
     @property
-    def journal(self) -> Path:
-        """The file of paid replies and tool results."""
-        return self.home / "journal.db"
+    def journal(self) -> Path | str:
+        """The file of paid replies and tool results, or the database that keeps them."""
+        return self.database or self.home / "journal.db"
 
     @property
     def corpus(self) -> Path:
@@ -64,6 +80,8 @@ class Settings:
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """From environment variables: keys by their usual names, FORETELL_HOME, FORETELL_CORPUS, FORETELL_<SERVICE>_URL.
+
+    FORETELL_DATABASE_URL puts runs and journal into PostgreSQL, FORETELL_LIMITS says what providers allow.
 
     >>> load_settings({"FORETELL_HOME": "/tmp/f", "OPENAI_API_KEY": "sk-secret", "FORETELL_BRAVE_URL": "http://x"})
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
@@ -80,4 +98,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         keys={name: values[name] for name in names if values.get(name)},
         addresses=addresses,
         corpus_file=Path(values["FORETELL_CORPUS"]) if values.get("FORETELL_CORPUS") else None,
+        database=values.get("FORETELL_DATABASE_URL") or None,
+        limits=read_limits(values.get("FORETELL_LIMITS", "")),
+        clock=values.get("FORETELL_CLOCK", ""),
     )

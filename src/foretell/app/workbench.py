@@ -1,14 +1,17 @@
 """The agent's surroundings for one run: models behind the journal, and a fenced toolbox for every trial."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from foretell.app.equipment import Equipment, equip
 from foretell.app.kept_series import KeptSeries
 from foretell.app.settings import Settings
+from foretell.arena.cells import Cell
+from foretell.arena.executor import Answer
 from foretell.arena.spec import RunSpec
 from foretell.forecasters.agent.context import AgentContext, Watched
+from foretell.forecasters.context.adapter import Attempts
 from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.forecasters.priors import Rates
 from foretell.forecasters.series.forecasters import Auto
@@ -17,8 +20,10 @@ from foretell.llm.journal import Journal
 from foretell.llm.limits import Limits
 from foretell.llm.opening import Exchange
 from foretell.llm.roles import ROLES, Models, Role
+from foretell.llm.shared_budget import SharedBudget
 from foretell.questions.clock import AsOf
 from foretell.questions.event import Emit, ignore
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.problems import InputError
 from foretell.questions.question import Question
 from foretell.sources.async_http import AsyncHttpClient
@@ -65,6 +70,14 @@ class Workbench:
             prices=self.exchange.prices,
             rates=self.rates,
         )
+
+    def answers(self, forecaster: Attempts) -> Answer:
+        """How cells are answered by a forecaster at this bench."""
+
+        async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
+            return await forecaster.attempt(cell.question, self.context(cell.question, cell.trial, emit))
+
+        return answer
 
     def toolbox(self, question: Question, context: AgentContext) -> Fenced:
         """A new toolbox with its own shelf, behind the fence."""
@@ -141,9 +154,9 @@ def cast_of(spec: RunSpec) -> Models:
     return Models(agent=spec.models["agent"], others=others)
 
 
-def _refuse_unpriced(spec: RunSpec, models: Models, exchange: Exchange) -> None:
+def _refuse_unpriced(spec: RunSpec, models: Models, exchange: Exchange, purse: Budget | None) -> None:
     """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
-    if spec.budget.run is None and spec.budget.question is None:
+    if spec.budget.run is None and spec.budget.question is None and purse is None:
         return
     unpriced = [name for name in models.names() if exchange.prices.of(name) is None]
     if unpriced:
@@ -165,24 +178,41 @@ async def workbench(
 ) -> AsyncGenerator[Workbench]:
     """Opened for one run and closed with it."""
     models = cast_of(spec)
+    patience = limits or Limits()
     providers = {name.partition(":")[0] for name in models.names()}
+    # What a provider allows is said by its name, or for a server of one's own by its address.
+    allowed = {place: patience.allowing(settings.limits.get(place)) for place in {*providers, *settings.limits}}
     async with (
         AsyncHttpClient() as client,
         Exchange(
             settings.keys,
             journal=journal,
-            limits={provider: limits for provider in providers} if limits else None,
+            limits=allowed,
             addresses=settings.addresses,
         ) as exchange,
     ):
         exchange.check(models.names())
-        _refuse_unpriced(spec, models, exchange)
-        yield Workbench(
-            spec=spec,
-            models=models,
-            exchange=exchange,
-            journal=journal,
-            equipment=equip(settings, client, spec.search),
-            rates=rates,
-            budget=Budget("run", dollars=spec.budget.run),
-        )
+        _refuse_unpriced(spec, models, exchange, settings.purse)
+        with _budget(spec, journal, settings) as budget:
+            yield Workbench(
+                spec=spec,
+                models=models,
+                exchange=exchange,
+                journal=journal,
+                equipment=equip(settings, client, spec.search),
+                rates=rates,
+                budget=budget,
+            )
+
+
+@contextmanager
+def _budget(spec: RunSpec, journal: Journal, settings: Settings) -> Generator[Budget]:
+    """Of the run: this process's, or that of all who work at it."""
+    if not settings.together or spec.budget.run is None:
+        yield Budget("run", dollars=spec.budget.run, within=settings.purse)
+        return
+    budget = SharedBudget("run", journal.database, spec.id, dollars=spec.budget.run)
+    try:
+        yield budget
+    finally:
+        budget.give_back()

@@ -1,4 +1,4 @@
-"""Two failures the journal must tell from the rest: a reply lost on the way, and a question never asked before."""
+"""Failures the journal must tell from the rest: a reply lost, a question never asked, one that another is asking."""
 
 from foretell.llm.model import ModelBusy
 from foretell.questions.problems import InputError
@@ -10,3 +10,7 @@ class ReplyLost(ModelBusy):
 
 class NotInJournal(InputError):
     """A replay asks for something that the recorded run never asked."""
+
+
+class AskedElsewhere(Exception):
+    """Another process that shares the journal is asking this at the moment; its answer will do."""

@@ -1,7 +1,7 @@
-"""Whatever was paid for or fetched is kept before it is used: content-addressed, in one SQLite file.
+"""Whatever was paid for or fetched is kept before it is used: content-addressed, in an SQLite file or in PostgreSQL.
 
 A run that is killed and started again finds every answer it had received. What was on the wire at that moment is sent
-again and counted as maybe paid. Several processes may share the file.
+again and counted as maybe paid. Several processes may share a journal: what one of them is asking no other asks.
 """
 
 import asyncio
@@ -14,35 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from foretell.llm import journal_tables as sql
 from foretell.llm.canonical import canonical
 from foretell.llm.cost import Spend
-from foretell.llm.failures import NotInJournal, ReplyLost
-from foretell.llm.flush import Flush
+from foretell.llm.database.opening import is_address, open_database
+from foretell.llm.database.port import Database
+from foretell.llm.failures import AskedElsewhere, NotInJournal, ReplyLost
 from foretell.llm.message import Tokens
-from foretell.llm.wal import use_wal
 from foretell.questions.problems import InputError
 
 T = TypeVar("T")
 Mode = Literal["live", "replay"]
 Flight = tuple[asyncio.AbstractEventLoop, str]
 
-# Two tables, each written once per call: a row that is added small and grows later costs SQLite a rebalanced page.
-_TABLES = """
-CREATE TABLE IF NOT EXISTS sent (
-    key BLOB PRIMARY KEY, sends INTEGER NOT NULL, unbilled INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS kept (
-    key BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL, slot TEXT NOT NULL,
-    input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, dollars REAL, answer BLOB NOT NULL
-);"""
-_INTEND = "INSERT INTO sent (key, sends) VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET sends = sends + 1"
-_KEEP = "INSERT OR IGNORE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SPENT = """
-SELECT model, count(*), sum(input), sum(output), sum(cached), total(dollars), sum(dollars IS NULL)
-FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
-_UNSURE = """
-SELECT sent.key, sends - unbilled - (kept.key IS NOT NULL) AS unsure
-FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE unsure > 0"""
+FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
+"""Seconds between two looks whether another process has been answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,73 +69,84 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, *, mode: Mode = "live", durable: bool = True) -> None:
-        """With `durable` a kept answer survives a power cut before anyone sees it, without it only a killed process."""
-        if mode == "replay" and not Path(path).is_file():
+        """A file, or the address of a PostgreSQL database.
+
+        With `durable` a kept answer survives a power cut before anyone sees it, without it only a killed process.
+        """
+        if mode == "replay" and not is_address(path) and not Path(path).is_file():
             raise InputError("there is no journal to replay", path=path)
-        self.path = path
         self.mode: Mode = mode
         self._lock = threading.Lock()
         self._flying: dict[Flight, asyncio.Future[Any]] = {}
         self._sending: Counter[str] = Counter()
-        # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=60.0, check_same_thread=False)
+        self._db = open_database(path, "journal", durable=durable and mode == "live")
+        self.path = self._db.place
         self._open()
-        on_disk = durable and mode == "live" and str(path) != ":memory:"
-        self._flush = Flush(Path(f"{path}-wal")) if on_disk else None
 
     def _open(self) -> None:
         try:
-            use_wal(self._db)
-            # A commit writes at once, which a killed process survives; `record` waits for the disk, off the loop.
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute("PRAGMA wal_autocheckpoint = 4000")
-            if self.mode == "live":
-                self._db.executescript(_TABLES)
-            self._db.execute("SELECT sends FROM sent, kept LIMIT 1").fetchall()
+            if self.mode == "live" or self._db.shared:
+                self._db.migrate("journal", sql.MIGRATIONS)
+            self._db.read("SELECT sends FROM sent, kept LIMIT 1")
         except sqlite3.DatabaseError as error:
             self._db.close()
             raise InputError(f"this is no journal: {error}", path=self.path) from None
 
+    @property
+    def database(self) -> Database:
+        """Where it is kept; limits that processes share are kept there too."""
+        return self._db
+
     def close(self) -> None:
-        """Close the file."""
-        if self._flush is not None:
-            self._flush.close()
+        """Let go of it."""
         self._db.close()
 
     def find(self, key: str) -> bytes | None:
         """The kept answer, if there is one."""
-        with self._lock:
-            row = self._db.execute("SELECT answer FROM kept WHERE key = ?", (bytes.fromhex(key),)).fetchone()
-        return None if row is None else row[0]
+        rows = self._db.read("SELECT answer FROM kept WHERE key = ?", (bytes.fromhex(key),))
+        return rows[0][0] if rows else None
 
-    def intend(self, asked: Asked) -> None:
-        """Write down that a request is about to be sent. One of which nothing more is heard counts as maybe paid."""
+    def intend(self, asked: Asked) -> bool:
+        """Write down that a request is about to be sent. One of which nothing more is heard counts as maybe paid.
+
+        False where somebody else is at it: then it must not be sent.
+        """
+        key, me = bytes.fromhex(asked.key), self._db.life.id
         with self._lock:
-            self._db.execute(_INTEND, (bytes.fromhex(asked.key),))
-        self._sending[asked.key] += 1
+            self._sending[asked.key] += 1
+        if self._db.write(sql.INTEND, (key, me, sql.NOBODY)) or self._take_over(asked, key, me):
+            return True
+        self._landed(asked.key)
+        return False
+
+    def _take_over(self, asked: Asked, key: bytes, me: int) -> bool:
+        """Whether it is ours to send, although it was somebody's."""
+        ((kept, owner),) = self._db.read(sql.LOOK, (key, key))
+        if kept is not None or owner is None or self._held(asked, owner, by_us=1):
+            return False
+        return owner == me or bool(self._db.write(sql.INTEND, (key, me, owner)))
 
     def keep(self, asked: Asked, answer: Answer) -> bytes:
         """Keep an answer and return what is kept: the first one, should another process have been quicker."""
         tokens = answer.tokens
         row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
-        with self._lock:
-            cost = (tokens.input, tokens.output, tokens.cached, answer.dollars)
-            added = self._db.execute(_KEEP, (*row, *cost, answer.body)).rowcount
+        cost = (tokens.input, tokens.output, tokens.cached, answer.dollars)
+        added = self._db.write(sql.KEEP, (*row, *cost, answer.body))
         self._landed(asked.key)
         return answer.body if added else self.find(asked.key) or answer.body
 
     def give_up(self, asked: Asked, *, billed: bool) -> None:
         """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
+        key, me = bytes.fromhex(asked.key), self._db.life.id
+        self._db.write(sql.GIVE_UP, (0 if billed else 1, key, me))
         self._landed(asked.key)
-        if not billed:
-            with self._lock:
-                self._db.execute("UPDATE sent SET unbilled = unbilled + 1 WHERE key = ?", (bytes.fromhex(asked.key),))
 
     def _landed(self, key: str) -> None:
         """One send less under way; a long run must not remember every key it ever sent."""
-        self._sending[key] -= 1
-        if self._sending[key] <= 0:
-            del self._sending[key]
+        with self._lock:
+            self._sending[key] -= 1
+            if self._sending[key] <= 0:
+                del self._sending[key]
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
@@ -167,14 +164,43 @@ class Journal:
     async def share(self, asked: Asked, produce: Callable[[], Awaitable[T]], *, read: Callable[[bytes], T]) -> T:
         """The kept answer as `read` understands it, that of an equal request on its way, or what `produce` returns."""
         flight = (asyncio.get_running_loop(), asked.key)
-        while (kept := self.find(asked.key)) is None:
+        while (kept := await self._found(asked, flight)) is None:
             ahead = self._flying.get(flight)
             if ahead is None:
-                return await self._lead(flight, asked, produce)
+                try:
+                    return await self._lead(flight, asked, produce)
+                except AskedElsewhere:
+                    continue
             await asyncio.wait([ahead])
-            if not ahead.cancelled():
+            if not ahead.cancelled() and not isinstance(ahead.exception(), AskedElsewhere):
                 return ahead.result()
         return read(kept)
+
+    async def _found(self, asked: Asked, flight: Flight) -> bytes | None:
+        """The kept answer; while another process asks for it, wait for its answer or until it gave up or is gone."""
+        if self.mode == "replay":
+            return await self._db.aside(self.find, asked.key)
+        pause = FIRST_LOOK
+        while True:
+            kept, held = await self._db.aside(self._look, asked)
+            if kept is not None or not held or flight in self._flying:
+                return kept
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_LOOK, 1.5 * pause)
+
+    def _look(self, asked: Asked) -> tuple[bytes | None, bool]:
+        """The kept answer, and whether somebody is asking for it."""
+        key = bytes.fromhex(asked.key)
+        ((kept, owner),) = self._db.read(sql.LOOK, (key, key))
+        return kept, kept is None and owner is not None and self._held(asked, owner)
+
+    def _held(self, asked: Asked, owner: int, *, by_us: int = 0) -> bool:
+        """Whether somebody is asking, besides so many of us.
+
+        What is ours and not on its way was written by a statement of which we never heard that it went through.
+        """
+        life = self._db.life
+        return self._sending[asked.key] > by_us if owner == life.id else life.alive(owner)
 
     async def _lead(self, flight: Flight, asked: Asked, produce: Callable[[], Awaitable[T]]) -> T:
         if self.mode == "replay":
@@ -195,53 +221,50 @@ class Journal:
             del self._flying[flight]
 
     async def record(self, asked: Asked, send: Callable[[], Awaitable[Answer]]) -> bytes:
-        """Intent, send, keep, return: in this order."""
-        self.intend(asked)
+        """Intent, send, keep, return: in this order. `AskedElsewhere` where another process is at it."""
+        if not await self._db.aside(self.intend, asked):
+            raise AskedElsewhere(f"another process asks for {asked}")
         try:
             answer = await send()
         except ReplyLost:
-            self.give_up(asked, billed=True)
+            await self._db.aside(self.give_up, asked, billed=True)
             raise
         except Exception:
-            self.give_up(asked, billed=False)
+            await self._db.aside(self.give_up, asked, billed=False)
             raise
         except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
-            self.give_up(asked, billed=True)
+            self._db.later(lambda: self.give_up(asked, billed=True))
             raise
-        kept = self.keep(asked, answer)
-        if self._flush is not None:
-            await self._flush.settled()
+        kept = await self._db.aside(self.keep, asked, answer)
+        await self._db.settled()
         return kept
 
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
-        with self._lock:
-            rows = self._db.execute(_UNSURE).fetchall()
-        return sum(unsure - self._sending[key.hex()] for key, unsure in rows)
+        rows = self._db.read(sql.UNSURE)
+        owners = {owner for _, owner in rows if owner is not None}
+        alive = owners - self._db.life.gone(owners) if owners else owners
+        return sum(unsure - (owner in alive) for unsure, owner in rows)
 
     def sends(self) -> int:
         """Requests sent, answered or not."""
-        with self._lock:
-            return self._db.execute("SELECT coalesce(sum(sends), 0) FROM sent").fetchone()[0]
+        return int(self._db.read("SELECT coalesce(sum(sends), 0) FROM sent")[0][0])
 
     def spent(self) -> dict[str, Spend]:
         """By model: replies, tokens and dollars."""
-        with self._lock:
-            rows = self._db.execute(_SPENT).fetchall()
         return {
             model: Spend(
                 calls=calls,
-                tokens=Tokens(input=read, output=written, cached=cached),
+                tokens=Tokens(input=int(read), output=int(written), cached=int(cached)),
                 dollars=dollars,
                 unpriced=unpriced,
             )
-            for model, calls, read, written, cached, dollars, unpriced in rows
+            for model, calls, read, written, cached, dollars, unpriced in self._db.read(sql.SPENT)
         }
 
     def kept_keys(self) -> frozenset[str]:
         """Everything that is answered."""
-        with self._lock:
-            return frozenset(key.hex() for (key,) in self._db.execute("SELECT key FROM kept"))
+        return frozenset(key.hex() for (key,) in self._db.read("SELECT key FROM kept"))
 
 
 async def _answered(produce: Callable[[], Awaitable[bytes]]) -> Answer:

@@ -3,13 +3,21 @@
 import asyncio
 import random
 import time
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Any
 
 from foretell.llm.cost import estimate_tokens
+from foretell.llm.database.port import Database
 from foretell.llm.failures import ReplyLost
 from foretell.llm.message import Reply, Request
 from foretell.llm.model import Model, ModelBusy, ModelError
 from foretell.llm.pace import LocalPace, Pace
+from foretell.questions.problems import InputError
+
+ANY_NUMBER = 1_000_000
+"""At once, where only the speed is limited."""
+Slots = AbstractAsyncContextManager[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,17 +35,70 @@ class Limits:
     first_pause: float = 0.5
     """Doubles with every attempt; each pause is drawn between half of it and all of it."""
     longest_pause: float = 60.0
+    shared: bool = False
+    """Numbers and speeds hold over all processes that have the same journal, and not for each of them."""
+
+    def allowing(self, caps: "Limits | None") -> "Limits":
+        """The same patience with the numbers and speeds of others."""
+        if caps is None:
+            return self
+        return replace(
+            self,
+            at_once=caps.at_once,
+            requests_per_minute=caps.requests_per_minute,
+            tokens_per_minute=caps.tokens_per_minute,
+            shared=caps.shared,
+        )
+
+
+CAPS = {"at_once": "at_once", "requests": "requests_per_minute", "tokens": "tokens_per_minute"}
+
+
+def read_limits(text: str) -> dict[str, Limits]:
+    """What every provider allows, over all processes together; requests and tokens are those of a minute.
+
+    >>> found = read_limits("openai requests=500 tokens=2e6 at_once=64; anthropic at_once=8")
+    >>> found["openai"].requests_per_minute, found["anthropic"].at_once, found["anthropic"].requests_per_minute
+    (500.0, 8, None)
+    """
+    found: dict[str, Limits] = {}
+    for part in filter(str.strip, text.split(";")):
+        provider, *caps = part.split()
+        values: dict[str, Any] = {"at_once": ANY_NUMBER, "shared": True}
+        for cap in caps:
+            name, _, number = cap.partition("=")
+            values[CAPS.get(name, "")] = _cap(name, number, cap)
+        found[provider] = Limits(**values)
+    return found
+
+
+def _cap(name: str, number: str, written: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0.0
+    if name not in CAPS or not 1 <= value < float("inf"):
+        hint = "write openai requests=500 tokens=2000000 at_once=64; anthropic at_once=8"
+        raise InputError(f"cannot read the limit {written!r}", path="FORETELL_LIMITS", hint=hint)
+    return int(value) if name == "at_once" else value
 
 
 class Limited:
     """Waits for a turn, sends, and tries again where the provider was busy."""
 
     def __init__(
-        self, inner: Model, limits: Limits, *, pace: Pace | None = None, rng: random.Random | None = None
+        self,
+        inner: Model,
+        limits: Limits,
+        *,
+        pace: Pace | None = None,
+        slots: Slots | None = None,
+        rng: random.Random | None = None,
     ) -> None:
+        """Pace and slots may be those of many processes."""
         self.limits = limits
         self._inner = inner
-        self._slots = asyncio.Semaphore(limits.at_once)
+        self._slots = slots or asyncio.Semaphore(limits.at_once)
         self._pace = pace or LocalPace(requests=limits.requests_per_minute, tokens=limits.tokens_per_minute)
         self._counts_tokens = pace is not None or limits.tokens_per_minute is not None
         self._rng = rng or random.Random()
@@ -80,3 +141,16 @@ class Limited:
             return busy.wait + self._rng.uniform(0, self.limits.first_pause)
         pause = min(self.limits.longest_pause, self.limits.first_pause * 2 ** (attempt - 1))
         return pause * self._rng.uniform(0.5, 1.0)
+
+
+def limited(inner: Model, limits: Limits, place: str, database: Database | None) -> Limited:
+    """A model behind its limits: those of this process, or those of all who share a database."""
+    if not limits.shared or database is None:
+        return Limited(inner, limits)
+    from foretell.llm.shared_pace import SharedPace
+    from foretell.llm.shared_slots import SharedSlots
+
+    speeds = {"requests": limits.requests_per_minute, "tokens": limits.tokens_per_minute}
+    pace = SharedPace(database, place, **speeds) if any(speeds.values()) else None
+    slots = SharedSlots(database, place, limits.at_once) if limits.at_once < ANY_NUMBER else None
+    return Limited(inner, limits, pace=pace, slots=slots)

@@ -8,7 +8,7 @@ from typing import Protocol
 from foretell.llm.cost import Budget, Metered
 from foretell.llm.journal import Journal
 from foretell.llm.journaled import Recorded, Remembered
-from foretell.llm.limits import Limited, Limits
+from foretell.llm.limits import Limits, limited
 from foretell.llm.message import Reply, Request
 from foretell.llm.model import Model
 from foretell.llm.names import ModelName
@@ -156,7 +156,8 @@ class Exchange:
                 self._wires.append(wire)
                 recorded = Recorded(wire, self._journal, self.prices) if self._journal else wire
                 limits = self._limits.get(name.place) or self._limits.get(name.provider) or Limits()
-                self._places[name.place] = Limited(recorded, limits)
+                database = self._journal.database if self._journal else None
+                self._places[name.place] = limited(recorded, limits, name.place, database)
             self._by_name[written] = self._places[name.place]
         return self._by_name[written]
 

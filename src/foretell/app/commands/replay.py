@@ -43,7 +43,7 @@ def replay(run: str, dataset: str | None) -> None:
     with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
         # The same tools are on offer as then; nobody is asked, so that no key has to be a real one.
         keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
-        aside = replace(settings, home=Path(folder), keys=keys, corpus_file=None)
+        aside = replace(settings, home=Path(folder), keys=keys, corpus_file=None, database=None)
         Corpus(aside.corpus).close()
         journal = Journal(settings.journal, mode="replay")
         loop.run(execute(prepared, aside, journal=journal))

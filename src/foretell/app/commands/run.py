@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("spec", type=FILE)
 @click.option("--concurrency", type=click.IntRange(1, 2000), default=50, show_default=True, help="Cells at once.")
+@click.option("--work", is_flag=True, help="With a shared database: answer cells here too, not only watch.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Also write the tables for scoring here.")
-def run(spec: Path, concurrency: int, out: Path | None) -> None:
+def run(spec: Path, concurrency: int, work: bool, out: Path | None) -> None:
     """Run the agent described in SPEC (YAML) over its questions.
 
     Every reply is journalled before it is used. Stop it or kill it at any moment and start it again: it goes on where
     it was and pays for no reply twice. The same spec is the same run.
+
+    With FORETELL_DATABASE_URL set, its cells are queued there for every `foretell worker`, and this command watches.
     """
-    from foretell.app.running import execute, prepare
+    from foretell.app.running import asks_models, execute, prepare
     from foretell.app.settings import load_settings
     from foretell.arena.spec import read_spec
 
@@ -35,7 +38,13 @@ def run(spec: Path, concurrency: int, out: Path | None) -> None:
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"run {prepared.spec.id}: {len(prepared.questions)} questions × {prepared.spec.trials} trials", err=True)
     with progress_of_run() as watch:
-        progress = loop.run(execute(prepared, settings, watch=watch, concurrency=concurrency))
+        if settings.database and asks_models(prepared.spec):
+            from foretell.app.cluster import run_together
+
+            here = concurrency if work else None
+            progress = loop.run(run_together(prepared, settings, watch=watch, tell=_warn, work=here))
+        else:
+            progress = loop.run(execute(prepared, settings, watch=watch, concurrency=concurrency))
     told = f"{progress.done} cells, {progress.failed} failed, {progress.skipped} were done before"
     click.echo(f"run {prepared.spec.id}: {told}, ${progress.dollars:.4f} in {progress.calls} calls")
     _tell_maybe_paid(settings)
@@ -43,11 +52,15 @@ def run(spec: Path, concurrency: int, out: Path | None) -> None:
         write_tables(prepared, settings, out)
 
 
+def _warn(told: str) -> None:
+    click.echo(told, err=True)
+
+
 def _tell_maybe_paid(settings: "Settings") -> None:
     """What a bill may hold beyond the replies that are kept; nobody but the provider knows."""
     from foretell.llm.journal import Journal
 
-    if settings.journal.is_file():
+    if settings.database or Path(settings.journal).is_file():
         journal = Journal(settings.journal)
         lost = journal.maybe_paid()
         journal.close()

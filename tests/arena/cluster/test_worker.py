@@ -1,0 +1,157 @@
+"""A worker within this process."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+
+import pytest
+
+from foretell.arena.cells import Cell, cells_of
+from foretell.arena.cluster.engine import CellQueue
+from foretell.arena.cluster.enqueue import enqueue
+from foretell.arena.cluster.worker import Capacity, Orders, Worker
+from foretell.arena.executor import Answer
+from foretell.arena.store import RunRow, Store
+from foretell.llm.database.session_life import SessionLife
+from foretell.questions import Forecast, InputError, Question, Target, instant
+from foretell.questions.event import Emit, ForecastMade
+
+QUESTIONS = [
+    Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(4)
+]
+CELLS = list(cells_of("r", QUESTIONS, 2))
+
+
+class Bench:
+    """Answers when it is told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.go = asyncio.Event()
+        self.begun: list[str] = []
+        self.asked = self.opened = 0
+        self._error = error
+
+    @asynccontextmanager
+    async def furnish(self, row: RunRow) -> AsyncGenerator[Answer]:
+        self.asked += 1
+        if self._error:
+            raise self._error
+        self.opened += 1
+        yield self._answer
+        self.opened -= 1
+
+    async def _answer(self, cell: Cell, emit: Emit) -> Forecast:
+        self.begun.append(f"{cell.question.id}/{cell.trial}")
+        await self.go.wait()
+        emit(ForecastMade(p={"yes": 0.5}, how="submitted"))
+        return Forecast(
+            question_id=cell.question.id, forecaster="t", as_of=cell.question.as_of, p={"yes": 0.5}, trial=cell.trial
+        )
+
+
+@asynccontextmanager
+async def at_work(url: str, bench: Bench) -> AsyncGenerator[tuple[Store, CellQueue, Worker, Orders]]:
+    with closing(Store(url)) as store, closing(await asyncio.to_thread(CellQueue, url)) as queue:
+        store.begin("r", "{}", "2026-01-01")
+        store.keep_questions("r", QUESTIONS)
+        enqueue(queue, store, CELLS)
+        life = store.database.life
+        assert isinstance(life, SessionLife)
+        worker, orders = Worker(url, store, life, bench.furnish), Orders()
+        serving = asyncio.create_task(worker.serve(Capacity(here=3), orders))
+        try:
+            yield store, queue, worker, orders
+        finally:
+            orders.rest.set()
+            await serving
+
+
+async def until(found: object, wanted: object) -> None:
+    async with asyncio.timeout(30):
+        while found() != wanted:  # type: ignore[operator]
+            await asyncio.sleep(0.05)
+
+
+def test_cells_are_answered_so_many_at_once_and_told_once(postgres: str):
+    async def main() -> None:
+        bench = Bench()
+        async with at_work(postgres, bench) as (store, queue, worker, _):
+            await until(lambda: len(bench.begun), 3)
+            await asyncio.sleep(0.6)
+            assert len(bench.begun) == 3
+            bench.go.set()
+            await until(lambda: worker.progress.done, 8)
+            await until(lambda: len(queue.open_cells()), 0)
+            assert len(list(store.answers("r"))) == 8
+            assert len(list(store.events("r"))) == 8
+            assert bench.opened == 1
+        assert bench.opened == 0
+
+    asyncio.run(main())
+
+
+def test_the_number_of_another_worker_is_not_ours(postgres: str):
+    async def main() -> None:
+        bench = Bench()
+        async with at_work(postgres, bench) as (_, queue, worker, _):
+            await until(lambda: len(bench.begun), 3)
+            assert await asyncio.to_thread(lambda: queue.open_for(per_worker=50, everywhere=None, first=False)) is None
+            await asyncio.sleep(1.5)
+            # Neither begun nor taken away from those who have room.
+            assert (len(bench.begun), len(queue.held())) == (3, 3)
+            bench.go.set()
+            await until(lambda: worker.progress.done, 8)
+
+    asyncio.run(main())
+
+
+def test_a_cap_over_all_stands_until_somebody_names_another(postgres: str):
+    with closing(CellQueue(postgres)) as queue:
+        assert queue.everywhere() is None
+        assert queue.open_for(per_worker=50, everywhere=3, first=True) == 3
+        assert queue.open_for(per_worker=50, everywhere=None, first=False) == 3
+        assert queue.open_for(per_worker=2, everywhere=7, first=False) == 7
+        assert queue.everywhere() == 7
+        assert queue.open_for(per_worker=2, everywhere=None, first=True) is None
+
+
+def test_cells_that_others_took_over_are_let_go(postgres: str):
+    async def main() -> None:
+        bench = Bench()
+        async with at_work(postgres, bench) as (store, queue, worker, _):
+            await until(lambda: len(bench.begun), 3)
+            store.database.write("update dbos.workflow_status set executor_id = 'other' where status = 'PENDING'")
+            # Nobody called so lives: the cells are put back, let go, and taken again.
+            await until(lambda: len(bench.begun), 6)
+            bench.go.set()
+            await until(lambda: len(queue.open_cells()), 0)
+            assert len(list(store.events("r"))) == 8
+            assert worker.progress.done == 8
+
+    asyncio.run(main())
+
+
+def test_in_a_hurry_everything_goes_back(postgres: str):
+    async def main() -> None:
+        bench = Bench()
+        async with at_work(postgres, bench) as (store, queue, _, orders):
+            await until(lambda: len(bench.begun), 3)
+            orders.leave.set()
+            await until(lambda: len(queue.held()), 0)
+            assert len(queue.open_cells()) == 8
+            assert list(store.answers("r")) == []
+
+    asyncio.run(main())
+
+
+def test_one_who_cannot_serve_gives_back_what_it_took(postgres: str):
+    async def main() -> None:
+        bench = Bench(InputError("no key"))
+        with pytest.raises(InputError, match="no key"):
+            async with at_work(postgres, bench):
+                await until(lambda: bench.asked, 1)
+        with closing(CellQueue(postgres)) as queue:
+            assert len(queue.open_cells()) == 8
+            assert queue.held() == []
+
+    asyncio.run(main())

@@ -1,0 +1,367 @@
+"""Several workers on one real PostgreSQL, as real processes, with a provider that counts what it bills."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.arena.spec import read_spec
+from foretell.arena.store import Store
+from foretell.fakes.postgres import LocalPostgres
+from foretell.fakes.providers.process import FakeProcess
+from foretell.llm.journal import Journal
+
+Build = Callable[..., Any]
+Child = subprocess.Popen[str]
+
+BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+LAUNCH = """
+from foretell.app import cli
+cli.COMMANDS.setdefault("worker", ("foretell.app.commands.worker:worker", ""))
+cli.main()
+"""
+QUESTIONS, TRIALS = 12, 3
+CELLS = QUESTIONS * TRIALS
+HERE = 4
+"""Cells at once on one worker."""
+PATIENCE = 120
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[FakeProcess]:
+    """A provider that takes its time."""
+    with FakeProcess(brain=BRAIN, latency=0.15) as fake:
+        yield fake
+
+
+class Site:
+    """A house whose runs and journal are in a PostgreSQL database."""
+
+    def __init__(self, house: Any, provider: FakeProcess, url: str) -> None:
+        provider.reset()
+        self.house = house.with_environment(FORETELL_DATABASE_URL=url)
+        self.provider = provider
+        self.url = url
+        self.children: list[Child] = []
+        self.told: list[str] = []
+        self.spec = self.house.spec(trials=TRIALS)
+
+    @property
+    def run_id(self) -> str:
+        return read_spec(self.spec).id
+
+    def start(self, *arguments: str, **environment: str) -> Child:
+        child = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, *arguments],
+            cwd=self.house.folder,
+            env={**self.house.whole_environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.children.append(child)
+        return child
+
+    def worker(self, *arguments: str, here: int = HERE, **environment: str) -> Child:
+        return self.start("worker", "--concurrency", str(here), *arguments, **environment)
+
+    def run(self, *arguments: str) -> Child:
+        return self.start("run", self.spec.name, *arguments)
+
+    def ended(self, child: Child, code: int = 0) -> str:
+        told = child.communicate(timeout=PATIENCE)[0]
+        assert child.returncode == code, told
+        self.told.append(told)
+        return told
+
+    def tell(self, *arguments: str) -> str:
+        return self.ended(self.start(*arguments))
+
+    def kept(self) -> int:
+        with closing(Journal(self.url)) as journal:
+            return len(journal.kept_keys())
+
+    def until_kept(self, replies: int) -> None:
+        until = time.monotonic() + PATIENCE
+        with closing(Journal(self.url)) as journal:
+            while len(journal.kept_keys()) < replies:
+                broken = [child.communicate()[0] for child in self.children if (child.poll() or 0) > 0]
+                assert not broken, broken
+                assert time.monotonic() < until, "nothing goes on"
+                time.sleep(0.05)
+
+    def answers(self) -> list[Any]:
+        with closing(Store(self.url)) as store:
+            return list(store.answers(self.run_id))
+
+    def events(self) -> dict[tuple[str, int], list[Any]]:
+        with closing(Store(self.url)) as store:
+            return events_of(store, self.run_id)
+
+    def everything(self) -> str:
+        """Each row of each table, the engine's too, as text."""
+        query = "select table_schema, table_name from information_schema.tables where table_type = 'BASE TABLE'"
+        with closing(Store(self.url)) as store:
+            tables = store.database.read(query)
+            rows = [store.database.read(f'select t::text from "{schema}"."{name}" t') for schema, name in tables]
+        assert ("dbos", "workflow_status") in tables
+        return "\n".join(row for found in rows for (row,) in found)
+
+    def bill(self) -> dict[str, int]:
+        return self.provider.stats()["billed"]
+
+    def close(self) -> None:
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            if child.stdout is not None and not child.stdout.closed:
+                child.communicate()
+
+
+@pytest.fixture
+def site(slow: FakeProcess, postgres: str, build_house: Build) -> Iterator[Site]:
+    found = Site(build_house(slow.url, count=QUESTIONS), slow, postgres)
+    yield found
+    found.close()
+
+
+def events_of(store: Store, run: str) -> dict[tuple[str, int], list[Any]]:
+    found: dict[tuple[str, int], list[Any]] = {}
+    for _, key, event in store.events(run):
+        found.setdefault((key.question, key.trial), []).append(event)
+    return found
+
+
+def essence(answers: list[Any]) -> list[Any]:
+    """Everything but the clock's part."""
+    return [(a.question_id, a.trial, a.p, a.rationale, a.usage.calls, a.usage.dollars) for a in answers]
+
+
+def test_one_of_two_workers_killed(site: Site, build_house: Build, canary: str, capsys: Any):
+    """All cells finish once, as one process alone would have them; caps hold; no secret is written anywhere."""
+    calm = build_house(site.provider.url, count=QUESTIONS, name="calm")
+    calm.run(calm.spec(trials=TRIALS))
+    once = site.bill()
+    assert set(once.values()) == {1}
+    site.provider.reset()
+
+    cap = 5
+    limits = {"FORETELL_LIMITS": f"openai at_once={cap}"}
+    workers = [site.worker(**limits), site.worker(**limits)]
+    running = site.run()
+    site.until_kept(len(once) // 3)
+    workers[0].send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    told = site.ended(running)
+    seconds = time.monotonic() - killed
+    billed = site.bill()
+
+    assert f"{CELLS} cells, 0 failed" in told
+    assert site.provider.stats()["peak"] == cap
+    assert essence(site.answers()) == essence(calm.forecasts(site.run_id))
+    with closing(Store(calm.home / "runs.db")) as store:
+        assert site.events() == events_of(store, site.run_id)
+    # Nothing was asked that one process alone does not ask; what was billed twice was on the wire at the kill.
+    assert billed.keys() == once.keys()
+    again = sum(billed.values()) - len(billed)
+    with closing(Journal(site.url)) as journal:
+        assert again <= journal.maybe_paid() <= HERE
+    workers[1].send_signal(signal.SIGTERM)
+    site.ended(workers[1])
+    site.ended(workers[0], code=-signal.SIGKILL)
+    seen = "\n".join([site.everything(), *site.told])
+    for secret in (canary, site.url.split("@")[0].split(":")[-1]):
+        assert secret not in seen
+        assert secret.encode().hex() not in seen
+    with capsys.disabled():
+        print(f"[{len(billed)} calls, {again} on the wire sent again, done {seconds:.0f} s after the kill]", end=" ")
+
+
+def test_requests_per_minute_and_cells_hold_over_workers(site: Site):
+    per_minute, everywhere = 600, 6
+    limits = {"FORETELL_LIMITS": f"openai requests={per_minute}"}
+    site.house.spec(trials=2)
+    site.worker("--everywhere", str(everywhere), **limits)
+    site.worker(here=50, **limits)  # Keeps to the cap that the other one named.
+    site.ended(site.run())
+    assert f"at most {everywhere} cells at once" in site.tell("worker", "--status")
+    stats = site.provider.stats()
+    assert 1 < stats["peak"] <= everywhere  # Each cell makes one call after the other.
+    burst, rate = per_minute * 5 / 60, per_minute * 55 / 3600
+    # From any request on, never more than a burst and what the rate allows; a few arrive later than they left.
+    for place, start in enumerate(stats["times"]):
+        for further, moment in enumerate(stats["times"][place:]):
+            assert further <= burst + rate * (moment - start) + 5
+    assert len(stats["times"]) > burst * 1.5
+
+
+def test_an_outage_of_the_database_is_survived(
+    slow: FakeProcess, postgres_server: LocalPostgres, build_house: Build, capsys: Any
+):
+    assert postgres_server.port  # It can be installed here; this test has one of its own, that waits for the disk.
+    with LocalPostgres() as server:
+        site = Site(build_house(slow.url, count=QUESTIONS), slow, server.create("arena"))
+        workers = [site.worker(), site.worker()]
+        running = site.run()
+        site.until_kept(40)
+        server.outage(3.0)
+        told = site.ended(running)
+        billed = site.bill()
+        with closing(Journal(site.url)) as journal:
+            assert journal.maybe_paid() == 0
+            assert journal.sends() == len(journal.kept_keys())
+        assert f"{CELLS} cells, 0 failed" in told
+        assert len(site.answers()) == CELLS
+        assert set(billed.values()) == {1}
+        for worker in workers:
+            assert worker.poll() is None
+            worker.send_signal(signal.SIGTERM)
+            site.ended(worker)
+        site.close()
+    with capsys.disabled():
+        print(f"[{len(billed)} calls, each billed once]", end=" ")
+
+
+def test_workers_come_and_go(site: Site):
+    """One lacks a key, one is asked to leave, one is hurried, one leaves when there is nothing more to do."""
+    lacking = site.worker(OPENAI_API_KEY="")
+    running = site.run()
+    told = site.ended(lacking, code=2)
+    assert "needs a key: set OPENAI_API_KEY" in told
+    standing = site.tell("worker", "--status")
+    assert f"run {site.run_id}: {CELLS} cells waiting" in standing
+    assert "no worker is there" in standing
+    leaving = site.worker()
+    site.children.remove(lacking)
+    site.until_kept(20)
+    leaving.send_signal(signal.SIGTERM)
+    told = site.ended(leaving)
+    done = len(site.answers())
+    assert 0 < done < CELLS
+    assert told.strip().splitlines()[-1].startswith(f"{done} cells, 0 failed")
+    hurried = site.worker()
+    site.until_kept(site.kept() + 10)
+    for _ in range(2):
+        hurried.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    site.ended(hurried)
+    site.ended(site.worker("--idle", "1", here=50))
+    assert f"{CELLS} cells, 0 failed" in site.ended(running)
+    assert len(site.answers()) == CELLS
+
+
+def test_a_run_started_twice_that_also_works_pays_once(site: Site):
+    site.house.spec(trials=2, aggregate="judged", questions={"dataset": "questions.jsonl", "limit": 8})
+    both = [site.run("--work", "--concurrency", str(HERE)) for _ in range(2)]
+    for running in both:
+        assert "24 cells, 0 failed" in site.ended(running)
+    assert set(site.bill().values()) == {1}
+    again = site.ended(site.run("--work", "--out", "tables"))
+    assert "24 were done before" in again
+    assert "$0.0000 in 0 calls" in again
+    assert f"Wrote {Path('tables')}" in again
+    assert site.run_id in site.tell("runs")
+    assert "own/1" in site.tell("show", site.run_id)
+    site.provider.reset()
+    assert "24 of 24 answers are the same" in site.tell("replay", site.run_id)
+    assert site.bill() == {}
+    asking = ("--by", "2027-01-01", "--model", "openai:gpt-5-mini", "--search", "local")
+    assert "%" in site.tell("ask", "Will it rain?", *asking)
+
+
+SCHEDULE = """
+import sys, time
+from foretell.arena.once import Once
+from foretell.arena.store import Store
+place, stuck_at = sys.argv[1:]
+once = Once(Store(place).database)
+moments = [f"2026-11-15T08:{minute:02}:00+00:00" for minute in range(12)]
+print("ready", flush=True)
+sys.stdin.readline()
+while moments:
+    for due in list(moments):
+        if once.take("collect", due):
+            print("doing", due, flush=True)
+            time.sleep(600 if due[14:16] == stuck_at else 0.02)
+            once.done("collect", due)
+            print("done", due, flush=True)
+    ((open_,),) = once._db.read("select count(*) from tick where done = 0")
+    moments = moments if open_ else []
+    time.sleep(0.05)
+"""
+
+
+def test_a_schedule_runs_once_on_many_machines(place: Path | str):
+    """Three wait for the same moments; one is killed while it is at one of them, which another then does."""
+    command = [sys.executable, "-c", SCHEDULE, str(place)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    children = [subprocess.Popen([*command, stuck_at], **pipes) for stuck_at in ("00", "-", "-")]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    doomed, *others = children
+    doomed.stdin.write("\n")
+    doomed.stdin.flush()
+    assert doomed.stdout.readline() == "doing 2026-11-15T08:00:00+00:00\n"
+    for child in others:
+        child.stdin.write("\n")
+        child.stdin.flush()
+    doomed.kill()
+    told = [child.communicate(timeout=PATIENCE)[0].splitlines() for child in children]
+    done = Counter(line for lines in told for line in lines if line.startswith("done"))
+    begun = Counter(line for lines in told[1:] for line in lines if line.startswith("doing"))
+    assert (len(done), set(done.values())) == (12, {1})
+    assert (len(begun), set(begun.values())) == (12, {1})
+    assert [child.returncode for child in children] == [-signal.SIGKILL, 0, 0]
+
+
+def test_a_file_shared_by_two_processes_is_paid_for_once(slow: FakeProcess, build_house: Build):
+    """Without a server: the same run started twice, at the same moment. They share its cells."""
+    slow.reset()
+    house = build_house(slow.url, count=6)
+    command = house.command("run", house.spec(trials=2).name, "--concurrency", str(HERE))
+    alike: dict[str, Any] = {"cwd": house.folder, "env": house.whole_environment, "stdout": subprocess.PIPE}
+    both = [subprocess.Popen(command, text=True, **alike) for _ in range(2)]
+    told = [process.communicate(timeout=PATIENCE)[0] for process in both]
+    assert all("12 cells, 0 failed" in each for each in told), told
+    assert set(slow.stats()["billed"].values()) == {1}
+    run = read_spec(house.folder / "run.yaml").id
+    assert len(house.forecasts(run)) == 12
+    calm = build_house(slow.url, count=6, name="calm")
+    calm.run(calm.spec(trials=2))
+    assert house.events(run) == calm.events(run)
+    assert not [path for path in house.home.iterdir() if "alive" in path.name]
+
+
+def test_a_run_can_be_refused_and_dropped(site: Site):
+    site.house.spec(trials=TRIALS, options={"stepz": 3})
+    assert "the agent has no option 'stepz'" in site.ended(site.run(), code=2)
+    site.house.spec(trials=TRIALS)
+    running = site.run()
+    assert running.stdout is not None
+    while "no worker is there" not in (line := running.stdout.readline()):
+        assert line, "it ended"
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=PATIENCE)
+    assert f"run {site.run_id}: {CELLS} cells waiting" in site.tell("worker", "--status")
+    told = site.tell("worker", "--drop", site.run_id, "--status")
+    assert f"{CELLS} cells are no longer queued" in told
+    assert "waiting" not in told
+
+
+def test_without_an_address_there_is_nothing_to_work_for(house: Any):
+    child = subprocess.run(
+        [sys.executable, "-c", LAUNCH, "worker"],
+        env={**house.whole_environment, "FORETELL_DATABASE_URL": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 2
+    assert "FORETELL_DATABASE_URL=postgresql://" in child.stderr

@@ -1,0 +1,193 @@
+"""Limits that hold over several processes: here several openings of one database, which is the same to it."""
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.fakes.providers import FakeProviders, Fault
+from foretell.llm.database.opening import open_database
+from foretell.llm.journal import Journal
+from foretell.llm.limits import Limits, read_limits
+from foretell.llm.message import Request, User
+from foretell.llm.opening import Exchange
+from foretell.llm.shared_pace import HORIZON, Booked, Flow, grant
+from foretell.llm.shared_slots import SharedSlots, fair_shares
+from foretell.questions.problems import InputError
+
+Place = Path | str
+MANY = 3
+
+
+async def _ask(place: Place, limits: Limits, keys: dict[str, str], calls: int, *faults: Fault) -> FakeProviders:
+    """So many calls from each of three."""
+    journals = [Journal(place) for _ in range(MANY)]
+    async with FakeProviders(latency=0.05) as fake:
+        for fault in faults:
+            fake.fail(fault)
+        address = {"openai": f"{fake.url}/v1"}
+        exchanges = [Exchange(keys, journal=each, addresses=address, limits={"openai": limits}) for each in journals]
+        requests = [Request(model="openai:m", messages=(User(text=f"q {n}"),)) for n in range(MANY * calls)]
+        await asyncio.gather(*[exchanges[n % MANY].complete(request) for n, request in enumerate(requests)])
+        for exchange in exchanges:
+            await exchange.close()
+    for journal in journals:
+        journal.close()
+    return fake
+
+
+def test_never_more_at_once_over_all(place: Place, keys: dict[str, str]):
+    fake = asyncio.run(_ask(place, Limits(at_once=7, shared=True), keys, 20))
+    assert fake.arrived == 60
+    assert fake.peak == 7
+
+
+def test_requests_per_minute_hold_over_all(place: Place, keys: dict[str, str]):
+    fake = asyncio.run(_ask(place, Limits(requests_per_minute=240, shared=True), keys, 9))
+    times = list(fake.times)
+    assert times[-1] - times[0] > 1.5  # A burst of 20, then one in 0.27 s.
+    assert len([moment for moment in times if moment - times[0] < 0.2]) <= 21
+
+
+def test_tokens_per_minute_hold_over_all(place: Place, keys: dict[str, str]):
+    # Each is estimated at 4,097 tokens and uses a few: what was not used is given back.
+    limits = Limits(tokens_per_minute=4097 * 12 * 3, shared=True)
+    fake = asyncio.run(_ask(place, limits, keys, 4))
+    assert fake.arrived == 12
+
+
+def test_all_wait_when_the_provider_says_so(place: Place, keys: dict[str, str]):
+    limits = Limits(at_once=1, requests_per_minute=6000, first_pause=0.01, shared=True)
+    fake = asyncio.run(_ask(place, limits, keys, 2, Fault(kind="status", status=429, wait=0.7)))
+    times = list(fake.times)
+    assert len(times) == 2 * MANY + 1
+    assert times[1] - times[0] >= 0.6
+
+
+def test_slots_of_one_who_is_gone_are_used_by_the_others(place: Place):
+    async def main() -> None:
+        one, other = open_database(place, "test"), Journal(place).database
+        first, second = SharedSlots(one, "p", 4), SharedSlots(other, "p", 4)
+        for _ in range(4):
+            await first.__aenter__()
+        waiting = [asyncio.create_task(second.__aenter__()) for _ in range(4)]
+        await asyncio.sleep(0.3)
+        assert not any(task.done() for task in waiting)
+        one.close()
+        async with asyncio.timeout(20):
+            await asyncio.gather(*waiting)
+        for _ in range(4):
+            await second.__aexit__(None, None, None)
+        other.close()
+
+    asyncio.run(main())
+
+
+def test_two_semaphores_of_one_process_hold_together(place: Place):
+    async def main() -> None:
+        journal = Journal(place)
+        both = [SharedSlots(journal.database, "p", 3) for _ in range(2)]
+        most = 0
+
+        async def work(slots: SharedSlots) -> None:
+            nonlocal most
+            async with slots:
+                most = max(most, sum(each._used for each in both))
+                await asyncio.sleep(0.02)
+
+        await asyncio.gather(*[work(both[n % 2]) for n in range(30)])
+        assert most == 3
+        journal.close()
+
+    asyncio.run(main())
+
+
+def test_one_who_comes_later_gets_a_fair_share(place: Place):
+    async def main() -> None:
+        journals = [Journal(place), Journal(place)]
+        slots = [SharedSlots(journal.database, "p", 8) for journal in journals]
+        fair = asyncio.Event()
+
+        async def work(which: int) -> None:
+            while not fair.is_set():
+                async with slots[which]:
+                    used = [each._used for each in slots]
+                    assert sum(used) <= 8
+                    if min(used) >= 3:
+                        fair.set()
+                    await asyncio.sleep(0.02)
+
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            for which in (0, 1):
+                for _ in range(20):
+                    group.create_task(work(which))
+                while slots[0]._used < 8 and not fair.is_set():
+                    await asyncio.sleep(0.01)
+        for journal in journals:
+            journal.close()
+
+    asyncio.run(main())
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    limit=st.integers(2, 3000),
+    rounds=st.lists(st.tuples(st.floats(0, 5), st.integers(1, 40)), min_size=1, max_size=120),
+)
+def test_no_minute_sees_more_than_the_limit(limit: int, rounds: list[tuple[float, int]]):
+    now, booked, left = 0.0, Booked(), []
+    for gap, waiting in rounds:
+        now += gap
+        found = grant(booked, now, [100] * waiting, Flow(limit=limit), Flow(limit=None))
+        booked = found.booked
+        left += [now + wait for wait in found.waits]
+        assert len(found.waits) == waiting or found.again > 0
+        assert all(wait <= HORIZON for wait in found.waits)
+    for start in left:
+        assert sum(start <= moment < start + 60 - 1e-6 for moment in left) <= limit
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    slots=st.integers(0, 50),
+    wanted=st.dictionaries(st.tuples(st.integers(1, 10**18), st.integers(1, 3)), st.integers(0, 60)),
+    turn=st.integers(0, 99),
+)
+def test_shares_are_fair_and_leave_nothing_over(slots: int, wanted: dict[tuple[int, int], int], turn: int):
+    shares = fair_shares(slots, wanted, turn)
+    assert shares.keys() == wanted.keys()
+    assert all(shares[owner] <= want for owner, want in wanted.items())
+    assert sum(shares.values()) == min(slots, sum(wanted.values()))
+    short = [shares[owner] for owner, want in wanted.items() if shares[owner] < want]
+    assert not short or max(shares.values()) - min(short) <= 1
+
+
+def test_with_fewer_slots_than_processes_everybody_comes_first_now_and_then():
+    first = {
+        max(shares, key=shares.__getitem__)
+        for shares in (fair_shares(1, {(5, 1): 3, (77, 1): 3}, n) for n in range(50))
+    }
+    assert first == {(5, 1), (77, 1)}
+
+
+@pytest.mark.parametrize("text", ["openai speed=3", "openai at_once", "openai requests=many", "openai at_once=0"])
+def test_limits_that_cannot_be_read(text: str):
+    with pytest.raises(InputError, match="FORETELL_LIMITS: cannot read the limit"):
+        read_limits(text)
+
+
+def test_a_large_request_is_not_waited_for_in_vain():
+    flow = Flow(limit=600)
+    found = grant(Booked(), 1000.0, [10_000], Flow(limit=None), flow)
+    assert len(found.waits) == 1
+    later = grant(found.booked, 1000.0, [1], Flow(limit=None), flow)
+    assert later.waits == ()
+    assert later.again > 60
+
+
+def test_a_file_may_be_opened_by_two(tmp_path: Path):
+    with closing(Journal(tmp_path / "a.db")) as one, closing(Journal(tmp_path / "a.db")) as other:
+        assert one.database.life.gone([other.database.life.id, 5]) == {5}
