@@ -19,7 +19,7 @@ from foretell.fakes.made_up import (
     TICKER,
     made_up_world,
 )
-from foretell.fakes.services import KEY, Listening, all_services
+from foretell.fakes.services import KEY, PORTS, Listening, all_services
 from foretell.questions.clock import AsOf, instant
 from foretell.questions.question import SeriesRef
 from foretell.sources.async_http import AsyncHttpClient
@@ -94,10 +94,10 @@ def test_every_market_has_the_same_prices(platform: str, id: str):
 
 def test_ports_in_a_row_and_an_answer_that_takes_its_time():
     async def main() -> None:
-        first = _twelve_free_ports()
+        first = _free_ports()
         async with all_services(Listening(now=NOW, port_base=first, latency=0.01)) as addresses:
             ports = {int(url.split(":")[2].split("/")[0]) for url in addresses.values()}
-            assert ports == set(range(first, first + 12))
+            assert ports == set(range(first, first + PORTS))
             async with AsyncHttpClient(limits=QUICK) as client:
                 assert (await client.get(f"{addresses['pages']}/rates-held")).status == 200
         with pytest.raises(OSError, match=r"refused|fail"):
@@ -106,16 +106,16 @@ def test_ports_in_a_row_and_an_answer_that_takes_its_time():
     asyncio.run(main())
 
 
-def _twelve_free_ports() -> int:
+def _free_ports() -> int:
     for first in range(21000, 60000, 97):
         try:
-            for port in range(first, first + 12):
+            for port in range(first, first + PORTS):
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", port))
         except OSError:
             continue
         return first
-    raise AssertionError("no twelve free ports in a row")
+    raise AssertionError("no free ports in a row")
 
 
 def test_the_world_moves_to_another_site_and_stays_the_same():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from foretell.fakes.markets.metaculus_catalogue import MetaculusCatalogue
+from foretell.fakes.markets.metaculus_inbox import MetaculusInbox
 from foretell.fakes.markets.trouble import Trouble, query_of
 from foretell.fakes.server import FakeServer, Request, Response
 
@@ -32,7 +33,7 @@ class FakeQuestion:
 
 
 class FakeMetaculus:
-    """Answers `/posts/<id>/`; several questions make a group."""
+    """Answers `/posts/<id>/`; several questions make a group. With an inbox it also takes forecasts and comments."""
 
     def __init__(
         self,
@@ -48,17 +49,32 @@ class FakeMetaculus:
         self.forbidden = forbidden
         self.catalogue = MetaculusCatalogue()
         self.trouble = Trouble()
+        self.inbox: MetaculusInbox | None = None
 
     def having(self, catalogue: MetaculusCatalogue, trouble: Trouble | None = None) -> Self:
         """The same, with a catalogue, and perhaps in trouble."""
         self.catalogue, self.trouble = catalogue, trouble or self.trouble
         return self
 
+    def taking(self, inbox: MetaculusInbox) -> Self:
+        """The same, with an inbox for posts of the catalogue."""
+        self.inbox = inbox
+        return self
+
     def server(self) -> FakeServer:
         """A server that answers so."""
         server = FakeServer()
         server.route("GET", "*", self._respond)
+        if self.inbox is not None:
+            server.route("POST", "*", self._take)
         return server
+
+    def _take(self, request: Request) -> Response:
+        inbox = self.inbox
+        assert inbox is not None
+        if request.headers.get("authorization") != f"Token {self.token}":
+            return self.trouble.response(request, 401, {"detail": "Invalid token."})
+        return inbox.mishaps.response(request, lambda sent: inbox.take(sent, self.catalogue.posts))
 
     def _respond(self, request: Request) -> Response:
         return self.trouble.response(request, *self.answer(request.path, request.headers, query_of(request)))
@@ -68,10 +84,12 @@ class FakeMetaculus:
         if headers.get("authorization") != f"Token {self.token}":
             return 401, {"detail": f"Invalid token {headers.get('authorization')}."}
         post = path.strip("/").rpartition("/")[2]
+        if self.inbox is not None and (mine := self.inbox.answer(path, query or {})) is not None:
+            return mine
         if post in self.forbidden:
             return 403, {"detail": "You do not have permission to perform this action."}
         if post not in self.posts and (told := self.catalogue.answer(path, query or {})) is not None:
-            return told
+            return told if self.inbox is None or post == "posts" else (told[0], self.inbox.shown(told[1]))
         if post not in self.posts:
             return 404, {"detail": "Not found."}
         questions = [self._question(question) for question in self.posts[post]]

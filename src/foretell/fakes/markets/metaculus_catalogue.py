@@ -27,6 +27,29 @@ class FakeAsked:
     revealed: str | None = None
     resolution: str | None = None
     resolved: str | None = None
+    scale: "FakeScale | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeScale:
+    """The range of a question about a number; dates in Unix seconds."""
+
+    low: float
+    high: float
+    zero: float | None = None
+    open_lower: bool = False
+    open_upper: bool = False
+    cells: int | None = None
+    """None leaves the count out, as old questions do: there are 200 then."""
+
+    def fields(self) -> dict[str, Any]:
+        """As sent."""
+        return {
+            "scaling": {"range_min": self.low, "range_max": self.high, "zero_point": self.zero},
+            "open_lower_bound": self.open_lower,
+            "open_upper_bound": self.open_upper,
+            "inbound_outcome_count": self.cells,
+        }
 
 
 def asked_body(asked: FakeAsked) -> dict[str, Any]:
@@ -51,6 +74,7 @@ def asked_body(asked: FakeAsked) -> dict[str, Any]:
         "resolution": asked.resolution,
         "aggregations": {"recency_weighted": {"history": [], "latest": latest}},
         "question_weight": 1.0,
+        **(asked.scale.fields() if asked.scale else {}),
     }
 
 

@@ -1,0 +1,202 @@
+"""The ledger: what is in it stays as it was written, or it is seen."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.arena.ledger import Draft, Entry, Head, Ledger, verify
+from foretell.arena.ledger.accounts import Accounts
+from foretell.arena.ledger.entry import START, digest_of
+from foretell.arena.ledger.lock import Taken, locked
+from foretell.questions.problems import InputError
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def draft(n: int = 1, kind: str = "intention", **fields: object) -> Draft:
+    content = fields.pop("content", {"question": n, "probability_yes": 0.5})
+    base = {"platform": "metaculus", "account": "bot", "question": f"metaculus/{n}", "part": "forecast"}
+    return Draft(**{"kind": kind, "content": content, **base, **fields})
+
+
+def chain(n: int) -> list[bytes]:
+    entries: list[Entry] = []
+    for i in range(1, n + 1):
+        previous = entries[-1].hash if entries else START
+        entries.append(Entry.sealed(draft(i), number=i, at="2026-11-01", previous=previous))
+    return [entry.line().encode() for entry in entries]
+
+
+def text(lines: list[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "home" / "ledger.jsonl")
+
+
+def test_every_entry_holds_what_it_should(ledger: Ledger):
+    first, second = ledger.append([draft(1), draft(2)], NOW)
+    assert (first.number, second.number) == (1, 2)
+    assert (first.previous, second.previous) == (START, first.hash)
+    assert first.digest == digest_of({"probability_yes": 0.5, "question": 1})
+    assert first.at == "2026-11-01T12:00:00.000000+00:00"
+    lines = ledger.path.read_text().splitlines()
+    assert sorted(json.loads(lines[0])) == sorted(asdict(first))
+    assert list(ledger.entries()) == [first, second]
+    assert str(ledger.head()) == f"2:{second.hash}"
+    verdict = ledger.verify()
+    assert verdict.whole
+    assert str(verdict) == f"2 entries, each as it was written; head 2:{second.hash}"
+
+
+def test_an_empty_ledger(ledger: Ledger):
+    assert list(ledger.entries()) == []
+    assert ledger.head() is None
+    assert str(ledger.verify()) == "0 entries, each as it was written"
+    assert ledger.append([], NOW) == []
+    assert not ledger.path.exists()
+
+
+def test_long_entries_are_found_from_the_end(ledger: Ledger):
+    for n in range(4):
+        ledger.append([draft(n, content={"text": "x" * 100_000})], NOW)
+    assert ledger.verify().entries == 4
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150)
+def test_no_byte_can_be_changed_unseen(data: st.DataObject):
+    lines = chain(4)
+    where = data.draw(st.integers(0, 3))
+    line = bytearray(lines[where])
+    place = data.draw(st.integers(0, len(line) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda b: b not in (line[place], 10)))
+    line[place] = byte
+    verdict = verify(text([*lines[:where], bytes(line), *lines[where + 1 :]]))
+    assert not verdict.whole
+    assert verdict.entries == where
+
+
+def forged(line: bytes, **changes: object) -> bytes:
+    """An entry changed by somebody who knows how it is sealed."""
+    entry = replace(Entry.read(line.decode()), **changes)
+    fields = {name: getattr(entry, name) for name in ("kind", "platform", "account", "question", "part", "content")}
+    return Entry.sealed(Draft(**fields), number=entry.number, at=entry.at, previous=entry.previous).line().encode()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda x: [x[0], x[1].replace(b"0.5", b"0.9"), *x[2:]], "entry 2 (line 2): its content was changed"),
+        (lambda x: [x[0], x[1].replace(b"bot", b"you"), *x[2:]], "entry 2 (line 2): it was changed"),
+        (lambda x: [x[0], x[1].replace(b'"at":', b'"at": '), *x[2:]], "entry 2 (line 2): it was written anew"),
+        (lambda x: [x[0], forged(x[1], content={"question": 2}), *x[2:]], "entry 3 follows another entry 2"),
+        (lambda x: [x[0], *x[2:]], "entry 2 is missing before entry 3"),
+        (lambda x: [x[0], *x[3:]], "entries 2 to 3 are missing before entry 4"),
+        (lambda x: x[2:], "entries 1 to 2 are missing before entry 3"),
+        (lambda x: [x[0], x[2], x[1], x[3]], "entry 3 stands in the place of entry 2"),
+        (lambda x: [x[0], x[1], x[1], *x[2:]], "entry 2 stands in the place of entry 3"),
+        (lambda x: [x[0], b"{}", *x[2:]], "entry 2 (line 2) cannot be read: it does not have the fields"),
+        (lambda x: [x[0], b"\xff", *x[2:]], "entry 2 (line 2) cannot be read"),
+    ],
+)
+def test_the_first_broken_entry_is_named(spoil, told: str):
+    verdict = verify(text(spoil(chain(5))))
+    assert told in verdict.broken
+    assert str(verdict).startswith("broken: ")
+
+
+def test_a_cut_tail_is_seen_only_by_a_head_noted_elsewhere():
+    lines = chain(5)
+    noted = Entry.read(lines[4].decode()).head
+    assert verify(text(lines), noted).whole
+    assert verify(text(lines[:3])).whole
+    cut = verify(text(lines[:3]), noted)
+    assert not cut.whole
+    assert "entry 5, which was noted, is not there: the end was cut off" in str(cut)
+    anew = verify(text([*lines[:4], forged(lines[4], account="you")]), noted)
+    assert "cut off or written anew" in str(anew)
+    assert verify(text(lines), Head.read(noted.hash[:16])).whole
+    assert not verify(text(lines[:3]), Head.read(noted.hash[:16])).whole
+    assert verify(text(lines), Entry.read(lines[1].decode()).head).whole
+
+
+@pytest.mark.parametrize("wrong", ["", "12", "x:aaaaaaaaaaaa", "zzzzzzzzzzzzzz", "3:abc"])
+def test_what_is_no_head(wrong: str):
+    with pytest.raises(ValueError, match="is not a head"):
+        Head.read(wrong)
+
+
+def test_a_line_torn_by_a_crash_is_put_aside(ledger: Ledger):
+    ledger.append([draft(1)], NOW)
+    whole = ledger.path.read_bytes()
+    ledger.path.write_bytes(whole + chain(2)[1][:70])
+    assert [entry.number for entry in ledger.entries()] == [1]
+    assert ledger.verify().torn
+    assert "never finished" in str(ledger.verify())
+    assert ledger.head() is not None
+    (second,) = ledger.append([draft(3)], NOW)
+    assert second.number == 2
+    assert ledger.verify().whole
+    assert not ledger.verify().torn
+    assert ledger.path.with_name("ledger.jsonl.torn").read_bytes() == chain(2)[1][:70] + b"\n"
+
+
+def test_nothing_is_built_on_a_broken_end(ledger: Ledger):
+    ledger.append([draft(1)], NOW)
+    with ledger.path.open("ab") as file:
+        file.write(b"nonsense\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        ledger.append([draft(2)], NOW)
+    with pytest.raises(InputError, match="row 2"):
+        list(ledger.entries())
+    assert "entry 2 (line 2) cannot be read" in ledger.verify().broken
+
+
+WRITER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from foretell.arena.ledger import Draft, Ledger
+ledger = Ledger(Path(sys.argv[1]))
+for n in range(40):
+    drafts = [Draft(kind="intention", platform="p", account=sys.argv[2], question=f"q{n}", part="forecast",
+                    content={"n": n, "i": i}) for i in range(3)]
+    ledger.append(drafts, datetime.now(UTC))
+"""
+
+
+def test_two_processes_write_one_chain(ledger: Ledger):
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(ledger.path), name]) for name in ("a", "b")]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    verdict = ledger.verify()
+    assert (verdict.whole, verdict.entries) == (True, 240)
+    accounts = [entry.account for entry in ledger.entries()]
+    assert accounts.count("a") == accounts.count("b") == 120
+    # What is appended together stays together.
+    assert all(len(set(accounts[i : i + 3])) == 1 for i in range(0, 240, 3))
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path):
+    with locked(tmp_path / "lock"), pytest.raises(Taken), locked(tmp_path / "lock", wait=False):
+        pass
+    with locked(tmp_path / "lock", wait=False):
+        pass
+
+
+def test_what_became_of_intentions(ledger: Ledger):
+    first, second, third = ledger.append([draft(1), draft(2), draft(3)], NOW)
+    ledger.append([draft(1, "receipt", content={"intention": 1}), draft(2, "refusal", content={"intention": 2})], NOW)
+    found = Accounts.of(ledger.entries())
+    assert found.taken == {first.key: [first]}
+    assert {key: one for key, one in found.open.items() if one} == {third.key: [third]}
+    assert found.open[second.key] == []

@@ -1,0 +1,176 @@
+"""Any numeric forecast becomes cumulative probabilities that Metaculus takes, with its median where it was."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from foretell.arena.submission.cdf import cdf_problems, continuous_cdf, greatest_step, least_step, outside
+from foretell.fakes.markets.metaculus_catalogue import FakeScale
+from foretell.fakes.markets.metaculus_rules import complaint
+from foretell.questions.distribution import Numeric
+from foretell.sources.posting.scale import Scale
+
+WIDE = Scale(minimum=0, maximum=100)
+
+
+@st.composite
+def numerics(draw: st.DrawFn) -> Numeric:
+    """Any distribution of ours: few or many points, flat stretches, jumps, open ends, any size of number."""
+    n = draw(st.integers(2, 9))
+    size, shift = 10.0 ** draw(st.integers(-6, 9)), draw(st.floats(-1e6, 1e6))
+    steps = draw(st.lists(st.floats(1e-3, 10.0), min_size=n - 1, max_size=n - 1))
+    x = shift + size * np.concatenate([[0.0], np.cumsum(steps)])
+    cdf = sorted(draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
+    cdf[0] = draw(st.sampled_from([0.0, cdf[0]]))
+    cdf[-1] = draw(st.sampled_from([1.0, cdf[-1]]))
+    points = dict(zip(x.tolist(), cdf, strict=True))
+    if len(points) < 2:
+        points = {0.0: 0.0, 1.0: 1.0}
+    return Numeric(x=tuple(points), cdf=tuple(points.values()))
+
+
+@st.composite
+def scales(draw: st.DrawFn) -> Scale:
+    low, width = draw(st.floats(-1e5, 1e5)), 10.0 ** draw(st.integers(-2, 7))
+    zero = draw(st.sampled_from([None, None, low - width / 50, low + 2 * width]))
+    return Scale(
+        minimum=low,
+        maximum=low + width,
+        zero_point=zero,
+        open_lower=draw(st.booleans()),
+        open_upper=draw(st.booleans()),
+        outcomes=draw(st.sampled_from([200, 200, 1, 2, 11, 37, 100, 365])),
+    )
+
+
+def refused(cdf: list[float], scale: Scale) -> str:
+    """What the fake, which has rules of its own, says."""
+    told = FakeScale(
+        low=scale.minimum,
+        high=scale.maximum,
+        zero=scale.zero_point,
+        open_lower=scale.open_lower,
+        open_upper=scale.open_upper,
+        cells=scale.outcomes,
+    )
+    return complaint({"id": 1, "type": "numeric", **told.fields()}, {"question": 1, "continuous_cdf": cdf})
+
+
+@given(numerics(), scales())
+@settings(deadline=None, max_examples=150)
+def test_any_distribution_yields_a_cdf_that_the_rules_accept(distribution: Numeric, scale: Scale):
+    cdf = continuous_cdf(distribution, scale)
+    assert refused(cdf, scale) == ""
+    assert cdf_problems(cdf, scale) == ()
+
+
+@st.composite
+def described(draw: st.DrawFn) -> tuple[Numeric, Scale]:
+    """A distribution whose stated points lie within the range, or anywhere beyond open ends."""
+    scale = draw(scales())
+    n = draw(st.integers(2, 8))
+    width = scale.maximum - scale.minimum
+    low = scale.minimum + width * (-1 if scale.open_lower else 0.01)
+    high = scale.maximum + width * (1 if scale.open_upper else -0.01)
+    shares = sorted(draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
+    x = list(dict.fromkeys(low + (high - low) * share for share in shares))
+    if len(x) < 2:
+        x = [low, high]
+    levels = sorted([draw(st.floats(0, 0.5)), *draw(st.lists(st.floats(0.5, 1), min_size=1, max_size=n))])
+    cdf = np.interp(np.linspace(0, 1, len(x)), np.linspace(0, 1, len(levels)), levels)
+    return Numeric(x=tuple(x), cdf=tuple(cdf)), scale
+
+
+@given(described())
+@settings(deadline=None, max_examples=150)
+def test_the_median_stays_in_its_cell(case: tuple[Numeric, Scale]):
+    distribution, scale = case
+    cdf = np.array(continuous_cdf(distribution, scale))
+    edges = scale.edges()
+    # Where the middle is flat, every value in it is a median.
+    median = distribution.quantile(0.5)
+    middle = [x for x, c in zip(distribution.x, distribution.cdf, strict=True) if abs(c - 0.5) <= 1e-6]
+    first, last = min([median, *middle]), max([median, *middle])
+    before, after = np.searchsorted(edges, first, "left") - 1, np.searchsorted(edges, last, "right")
+    # Half of all cannot lie between the median and a closed end that is nearer than the greatest step allows.
+    room = 0.5 / greatest_step(scale.outcomes)
+    assume(scale.open_lower or before >= room)
+    assume(scale.open_upper or scale.outcomes - after >= room)
+    assert before < 0 or cdf[min(before, scale.outcomes)] <= 0.5 + 1e-6
+    assert after > scale.outcomes or cdf[max(after, 0)] >= 0.5 - 1e-6
+
+
+def test_a_sure_forecast_is_widened_evenly_around_its_value():
+    cdf = continuous_cdf(Numeric(x=(49.74, 49.76), cdf=(0, 1)), WIDE)
+    steps = np.diff(cdf)
+    around = int(49.75 / 0.5)
+    assert steps[around - 2 : around + 3] == pytest.approx([0.2] * 5, abs=0.01)
+    assert np.interp(0.5, cdf, WIDE.edges()) == pytest.approx(49.75, abs=0.01)
+
+
+def test_half_lies_on_either_side_though_floors_are_filled_up():
+    cdf = continuous_cdf(Numeric(x=(10, 12, 14), cdf=(0, 0.5, 1)), WIDE)
+    assert cdf[24] == pytest.approx(0.5, abs=1e-9)
+    assert min(b - a for a, b in pairwise(cdf)) >= 0.00005
+
+
+def test_tails_beyond_stated_quantiles_end_at_a_closed_bound_and_pass_an_open_one():
+    stated = Numeric.from_quantiles({0.1: 20.0, 0.5: 50.0, 0.9: 80.0})
+    closed = continuous_cdf(stated, WIDE)
+    opened = continuous_cdf(stated, Scale(minimum=0, maximum=100, open_lower=True, open_upper=True))
+    assert (closed[0], closed[-1]) == (0.0, 1.0)
+    assert closed[40] == pytest.approx(0.1, abs=0.005)
+    assert closed[160] == pytest.approx(0.9, abs=0.005)
+    # An exponential through 0.5 at 50 and 0.1 at 80 leaves 0.1·5^(−2/3) beyond 100.
+    assert 1 - opened[-1] == pytest.approx(0.1 * 5 ** (-20 / 30), rel=0.01)
+
+
+def test_what_lies_beyond_a_closed_bound_is_conditioned_away():
+    cdf = continuous_cdf(Numeric(x=(-100, 100), cdf=(0, 1)), WIDE)
+    assert cdf[100] == pytest.approx(0.5, abs=1e-6)
+    assert outside(Numeric(x=(-100, 100), cdf=(0, 1)), WIDE) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("x", "cell"), [((-30.0, -20.0), 0), ((200.0, 300.0), 199)])
+def test_a_distribution_wholly_outside_a_closed_range_gathers_at_its_end(x: tuple[float, float], cell: int):
+    cdf = continuous_cdf(Numeric(x=x, cdf=(0, 1)), WIDE)
+    assert refused(cdf, WIDE) == ""
+    assert int(np.argmax(np.diff(cdf))) in range(cell - 4, cell + 5)
+
+
+def test_logarithmic_and_discrete_scales():
+    log = Scale(minimum=1, maximum=10_000, zero_point=0)
+    cdf = continuous_cdf(Numeric.from_quantiles({0.05: 50.0, 0.5: 100.0, 0.95: 200.0}), log)
+    assert cdf[100] == pytest.approx(0.5, abs=1e-9)
+    dice = Scale(minimum=0.5, maximum=6.5, outcomes=6)
+    assert np.diff(continuous_cdf(Numeric(x=(0.5, 6.5), cdf=(0, 1)), dice)) == pytest.approx([1 / 6] * 6)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda cdf: cdf[:-1], "200 cumulative probabilities instead of 201"),
+        (lambda cdf: [*cdf[:50], cdf[49], *cdf[51:]], "a step of 0 is less than 5e-05"),
+        (lambda cdf: [0.0, *[0.5 + c / 2 for c in cdf[1:]]], "is more than 0.2"),
+        (lambda cdf: [0.01, *cdf[2:], 1.0], "below a closed range is not 0"),
+        (lambda cdf: [0.0, *[c * 0.99 for c in cdf[1:]]], "above a closed range is not 0"),
+    ],
+)
+def test_broken_rules_are_named_by_us_and_by_the_fake(spoil, told: str):
+    cdf = spoil(list(np.linspace(0, 1, 201)))
+    assert any(told in problem for problem in cdf_problems(cdf, WIDE))
+    assert refused(cdf, WIDE)
+
+
+def test_open_ends_need_some_mass_outside():
+    scale = Scale(minimum=0, maximum=1, open_lower=True, open_upper=True)
+    assert len(cdf_problems(list(np.linspace(0, 1, 201)), scale)) == 2
+    assert refused(list(np.linspace(0, 1, 201)), scale)
+
+
+def test_steps_scale_with_the_number_of_cells():
+    assert (least_step(200), greatest_step(200)) == (0.00005, 0.2)
+    assert (least_step(10), greatest_step(10)) == (0.001, 1.0)

@@ -1,0 +1,124 @@
+"""Scripted models read what they are shown: reports on the matter, the price, and nothing else."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from foretell.fakes.exchange import World, WorldSettings
+from foretell.fakes.exchange.event import SimEvent
+from foretell.fakes.exchange.oracle import Oracle
+from foretell.fakes.exchange.reader import reader
+from foretell.fakes.providers.heard import Heard
+from foretell.forecasters.context.context import Context, Source, ranked
+from foretell.forecasters.context.rendering import BOTH, SOURCES, View, render
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.questions import Question, Target
+from foretell.questions.clock import AsOf
+from foretell.questions.snapshot import Snapshot
+
+WORLD = World(WorldSettings(seed=2, days=4, warm_up=6, events_per_day=10))
+
+
+def question_of(event: SimEvent, second: float) -> Question:
+    book = WORLD.book(event)
+    at = event.place(second)
+    moment = AsOf(at=WORLD.settings.begins, mode="live").at + timedelta(
+        seconds=second - WORLD.settings.begins.timestamp()
+    )
+    shots = [
+        Snapshot(at=moment, yes_bid=book.bid[row, at], yes_ask=book.ask[row, at], no_ask=1 - book.bid[row, at])
+        for row in range(len(event.tickers))
+    ]
+    return Question(
+        id=f"kalshi/{event.ticker}",
+        source="kalshi",
+        text=event.words.title,
+        due=moment,
+        criteria="\n".join(event.rules),
+        exclusive=event.exclusive,
+        targets=tuple(
+            Target(id=ticker, label=label, snapshot=shot)
+            for ticker, label, shot in zip(event.tickers, event.labels, shots, strict=True)
+        ),
+    )
+
+
+def asked(model: str, event: SimEvent, second: float, view: View, about: SimEvent | None = None) -> np.ndarray:
+    question = question_of(event, second)
+    as_of = AsOf(at=question.due, mode="live")
+    out = [item for item in WORLD.news if item.event == (about or event).ticker and item.published <= question.due]
+    found = [
+        Source(url=f"https://news.example{item.path}", title=item.title, summary=item.text, published=item.published)
+        for item in reversed(out)
+    ]
+    context = Context(question=question, as_of=as_of, sources=ranked(found[:9]))
+    schema = {"properties": {"rationale": {}, "probabilities": {"properties": {key: {} for key in event.tickers}}}}
+    text = render(context, view)
+    heard = Heard(format="openai", hash="h", json={}, model=model, words=text, last=text, schema=schema)
+    return np.array(list(json.loads(reader(heard).text)["probabilities"].values()))
+
+
+def score(model: str, view: View = BOTH) -> float:
+    """Mean squared distance from the truth, two thirds on the way of every event."""
+    gaps = []
+    for event in WORLD.events:
+        second = event.life.opens + (event.life.ends - event.life.opens) * 2 // 3
+        gaps.append(np.mean((asked(model, event, second, view) - event.p[:, event.place(second)]) ** 2))
+    return float(np.mean(gaps))
+
+
+def half() -> float:
+    seconds = [e.life.opens + (e.life.ends - e.life.opens) * 2 // 3 for e in WORLD.events]
+    return float(
+        np.mean([np.mean((0.5 - e.p[:, e.place(s)]) ** 2) for e, s in zip(WORLD.events, seconds, strict=True)])
+    )
+
+
+def test_reading_helps_prices_help_more_and_bad_habits_hurt():
+    both, sources = score("reader-1"), score("reader-1", SOURCES)
+    assert both < sources < 0.6 * half()
+    assert both < score("hasty-1")
+    assert both < score("bold-1")
+
+
+def test_an_equal_request_has_an_equal_answer():
+    event = WORLD.events[0]
+    first, again = (asked("hasty-1", event, event.life.opens + 7200, BOTH) for _ in range(2))
+    assert (first == again).all()
+
+
+@pytest.mark.parametrize("kind", ["yes-no", "race", "ladder"])
+def test_reports_on_another_matter_are_not_believed(kind: str):
+    event, other = [one for one in WORLD.events if one.kind == kind][:2]
+    second = event.life.ends - 3600.0
+    told = asked("reader-1", event, second, SOURCES)
+    strange = asked("reader-1", event, second, SOURCES, about=other)
+    assert not np.allclose(told, strange)
+    assert len(set(strange.tolist())) == 1
+
+
+def test_parts_other_than_forecasts_are_played_by_the_usual_fake():
+    schema = {"properties": {"queries": {"type": "array"}}}
+    heard = Heard(
+        format="openai", hash="h", json={}, model="reader", words="# Question\n\nSnow?", last="x", schema=schema
+    )
+    assert json.loads(reader(heard).text)["queries"]
+
+
+async def _oracle(question: Question) -> dict[str, float]:
+    as_of = AsOf(at=question.due, mode="live")
+    return dict((await Oracle(world=WORLD).forecast(question, RunContext(as_of=as_of))).p)
+
+
+def test_the_oracle_says_the_truth_and_knows_no_other_world():
+    import asyncio
+
+    event = WORLD.events[0]
+    question = question_of(event, event.life.opens + 7200.0)
+    p = asyncio.run(_oracle(question))
+    assert list(p.values()) == event.p[:, 2].tolist()
+    with pytest.raises(CannotForecast, match="not of this world"):
+        asyncio.run(_oracle(replace(question, targets=(Target(id="elsewhere"),))))

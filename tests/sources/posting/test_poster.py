@@ -1,0 +1,105 @@
+"""Something sent: taken, refused, or nobody knows."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import httpx2
+import pytest
+
+from foretell.fakes.markets import Mishap, Mishaps
+from foretell.fakes.server import FakeServer
+from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.http import SourceError
+from foretell.sources.posting.poster import ONCE, Lost, Poster, Refused, told
+
+SECRET = "canary-key-4711"
+
+
+def sent(mishaps: Sequence[Mishap | None] = (), status: int = 201) -> tuple[Any, int, int]:
+    """What came of it, how often it was asked for, and how often it was taken."""
+    taken: list[Any] = []
+
+    def take(request: Any) -> tuple[int, Any]:
+        taken.append(request.json())
+        return status, {"said": request.headers.get("authorization")}
+
+    async def main() -> tuple[Any, int]:
+        server, coming = FakeServer(), Mishaps(coming=list(mishaps))
+        server.route("POST", "/in", lambda request: coming.response(request, take))
+        async with server, AsyncHttpClient(limits=ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
+            headers = {"Authorization": f"Token {SECRET}"}
+            poster = Poster(http=http, headers=headers, secret=SECRET, wait_seconds=0.0)
+            try:
+                found: Any = await poster.post(f"{server.url}/in", [{"a": 1}])
+            except SourceError as error:
+                found = error
+            assert SECRET not in repr(poster)
+            return found, len(server.requests)
+
+    found, asked = asyncio.run(main())
+    return found, asked, len(taken)
+
+
+def test_taken():
+    found, asked, taken = sent()
+    assert (found.status, asked, taken) == (201, 1, 1)
+
+
+def test_what_is_turned_away_at_the_door_comes_back():
+    found, asked, taken = sent(["busy", "busy", "forbidden"])
+    assert (found.status, asked, taken) == (201, 4, 1)
+
+
+def test_a_door_that_stays_shut():
+    found, asked, taken = sent(["busy"] * 9)
+    assert isinstance(found, Refused)
+    assert (found.status, asked, taken) == (429, 5, 0)
+    found, asked, taken = sent(["forbidden"] * 9)
+    assert isinstance(found, Refused)
+    assert (found.status, asked, taken) == (403, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("mishap", "taken"), [("lost answer", 1), ("lost request", 0), ("broken", 0), ("broken after", 1)]
+)
+def test_what_nobody_knows_is_sent_only_once(mishap: Mishap, taken: int):
+    found, asked, arrived = sent([mishap])
+    assert isinstance(found, Lost)
+    assert (asked, arrived) == (1, taken)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 405, 422])
+def test_a_refusal_says_why_and_shows_no_key(status: int, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    found, asked, _ = sent(status=status)
+    assert isinstance(found, Refused)
+    assert (found.status, asked) == (status, 1)
+    assert "said" in str(found)
+    assert SECRET not in f"{found}{found!r}{found.__cause__!r}{found.__context__!r}{caplog.text}"
+
+
+def test_nobody_there():
+    async def main() -> None:
+        async with AsyncHttpClient(limits=ONCE) as http:
+            await Poster(http=http, headers={}, secret="").post("http://127.0.0.1:9/in", {})
+
+    with pytest.raises(Lost):
+        asyncio.run(main())
+
+
+def test_a_client_that_repeats_is_refused():
+    async def main() -> None:
+        async with AsyncHttpClient() as http:
+            Poster(http=http, headers={}, secret="")
+
+    with pytest.raises(ValueError, match="may send a forecast twice"):
+        asyncio.run(main())
+
+
+def test_an_unreadable_answer_leaves_open_what_was_taken():
+    from foretell.sources.http import Answer
+
+    with pytest.raises(Lost, match="not JSON"):
+        told(Answer(status=201, body=b"<html>"), "https://example.org")
