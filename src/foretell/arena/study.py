@@ -1,15 +1,16 @@
 """What a study is made of and what comes out of it: tables whose numbers carry their intervals, pictures and notes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
-from math import isfinite
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from math import isfinite, nan
+from typing import Any, Literal, cast
 
 from foretell.arena.report.svg import Figure
 from foretell.evaluate.bootstrap import Resampling
 from foretell.evaluate.intervals import Interval
 from foretell.evaluate.significance import Comparison
 from foretell.forecasters.combine.rows import Examples
+from foretell.questions.problems import InputError
 
 SCHEMA = "foretell/study/1"
 Value = str | int | float | Interval | Comparison | None
@@ -92,31 +93,105 @@ class Study:
     pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    advice: tuple[str, ...] = ()
+    """How to read it; empty where the advice on all studies of scores will do."""
 
     def grid(self, title: str) -> Grid:
         """The table of that title."""
         return next(grid for grid in self.grids if grid.title == title)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without the pictures; numbers that do not exist are null."""
+        """Plain data for JSON; of the pictures only name and title; numbers that do not exist are null."""
         return {
             "schema": SCHEMA,
             "name": self.name,
             "title": self.title,
             "finding": self.finding,
             "grids": [_grid(grid) for grid in self.grids],
+            "pictures": [{"name": one.name, "title": one.title} for one in self.pictures],
             "notes": list(self.notes),
             "settings": _plain(dict(self.settings)),
+            "advice": list(self.advice),
         }
 
 
+def study_from_dict(data: Mapping[str, Any]) -> Study:
+    """The study that `to_dict` wrote, without its pictures; a number that is null is NaN."""
+    if data.get("schema") != SCHEMA:
+        raise InputError(f"this is no study: its schema is {data.get('schema')!r}", hint=f"it should be {SCHEMA}")
+    try:
+        return Study(
+            name=str(data["name"]),
+            title=str(data["title"]),
+            finding=str(data["finding"]),
+            grids=tuple(_read_grid(grid) for grid in data["grids"]),
+            notes=tuple(data["notes"]),
+            settings=data["settings"],
+            advice=tuple(data.get("advice", ())),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the study is damaged: {type(error).__name__} {error}") from None
+
+
 def _grid(grid: Grid) -> dict[str, Any]:
-    labels = [column.label for column in grid.columns]
+    keys = _keys([column.label for column in grid.columns])
     entries = [
-        {"name": entry.name, **{label: _plain(value) for label, value in zip(labels, entry.values, strict=True)}}
+        {"name": entry.name, **{key: _plain(value) for key, value in zip(keys, entry.values, strict=True)}}
         for entry in grid.entries
     ]
-    return {"title": grid.title, "caption": grid.caption, "columns": labels, "entries": entries}
+    return {
+        "title": grid.title,
+        "head": grid.head,
+        "caption": grid.caption,
+        "columns": keys,
+        "looks": [asdict(column) for column in grid.columns],
+        "entries": entries,
+        "styles": [entry.style for entry in grid.entries],
+    }
+
+
+def _keys(labels: list[str]) -> list[str]:
+    """What the values of each column are called: its label, numbered where that is taken."""
+    taken = {"name"}
+    keys: list[str] = []
+    for label in labels:
+        key, number = label, 2
+        while key in taken:
+            key, number = f"{label} ({number})", number + 1
+        taken.add(key)
+        keys.append(key)
+    return keys
+
+
+def _read_grid(data: Mapping[str, Any]) -> Grid:
+    keys: list[str] = data["columns"]
+    columns = tuple(Column(**look) for look in data.get("looks", [{"label": key} for key in keys]))
+    styles = data.get("styles", [""] * len(data["entries"]))
+    entries = [
+        Entry(
+            name=entry["name"],
+            values=tuple(_read(entry[key], column) for key, column in zip(keys, columns, strict=True)),
+            style=style,
+        )
+        for entry, style in zip(data["entries"], styles, strict=True)
+    ]
+    return Grid(
+        title=data["title"],
+        head=data.get("head", ""),
+        caption=data["caption"],
+        columns=columns,
+        entries=tuple(entries),
+    )
+
+
+def _read(value: Any, column: Column) -> Value:
+    if isinstance(value, Mapping):
+        given = cast("Mapping[str, Any]", value)
+        kind = Comparison if "diff" in given else Interval
+        numbers = {one.name for one in fields(kind)} - {"stars", "warning"}
+        read: dict[str, Any] = {key: nan if one is None and key in numbers else one for key, one in given.items()}
+        return kind(**read)
+    return nan if value is None and column.numeric else value
 
 
 def _plain(value: Any) -> Any:

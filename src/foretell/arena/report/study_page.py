@@ -35,18 +35,23 @@ ADVICE = (
 )
 
 
-def study_page(study: Study) -> str:
-    """A whole HTML document that needs no network."""
-    parts = [(f"table-{i}", grid.title, _grid(grid)) for i, grid in enumerate(study.grids, 1)]
-    if study.pictures:
-        parts.insert(1, ("pictures", "Pictures", _pictures(study.pictures)))
-    parts.append(("reading", "How to read this", _reading(study)))
+def study_page(study: Study, advice: Sequence[str] = ()) -> str:
+    """A whole HTML document that needs no network; `advice` says how to read it, else the study does."""
+    parts = study_parts(study, advice)
     return page(
         study.title,
         paragraph(study.finding, "lead"),
         contents([(anchor, title) for anchor, title, _ in parts]),
         *(section(title, body, anchor=anchor) for anchor, title, body in parts),
     )
+
+
+def study_parts(study: Study, advice: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
+    """Anchor, title and body of every section: tables, pictures after the first of them, and how to read it all."""
+    parts = [(f"table-{i}", grid.title, _grid(grid)) for i, grid in enumerate(study.grids, 1)]
+    if study.pictures:
+        parts.insert(1, ("pictures", "Pictures", _pictures(study.pictures)))
+    return [*parts, ("reading", "How to read this", _reading(study, advice or study.advice or ADVICE))]
 
 
 def _pictures(pictures: Sequence[Picture]) -> Markup:
@@ -83,9 +88,9 @@ def _cell(value: Value, column: Column) -> Cell:
     return Cell(shown=text, style="n" if column.numeric else None)
 
 
-def _reading(study: Study) -> Markup:
+def _reading(study: Study, advice: Sequence[str]) -> Markup:
     return join(
-        *(paragraph(advice) for advice in ADVICE),
+        *(paragraph(one) for one in advice),
         element("h3", "Notes") if study.notes else None,
         element("ul", *(element("li", note) for note in study.notes)) if study.notes else None,
         element("h3", "Settings"),

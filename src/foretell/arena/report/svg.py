@@ -12,6 +12,7 @@ from pathlib import Path
 from foretell.arena.report.markup import Markup, compact, element, join
 from foretell.arena.report.scales import Scale, tick_label
 from foretell.arena.report.theme import SERIES, figure_style
+from foretell.questions.problems import InputError
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,17 @@ class Figure:
         return self.standalone()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the picture to an .svg file and return its path."""
+        """Write the picture to an .svg, .png or .pdf file by its ending, and return its path.
+
+        PNG and PDF take the extra `plots`.
+        """
         target = Path(path)
+        if target.suffix in (".png", ".pdf"):
+            from foretell.arena.report.painting import paint
+
+            return paint(self.svg, target)
+        if target.suffix != ".svg":
+            raise InputError("a figure cannot be written so", path=target, hint="use .svg, .png or .pdf")
         target.write_text('<?xml version="1.0" encoding="UTF-8"?>\n' + self.standalone() + "\n", encoding="utf-8")
         return target
 

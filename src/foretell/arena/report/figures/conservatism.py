@@ -37,9 +37,14 @@ def conservatism_plot(p: npt.ArrayLike, price: npt.ArrayLike, *, name: str) -> F
         y_axis(y, LEFT, LEFT + SIZE),
         x_axis(x, TOP + SIZE, TOP, "market price (across), forecast (up)"),
         line(x(0), y(0), x(1), y(1), "l-axis dash"),
-        *(_points(f, m, x, y) if len(f) <= FEW else _bubbles(f, m, x, y)),
+        *cloud(f, m, x, y),
         *_means(f, m, x, y),
     )
+
+
+def cloud(f: Floats, m: Floats, x: Scale, y: Scale) -> list[Markup]:
+    """Few points one by one, many as bubbles on a grid."""
+    return _points(f, m, x, y) if len(f) <= FEW else _bubbles(f, m, x, y)
 
 
 def _points(f: Floats, m: Floats, x: Scale, y: Scale) -> list[Markup]:

@@ -1,0 +1,110 @@
+"""How long until a page is seen, beside a plain static page in the same Chromium, turn by turn.
+
+    python benchmarks/web.py [ROUNDS]
+
+Prints the median time to the first contentful paint and to the load event for every page, the same for a bare HTML
+file served by Python's own web server, their ratio, and what each page weighs.
+"""
+
+import http.server
+import os
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from playwright.sync_api import Browser, sync_playwright
+
+from foretell.app.settings import Settings
+from foretell.app.web.server import create_app
+from foretell.arena.store import Store
+from foretell.fakes.stored_run import MadeRun
+
+CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
+PLAIN = "<!DOCTYPE html><html lang=en><title>plain</title><h1>A plain page</h1><p>Nothing else.</p></html>"
+TIMES = """() => new Promise(done => {
+  const told = () => { const [nav] = performance.getEntriesByType('navigation');
+    const [paint] = performance.getEntriesByName('first-contentful-paint');
+    if (!paint || !nav.loadEventEnd) return setTimeout(told, 10);
+    const all = [nav, ...performance.getEntriesByType('resource')];
+    done([paint.startTime, nav.loadEventEnd, all.reduce((sum, one) => sum + one.transferSize, 0)]); };
+  told(); })"""
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody reads it."""
+
+
+def _plain(folder: Path) -> str:
+    (folder / "index.html").write_text(PLAIN, encoding="utf-8")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}/"
+
+
+def _served(home: Path) -> tuple[str, dict[str, str]]:
+    store = Store(home / "runs.db")
+    small = MadeRun(questions=10, trials=3).keep(store)
+    large = MadeRun(questions=500, trials=5, steps=2).keep(store)
+    store.close()
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(Settings(home=home)), log_level="error", access_log=False))
+    threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()
+    while not server.started:
+        time.sleep(0.01)
+    pages = {
+        "home": "/",
+        "ask": "/ask",
+        "runs": "/runs",
+        "run of 10 questions": f"/runs/{small}",
+        "run of 500 questions x 5": f"/runs/{large}",
+        "question, 3 trials": f"/runs/{small}/questions/own%2F0001",
+    }
+    return f"http://127.0.0.1:{listening.getsockname()[1]}", pages
+
+
+def _seen(browser: Browser, url: str) -> list[float]:
+    """A first visit: nothing is kept from the one before."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(url)
+    found = page.evaluate(TIMES)
+    context.close()
+    return found
+
+
+def main(rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        plain = _plain(Path(folder))
+        base, pages = _served(Path(folder) / "home")
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        urls = {"plain static page": plain, **{name: base + path for name, path in pages.items()}}
+        for url in urls.values():
+            _seen(browser, url)
+        times: dict[str, list[list[float]]] = {name: [] for name in urls}
+        for _ in range(rounds):
+            for name, url in urls.items():
+                times[name].append(_seen(browser, url))
+        browser.close()
+    base_paint, base_load = (statistics.median(one[i] for one in times["plain static page"]) for i in (0, 1))
+    print(f"{'page':28} {'first paint':>12} {'ratio':>6} {'loaded':>10} {'ratio':>6} {'weight':>9}   ({rounds} rounds)")
+    for name, found in times.items():
+        paint, load, weight = (statistics.median(one[i] for one in found) for i in (0, 1, 2))
+        print(
+            f"{name:28} {paint:9.0f} ms {paint / base_paint:6.2f} {load:7.0f} ms {load / base_load:6.2f} "
+            f"{weight / 1000:6.1f} kB"
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)

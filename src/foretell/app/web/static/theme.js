@@ -1,0 +1,5 @@
+// Before the first paint: the theme that was chosen here last time.
+try {
+  const chosen = localStorage.getItem('foretell-theme');
+  if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
+} catch { /* Storage may be forbidden; the system's theme stands then. */ }

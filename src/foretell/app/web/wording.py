@@ -1,0 +1,89 @@
+"""How pages write numbers, money, times and names."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+
+def percent(p: float | None) -> str:
+    """A probability; near the ends with a digit more, because 0 % and 0.4 % differ.
+
+    >>> percent(0.234), percent(0.004), percent(0.9995), percent(None)
+    ('23 %', '0.4 %', '99.95 %', '–')
+    """
+    if p is None:
+        return "–"
+    near = min(p, 1 - p)
+    decimals = 0 if near >= 0.0995 or near == 0 else 1 if near >= 0.00095 else 2
+    return f"{100 * p:.{decimals}f} %"
+
+
+def dollars(amount: float | None) -> str:
+    """An amount of money; cents of cents matter for small models.
+
+    >>> dollars(0.0), dollars(0.00421), dollars(0.18), dollars(None)
+    ('$0', '$0.0042', '$0.18', '–')
+    """
+    if amount is None:
+        return "–"
+    if amount == 0:
+        return "$0"
+    return f"${amount:.4f}" if amount < 0.1 else f"${amount:,.2f}"
+
+
+def count(number: int) -> str:
+    """A whole number with separators.
+
+    >>> count(12345)
+    '12,345'
+    """
+    return f"{number:,}"
+
+
+def when(moment: str | datetime | None) -> str:
+    """A moment to the minute, in UTC; midnight is just the day.
+
+    >>> when("2026-07-01T23:59:59.999999+00:00"), when("2026-07-01T00:00:00+00:00"), when(None)
+    ('2026-07-01 23:59 UTC', '2026-07-01', '–')
+    """
+    if not moment:
+        return "–"
+    try:
+        at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    except ValueError:
+        return str(moment)
+    at = at.astimezone(UTC) if at.tzinfo else at
+    return at.strftime("%Y-%m-%d") if at.hour == at.minute == at.second == 0 else at.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def lasting(seconds: float | None) -> str:
+    """A span of time in words.
+
+    >>> lasting(42), lasting(200), lasting(8000), lasting(None)
+    ('42 s', '3 min', '2 h 13 min', '–')
+    """
+    if seconds is None:
+        return "–"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def some(number: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    >>> some(1, "trial"), some(3, "trial"), some(0, "reply", "replies")
+    ('1 trial', '3 trials', '0 replies')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "percent": percent,
+    "dollars": dollars,
+    "count": count,
+    "when": when,
+    "lasting": lasting,
+    "some": some,
+}

@@ -1,0 +1,190 @@
+"""A server on a free port, and a real Chromium in which nothing may go wrong unnoticed."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foretell[web]'")
+import uvicorn
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from foretell.app.settings import Settings
+from foretell.app.web.server import create_app
+from foretell.arena.store import Store
+
+TOKEN = "test-token-0123456789-canary"
+CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture
+def token() -> str:
+    """What spending needs here."""
+    return TOKEN
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A home of its own, without any key."""
+    return Settings(home=tmp_path / "home")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    """The store that the pages read: tests put runs into it."""
+    opened = Store(settings.store)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def app(settings: Settings) -> FastAPI:
+    """The application over that home."""
+    return create_app(settings, token=TOKEN)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    """Requests without a network, from somebody who knows no token."""
+    with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as made:
+        yield made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A server that listens."""
+
+    url: str
+    login: str
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[FastAPI], Site]]:
+    """Starts applications in threads; all of them end with the test."""
+    running: list[tuple[uvicorn.Server, threading.Thread, socket.socket]] = []
+
+    def start(app: FastAPI) -> Site:
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=1, ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        running.append((server, thread, listening))
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        return Site(url=url, login=f"{url}/login?token={TOKEN}")
+
+    yield start
+    for server, thread, listening in running:
+        server.should_exit = True
+        thread.join(10)
+        listening.close()
+
+
+@pytest.fixture
+def site(app: FastAPI, serve: Callable[[FastAPI], Site]) -> Site:
+    """The application over the test's home, listening."""
+    return serve(app)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """One browser for the tests of a module; while it lives, its thread has an event loop, so it lives no longer."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}: install it or set FORETELL_CHROMIUM")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """What a page did besides being shown."""
+
+    console: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    allowed: list[str] = field(default_factory=list)
+    """Parts of console messages that a test expects, such as that of a page that is not found."""
+
+    def check(self) -> None:
+        """Nothing went wrong and nothing was asked of anybody else."""
+        assert not self.left, f"requests left this machine: {self.left}"
+        bad = [told for told in self.console if not any(part in told for part in self.allowed)]
+        assert not bad, f"the console says: {bad}"
+
+
+@pytest.fixture
+def watched() -> Watched:
+    """For tests that must allow a message."""
+    return Watched()
+
+
+@pytest.fixture
+def open_page(
+    chromium: Any, watched: Watched, serve: object, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Any]]:
+    """Opens pages in a fresh profile; fails the test for console errors and for requests that leave localhost.
+
+    Asks for `serve` so that pages are closed before their server goes away.
+    """
+    contexts: list[Any] = []
+
+    def opened(**options: Any) -> Any:
+        context = chromium.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on(
+            "console", lambda told: watched.console.append(told.text) if told.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: watched.console.append(str(error)))
+        page.on("request", lambda asked: None if _local(asked.url) else watched.left.append(asked.url))
+        return page
+
+    yield opened
+    for n, context in enumerate(contexts):
+        _keep(context, f"{request.node.name}-{n}")
+        context.close()
+    watched.check()
+
+
+def _local(url: str) -> bool:
+    return url.startswith(("http://127.0.0.1:", "http://localhost:", "data:", "blob:", "about:", "file:"))
+
+
+def _keep(context: Any, name: str) -> None:
+    folder = os.environ.get("FORETELL_SCREENSHOTS")
+    if folder:
+        for page in context.pages:
+            safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
+            page.screenshot(path=str(Path(folder) / f"{safe}.png"), full_page=True)
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any]) -> Any:
+    """A page in a window of the usual size."""
+    return open_page(viewport={"width": 1280, "height": 900})
+
+
+@pytest.fixture
+def phone(open_page: Callable[..., Any]) -> Any:
+    """A page on a phone."""
+    return open_page(viewport={"width": 375, "height": 740}, device_scale_factor=2, is_mobile=True, has_touch=True)

@@ -1,0 +1,66 @@
+"""A small arena in the store: events with prices, moments, forecasts and results."""
+
+import json
+import struct
+from datetime import UTC, datetime, timedelta
+
+from foretell.arena.live.book import Book
+from foretell.arena.spec import QuestionsSpec, RunSpec
+from foretell.arena.store import CellKey, Store
+from foretell.questions import Forecast, Question, Snapshot, Target
+from foretell.questions.codec import to_json
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+ENTRIES = {"sharp": 0.15, "shy": 0.35, "<b>hostile</b>": 0.45}
+"""How far from the outcome each of them stays."""
+
+
+def fill(store: Store, arena: str = "made", events: int = 12) -> None:
+    """Two moments each; outcomes alternate, and the last two events are open."""
+    book = Book(store.database, arena)
+    book.begin("{}", START)
+    runs: dict[str, tuple[int, str]] = {}
+    for name in ENTRIES:
+        spec = RunSpec(questions=QuestionsSpec(dataset=f"arena:{arena}"), options={"who": name}, mode="live")
+        store.begin(spec.id, spec.to_json(), START.isoformat())
+        runs[name] = (book.enter(name, spec.id, "{}", START).id, spec.id)
+    for n in range(events):
+        _event(store, book, n, runs, settled=n < events - 2)
+
+
+def _event(store: Store, book: Book, n: int, runs: dict[str, tuple[int, str]], *, settled: bool) -> None:
+    db, id, at = store.database, f"kalshi/KX-{n}", START + timedelta(days=n)
+    closes, outcome = at + timedelta(days=4), n % 2
+    price = 0.7 if outcome else 0.3
+    shot = Snapshot(at=at, last_price=price, yes_ask=price, no_ask=1 - price)
+    asked = Question(
+        id=id, source="kalshi", text=f"Event {n}?", due=at, closes_at=closes, targets=(Target(id="yes", snapshot=shot),)
+    )
+    listed = (book.arena, id, "kalshi", "Politics" if n % 3 else "Sports", "f", at.isoformat(), at.isoformat())
+    db.write(
+        "insert into listed values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*listed, "open", closes.isoformat(), 10.0, "selected", "", at.isoformat(), int(settled), to_json(asked)),
+    )
+    book.add_quotes(asked)
+    if settled:
+        done = closes.isoformat()
+        row = (book.arena, id, "yes", outcome, None, done, "http://x", done)
+        db.write("insert into outcome values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    for number in range(2):
+        taken = at + timedelta(days=2 * number)
+        moment = 2 * n + number + 1
+        quotes = struct.pack("<4d", price, price, price, 1 - price)
+        db.write(
+            """insert into moment (id, arena, event, number, planned_at, taken_at, closes_at, state, targets, quotes)
+            values (?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)""",
+            (moment, book.arena, id, number, *[taken.isoformat()] * 2, closes.isoformat(), json.dumps(["yes"]), quotes),
+        )
+        for name, (entry, run) in runs.items():
+            p = 1 - ENTRIES[name] if outcome else ENTRIES[name]
+            db.write(
+                "insert into said (entry, moment, trial, p, at, dollars, seconds) values (?, ?, 0, ?, ?, 0.01, 2.0)",
+                (entry, moment, struct.pack("<d", p), taken.isoformat()),
+            )
+            key = CellKey(run=run, question=id, due=taken.isoformat(), trial=0)
+            said = Forecast(question_id=id, forecaster=name, as_of=asked.as_of_in("live"), p={"yes": p})
+            store.finish_cell(key, said)

@@ -1,0 +1,89 @@
+"""The board of an arena, its filters, events, and two entries or runs side by side."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.web.made_arena import fill
+
+from foretell.arena.store import Store
+
+
+@pytest.fixture
+def arena(store: Store) -> str:
+    fill(store)
+    return "made"
+
+
+def test_board_data(arena: str, client: TestClient):
+    assert client.get("/api/arenas").json()["arenas"][0] | {"created": ""} == {
+        "name": "made",
+        "created": "",
+        "events": 12,
+        "settled": 10,
+    }
+    found = client.get("/api/arena/made/board").json()
+    rows = {line["entry"]["name"]: line["scores"]["brier"]["estimate"] for line in found["lines"]}
+    assert rows["sharp"] == pytest.approx(0.15**2)
+    assert rows["shy"] == pytest.approx(0.35**2)
+    assert rows["crowd price"] == pytest.approx(0.3**2)
+    assert rows["always 0.5"] == 0.25
+    sports = client.get("/api/arena/made/board", params={"category": "Sports"}).json()
+    assert sports["counts"]["resolved"] == 4
+    late = client.get("/api/arena/made/board", params={"since": "2026-03-08", "moments": "last"}).json()
+    assert late["counts"]["resolved"] < 10
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/arena/nobody/board", 404),
+        ("/api/arena/made/board?lead_time=never", 422),
+        ("/api/arena/made/board?category=Nothing", 422),
+        ("/api/arena/made/board?since=yesterday", 422),
+        ("/api/arena/made/event/nobody", 404),
+        ("/api/compare?arena=made&first=sharp&second=sharp", 422),
+        ("/api/compare?arena=made&first=sharp&second=nobody", 404),
+        ("/arena/made?category=Nothing", 200),
+    ],
+)
+def test_what_cannot_be_shown(arena: str, client: TestClient, path: str, status: int):
+    assert client.get(path).status_code == status
+
+
+def test_pages(arena: str, site: Any, page: Any):
+    page.goto(f"{site.url}/arena")
+    page.get_by_role("link", name="made").click()
+    assert "sharp leads" in page.locator(".lead").inner_text()
+    assert page.locator("svg.ft").count() >= 5
+    assert page.locator("td b").count() == 0  # Names are text.
+    first = page.locator("#table-1 ~ div tbody tr td:first-child").first.inner_text()
+    page.locator("#table-1 ~ div th button").first.click()
+    assert page.locator("#table-1 ~ div tbody tr td:first-child").first.inner_text() != first
+    page.get_by_role("navigation", name="Filters").get_by_role("link", name="Sports").click()
+    assert "4 resolved events" in page.locator(".lead").inner_text()
+    page.get_by_role("link", name="Events", exact=True).click()
+    page.get_by_role("link", name="kalshi/KX-3", exact=True).click()
+    assert "Event 3?" in page.locator("h1").inner_text()
+    assert page.locator("svg.ft").count() == 1
+    assert "yes: yes" in page.locator("main").inner_text()
+
+
+def test_comparing_two_entries(arena: str, site: Any, page: Any):
+    page.goto(f"{site.url}/compare?arena=made")
+    page.locator("#first").select_option("sharp")
+    page.locator("#second").select_option("shy")
+    page.get_by_role("button", name="Compare").click()
+    assert "sharp beats shy by 0.100 Brier" in page.locator(".lead").inner_text()
+    assert page.locator("tbody tr").count() > 5
+
+
+def test_a_phone_needs_no_sideways_scrolling(arena: str, site: Any, phone: Any):
+    for path in ("/arena/made", "/arena/made/event/kalshi%2FKX-1", "/compare?arena=made&first=sharp&second=shy"):
+        phone.goto(f"{site.url}{path}")
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 375, path
+
+
+def test_no_arena_yet(client: TestClient):
+    assert "foretell arena init" in client.get("/arena").text
+    assert client.get("/api/arenas").json() == {"arenas": []}

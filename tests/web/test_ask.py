@@ -1,0 +1,194 @@
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from foretell.app.settings import Settings
+from foretell.app.web.server import create_app
+from foretell.arena.store import Store
+from foretell.fakes.providers.process import FakeProcess
+from foretell.questions.clock import instant
+from foretell.sources.corpus.store import Corpus, Document
+
+BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+KEY = "sk-canary-0123456789-do-not-leak"
+TEXT = "Will the harbour bridge be approved?"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProcess]:
+    with FakeProcess(brain=BRAIN, latency=0.15) as fake:
+        yield fake
+
+
+@pytest.fixture
+def keyed(tmp_path: Path, provider: FakeProcess) -> Settings:
+    """A machine with a key, whose provider is next door."""
+    home = tmp_path / "home"
+    home.mkdir()
+    corpus = Corpus(home / "corpus.db")
+    words = "The council discussed the harbour bridge and expects a vote in autumn."
+    day = instant("2026-06-01")
+    corpus.add([Document(url="https://news.example/old", title="Council on the bridge", text=words, published=day)])
+    corpus.close()
+    return Settings(home=home, keys={"OPENAI_API_KEY": KEY}, addresses={"openai": f"{provider.url}/v1"})
+
+
+@pytest.fixture
+def keyed_app(keyed: Settings, token: str) -> FastAPI:
+    return create_app(keyed, token=token)
+
+
+def test_without_a_key_the_outside_view_answers(client: TestClient) -> None:
+    found = client.get("/api/ask/outside", params={"text": TEXT, "by": "2027-03-01"}).json()
+    assert 0 < found["p"]["yes"] < 1
+    told = client.get("/ask", params={"text": TEXT, "by": "2027-03-01"}).text
+    assert "This is the outside view" in told
+    assert "would add" in told
+    assert "OPENAI_API_KEY" in told
+
+
+def test_several_outcomes_and_a_price(client: TestClient) -> None:
+    several = client.get("/api/ask/outside", params={"text": "Who wins?", "options": ["a", "b", "c"]}).json()
+    assert sum(several["p"].values()) == pytest.approx(1)
+    priced = client.get("/api/ask/outside", params={"text": TEXT, "price": 0.3}).json()
+    assert priced["p"] == {"yes": pytest.approx(0.3)}
+    told = client.get("/ask", params={"text": "Who wins?", "options": "red\ngreen\nblue"}).text
+    assert len(re.findall(r"<strong>\d+ %</strong> (?:red|green|blue)<", told)) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"text": TEXT, "by": "soon"}, "not an ISO date"),
+        ({"text": TEXT, "by": "2001-01-01"}, "not after the day of asking"),
+        ({"text": TEXT, "price": "7"}, "price"),
+        ({"text": TEXT, "options": "a\na"}, "named twice"),
+        ({"text": "x" * 6000}, "5000"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_beside_the_form(client: TestClient, given: dict[str, str], told: str) -> None:
+    answer = client.get("/ask", params=given)
+    assert answer.status_code == 422
+    assert told in answer.text
+    assert 'id="ask"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ({"model": "nonsense"}, "cannot read the model name"),
+        ({"model": "anthropic:x"}, "ANTHROPIC_API_KEY"),
+        ({"model": "openai:x", "search": ["yahoo"]}, "no search engine"),
+        ({"model": "openai:x", "trials": 0}, "trials"),
+        ({"model": "openai:x", "budget": -1}, "budget"),
+        ({"model": "openai:x", "surprise": 1}, "surprise"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_costs_nothing(
+    keyed_app: FastAPI, token: str, wish: dict[str, Any], told: str, provider: FakeProcess
+) -> None:
+    with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
+        answer = client.post("/api/ask", json={"text": TEXT, **wish}, headers={"Authorization": f"Bearer {token}"})
+        assert answer.status_code == 422
+        assert told in answer.json()["detail"]
+        assert client.get("/api/runs").json()["total"] == 0
+
+
+def test_a_question_is_researched_in_the_background(keyed_app: FastAPI, token: str, keyed: Settings) -> None:
+    with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
+        wish = {"text": TEXT, "by": "2027-03-01", "model": "openai:gpt-5-mini", "search": ["local"], "trials": 2}
+        begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"})
+        assert begun.status_code == 202, begun.text
+        run = begun.json()["run"]
+        client.get(f"/api/runs/{run}/stream")  # Ends when the run does.
+        view = client.get(f"/api/runs/{run}/questions/{begun.json()['question']}").json()
+        assert view["finished"]
+        assert view["background"]["state"] == "ended"
+        assert [trial["state"] for trial in view["trials"]] == ["answered", "answered"]
+        assert view["spending"]["dollars"] > 0
+        assert view["trials"][0]["trace"]["searches"]
+        assert 0 < view["combination"]["p"]["yes"] < 1
+    assert KEY.encode() not in b"".join(path.read_bytes() for path in keyed.home.rglob("*") if path.is_file())
+
+
+def test_a_run_that_breaks_says_so_on_its_page(keyed: Settings, token: str) -> None:
+    # A corpus that is named and not there is found out only when the run begins.
+    (keyed.home / "corpus.db").unlink()
+    with TestClient(create_app(keyed, token=token), base_url="http://127.0.0.1") as client:
+        wish = {"text": TEXT, "model": "openai:gpt-5-mini", "search": ["local"]}
+        begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"}).json()
+        client.get(f"/api/runs/{begun['run']}/stream")
+        told = client.get(f"/runs/{begun['run']}").text
+        assert "The run broke" in told
+        assert "corpus" in told
+
+
+def test_a_run_is_stopped_and_goes_on_without_paying_twice(keyed: Settings, token: str, provider: FakeProcess) -> None:
+    app = create_app(keyed, token=token)
+    headers = {"Authorization": f"Bearer {token}"}
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        provider.reset()
+        wish = {"text": TEXT, "model": "openai:searcher-9", "search": ["local"], "trials": 1}
+        run = client.post("/api/ask", json=wish, headers=headers).json()["run"]
+        while client.get(f"/api/runs/{run}").json()["spending"]["calls"] < 2:
+            time.sleep(0.05)
+        again = client.post(f"/api/runs/{run}/resume", headers=headers)
+        assert again.status_code == 409
+        assert client.post(f"/api/runs/{run}/stop", headers=headers).json()["state"] == "stopped"
+        assert client.get(f"/api/runs/{run}").json()["background"]["state"] == "stopped"
+        assert client.post(f"/api/runs/{run}/resume", headers=headers).status_code == 202
+        client.get(f"/api/runs/{run}/stream")
+        view = client.get(f"/api/runs/{run}").json()
+        assert (view["run"]["done"], view["run"]["failed"]) == (1, 0)
+        calls = view["spending"]["calls"]
+    # One request may have been on the wire when it was stopped.
+    assert calls <= provider.stats()["arrived"] <= calls + 1
+
+
+def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[FastAPI], Any], keyed: Settings) -> None:
+    site = serve(keyed_app)
+    page.goto(site.login)
+    page.get_by_role("link", name="Ask", exact=True).click()
+    page.get_by_label("Question", exact=True).fill(TEXT)
+    page.get_by_label("Known by").fill("2027-03-01")
+    page.get_by_label("Model", exact=True).fill("openai:gpt-5-mini")
+    page.get_by_label("Independent trials").fill("2")
+    page.get_by_label("local").check()
+    page.get_by_role("button", name="Research it").click()
+    page.get_by_role("heading", name=TEXT).wait_for()
+    assert "/questions/asked%2F" in page.url
+    page.locator("#trial-1 .searches li").first.wait_for()
+    page.locator("#trial-1 strong").first.wait_for()
+    page.locator("#trial-0 .evidence li").first.wait_for()
+    page.get_by_role("heading", name="Why").wait_for()
+    page.get_by_role("button", name="Stop the run").wait_for(state="detached")
+    store = Store(keyed.store)
+    (row,) = store.runs()
+    assert row.spec["budget"]["run"] == 1
+    assert row.done == 2
+    store.close()
+
+
+def test_the_outside_view_in_a_browser_needs_no_token(page: Any, site: Any) -> None:
+    page.goto(f"{site.url}/ask")
+    page.get_by_label("Question", exact=True).fill(TEXT)
+    page.get_by_role("button", name="Outside view, free").click()
+    page.get_by_text("This is the outside view").wait_for()
+    assert "%" in page.locator("#probability").inner_text()
+    assert page.get_by_role("button", name="Research it").count() == 0
+
+
+def test_no_secret_stands_in_an_address(page: Any, site: Any) -> None:
+    page.goto(site.login)
+    page.goto(f"{site.url}/ask")
+    page.get_by_label("Question", exact=True).fill(TEXT)
+    page.get_by_role("button", name="Outside view only, free").click()
+    page.get_by_text("This is the outside view").wait_for()
+    assert "csrf" not in page.url
+    assert "token" not in page.url

@@ -1,0 +1,110 @@
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from foretell.app.combining import combining_of
+from foretell.arena.results import combined
+from foretell.arena.store import Store
+from foretell.fakes.stored_run import MadeRun, Words
+from foretell.questions.forecast import Forecast
+
+PATH = "questions/own%2F0000"
+
+
+def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: TestClient, store: Store) -> None:
+    made = MadeRun(questions=1, trials=3, options=("red", "green", "blue"))
+    run = made.keep(store)
+    view = client.get(f"/api/runs/{run}/{PATH}").json()
+    asked = combined(store.answers(run), made.asked(), combining_of("default"))[0]
+    assert view["combination"]["p"] == pytest.approx(dict(asked.p))
+    assert view["combination"]["rationale"] == asked.rationale
+    assert view["combination"]["stages"][0]["name"] == "logit-mean"
+    assert len(view["combination"]["trials"]) == 3
+    assert sum(view["combination"]["p"].values()) == pytest.approx(1)
+
+
+def test_a_trial_is_told_step_by_step(client: TestClient, store: Store) -> None:
+    run = MadeRun(questions=1, trials=2, steps=3).keep(store)
+    trial = client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]
+    trace = trial["trace"]
+    assert [round(point["p"]["yes"], 2) for point in trace["path"]] == [0.4, 0.3, 0.2]
+    assert [one["kind"] for one in trace["happenings"]][:4] == ["model", "withheld", "tool", "belief"]
+    assert trace["tools"] == {"web_search": 3}
+    assert trace["withheld"] == {"date": 3}
+    assert trace["searches"] == ["harbour bridge council vote"] * 3
+    assert "updated_belief" not in trace["happenings"][2]["arguments"]
+    (for_it,) = trace["evidence_for"]
+    assert for_it["source"]["url"] == "https://news.example/bridge"
+    assert trace["evidence_against"][0]["source"] is None
+    assert trial["drift"] == pytest.approx(0)
+    assert trial["seconds"] == 12.5
+
+
+def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, store: Store) -> None:
+    made = MadeRun(questions=1, trials=1)
+    run = made.keep(store)
+    (answer,) = store.answers(run)
+    assert isinstance(answer, Forecast)
+    (question,) = made.asked()
+    from dataclasses import replace
+
+    from foretell.arena.cells import cells_of
+
+    (cell,) = cells_of(run, [question], 1)
+    store.finish_cell(cell.key, replace(answer, p={"yes": 0.35}))
+    assert client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]["drift"] == pytest.approx(0.15)
+    assert "15.0 points away from its last belief" in client.get(f"/runs/{run}/{PATH}").text
+
+
+def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, store: Store) -> None:
+    from dataclasses import replace
+
+    from foretell.questions.clock import instant
+
+    made = MadeRun(questions=1, trials=1)
+    run = made.keep(store)
+    store.keep_questions(run, [replace(made.asked()[0], due=instant("2026-08-01"))])
+    newest = client.get(f"/api/runs/{run}/{PATH}").json()
+    assert newest["question"]["due"].startswith("2026-08-01")
+    assert newest["trials"][0]["state"] == "waiting"
+    older = client.get(f"/api/runs/{run}/{PATH}", params={"due": newest["asked"][1]}).json()
+    assert older["trials"][0]["state"] == "answered"
+
+
+def test_whole_texts_are_plain(client: TestClient, store: Store) -> None:
+    run = MadeRun(questions=1, words=Words(result="<script>alert(1)</script>")).keep(store)
+    view = client.get(f"/api/runs/{run}/{PATH}").json()
+    tool = next(one for one in view["trials"][0]["trace"]["happenings"] if one["kind"] == "tool")
+    raw = client.get(f"/runs/{run}/raw/event", params={"id": tool["id"]})
+    assert raw.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "sandbox" in raw.headers["content-security-policy"]
+    assert raw.text == tool["text"]
+    due = view["question"]["due"]
+    reasons = client.get(f"/runs/{run}/raw/rationale", params={"question": "own/0000", "due": due, "trial": 1})
+    assert reasons.text == view["trials"][1]["rationale"]
+    asked = client.get(f"/runs/{run}/raw/question", params={"question": "own/0000", "due": due})
+    assert "YES if the council" in asked.text
+    assert client.get(f"/runs/{run}/raw/event", params={"id": 10**9}).status_code == 404
+
+
+def test_what_is_not_there_is_not_found(client: TestClient, store: Store) -> None:
+    run = MadeRun(questions=1).keep(store)
+    for path in (f"/runs/{run}/questions/nope", f"/runs/nope/{PATH}", f"/runs/{run}/{PATH}?due=2020-01-01"):
+        assert client.get(path).status_code == 404
+        answer = client.get(f"/api{path}")
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_in_a_browser(page: Any, site: Any, store: Store) -> None:
+    run = MadeRun(questions=1, trials=3).keep(store)
+    page.goto(f"{site.url}/runs/{run}/{PATH}")
+    page.get_by_role("img", name="Belief after each step").wait_for()
+    assert page.locator("#paths svg path.l-a.bold").count() == 1
+    page.locator("#steps-0 > summary").click()
+    page.locator("#steps-0 li.tool details summary").first.click()
+    page.get_by_text("Members expect a vote in autumn.").first.wait_for()
+    assert page.locator("#steps-0 .withheld").count() == 3
+    link = page.locator("#trial-0 .evidence a").first
+    assert link.get_attribute("href") == "https://news.example/bridge"

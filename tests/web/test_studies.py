@@ -1,0 +1,41 @@
+"""Studies that were kept."""
+
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from foretell.app.kept_studies import keep_study
+from foretell.app.settings import Settings
+from foretell.arena.report.figures.tornado import TornadoRow, tornado_plot
+from foretell.arena.study import Column, Entry, Grid, Picture, Study
+from foretell.evaluate.intervals import Interval
+
+RANGE = Interval(estimate=0.25, low=0.2, high=0.3, se=0.02, n_clusters=40, draws=100)
+STUDY = Study(
+    name="trials",
+    title="What another trial brings",
+    finding="Little after three <script>.",
+    grids=(
+        Grid(title="Score", columns=(Column(label="Brier", decimals=3),), entries=(Entry(name="a", values=(RANGE,)),)),
+    ),
+    pictures=(
+        Picture(name="bars", title="Bars", figure=tornado_plot([TornadoRow(name="x", at_low=0.1, at_high=0.9)], 0.5)),
+    ),
+)
+
+
+def test_a_kept_study_has_a_page(settings: Settings, site: Any, page: Any):
+    keep_study(settings, STUDY)
+    page.goto(f"{site.url}/studies")
+    page.get_by_role("link", name="trials", exact=True).click()
+    assert page.locator(".lead").inner_text() == "Little after three <script>."
+    assert "0.250 [0.200, 0.300]" in page.locator("table").first.inner_text()
+    assert page.locator("svg.ft").count() == 1
+
+
+def test_what_was_not_kept(client: TestClient):
+    listed = client.get("/api/studies").json()["studies"]
+    assert {"name", "asks", "kept", "command"} == set(listed[0])
+    assert not any(one["kept"] for one in listed)
+    assert client.get("/api/studies/trials").status_code == 404
+    assert client.get("/studies/..%2f..%2fetc").status_code == 404
