@@ -8,8 +8,10 @@ from click.testing import CliRunner, Result
 from tests.arena.studies.made_trials import made, write_long
 
 from foretell.app.commands.study import study
-from foretell.arena.studies.catalog import STUDIES
+from foretell.arena.studies.catalog import SIMULATED, STUDIES
 from foretell.questions import InputError
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 
 
 def run(*arguments: str | Path) -> Result:
@@ -66,6 +68,76 @@ def test_a_name_that_is_none_and_no_trials(tables: tuple[Path, Path]):
     assert "--data" in str(result.exception)
     result = run("trials", "-f", f, "-o", o, "--config", "z")
     assert "no configuration is called 'z'" in str(result.exception)
+
+
+def test_studies_of_trees_are_listed_and_need_no_data():
+    listed = run("tree").output
+    assert all(name in listed for name in SIMULATED)
+    assert "calibration" not in listed
+
+
+@pytest.mark.parametrize("name", sorted(SIMULATED))
+def test_every_study_of_trees_plays_in_a_made_up_world(name: str, tmp_path: Path):
+    words = name.replace("tree-", "tree ").split() if name.startswith("tree-") else ["tree", name]
+    result = run(*words, "--worlds", "3", "--draws", "100", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    written = json.loads((tmp_path / f"{name}.json").read_text())
+    assert written["name"] == name
+    assert written["settings"]["seed"] == 0
+    assert (tmp_path / f"{name}.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_same_seed_the_same_world():
+    first, second, other = (
+        run("tree", "stability", "--worlds", "2", "--draws", "100", "--seed", seed, "--json", "-").stdout
+        for seed in ("1", "1", "2")
+    )
+    assert first == second != other
+
+
+@pytest.mark.parametrize("name", ["stability", "threshold", "consensus"])
+def test_studies_of_trees_on_own_tables(name: str, tables: tuple[Path, Path]):
+    f, o = tables
+    result = run(name, "-f", f, "-o", o, "--draws", "100", "--json", "-")
+    assert json.loads(result.stdout)["settings"]["configurations"] == ["x", "y"]
+
+
+def test_costs_and_casts_come_from_tables_beside_the_forecasts(tables: tuple[Path, Path], tmp_path: Path):
+    f, o = tables
+    costs, cast = tmp_path / "costs.csv", tmp_path / "cast.csv"
+    costs.write_text("forecaster,dollars,seconds\nx,0.1,3\ny,0.4,5\n")
+    cast.write_text("forecaster,analyzer,grounder,synthesizer\nx,a,b,c\ny,a,b,d\n")
+    result = run("frontier", "-f", f, "-o", o, "--costs", costs, "--draws", "100", "--json", "-")
+    found = {entry["name"]: entry["dollars"] for entry in json.loads(result.stdout)["grids"][0]["entries"]}
+    assert found == {"x": 0.1, "y": 0.4}
+    result = run("tree", "roles", "-f", f, "-o", o, "--cast", cast, "--draws", "100", "--json", "-")
+    assert [round(e["share"]) for e in json.loads(result.stdout)["grids"][0]["entries"]] == [0, 0, 100]
+    costs.write_text("forecaster,dollars\nz,0.1\n")
+    assert "no forecaster is called 'z'" in str(run("frontier", "-f", f, "-o", o, "--costs", costs).exception)
+
+
+def test_tree_files(tmp_path: Path):
+    result = run("tree", "weights", "--trees", EXAMPLES, "--draws", "100", "--json", "-")
+    assert json.loads(result.stdout)["grids"][0]["entries"][0]["trees"] == 2
+    result = run("tree", "noise", "--trees", EXAMPLES, "--draws", "100")
+    assert "2 trees" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("tree", "scale", "--trees", EXAMPLES), "made-up world"),
+        (("tree", "noise", "--trees", EXAMPLES, "--data", EXAMPLES), "looks at one thing"),
+        (("trials", "--worlds", "3"), "--worlds is about a made-up world"),
+        (("tree", "frontier", "--costs", "c.csv"), "--costs is about"),
+        (("stability", "-f", "f.csv"), "--outcomes"),
+        (("tree", "nose"), "did you mean 'tree-noise'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(arguments: tuple[str | Path, ...], told: str):
+    result = run(*arguments)
+    assert isinstance(result.exception, InputError)
+    assert told in str(result.exception)
 
 
 @pytest.mark.shared_data

@@ -40,8 +40,12 @@ class Benchmark:
         }
 
 
-def open_benchmark(name: str, *, rounds: Sequence[str] = (), folder: Path | None = None) -> Benchmark:
-    """A built-in set by name, a file of questions, or a folder of flat tables."""
+def open_benchmark(
+    name: str, *, rounds: Sequence[str] = (), folder: Path | None = None, live: bool = False
+) -> Benchmark:
+    """A built-in set by name, a file of questions, a folder of flat tables, or for a live run a tournament."""
+    if name.startswith("metaculus:"):
+        return _tournament(name, live=live)
     if name == "demo":
         return demo_benchmark()
     if name == "forecastbench":
@@ -49,11 +53,23 @@ def open_benchmark(name: str, *, rounds: Sequence[str] = (), folder: Path | None
     if Path(name).is_dir():
         return _tables(Path(name), rounds)
     if Path(name).exists():
+        from foretell.sources.datasets.arena_files import read_arena_file
         from foretell.sources.datasets.files import read_questions
 
-        found = read_questions(name, asked_at=datetime.now(UTC))
+        found = read_arena_file(name) or read_questions(name, asked_at=datetime.now(UTC))
         return Benchmark(questions=found, history=found)
     raise InputError(f"{name!r} is neither a file nor one of {', '.join(NAMES)}")
+
+
+def _tournament(name: str, *, live: bool) -> Benchmark:
+    from foretell.app.settings import load_settings
+    from foretell.app.tournament import Tournament, open_questions
+
+    tournament = Tournament.read(name)
+    if not live:
+        raise InputError(f"{name} lists what is open now", column="questions", hint="say mode: live")
+    found = open_questions(tournament, load_settings(), datetime.now(UTC).replace(microsecond=0))
+    return Benchmark(questions=found, history=found)
 
 
 def _forecastbench(rounds: Sequence[str], folder: Path | None) -> Benchmark:

@@ -6,6 +6,7 @@ from pathlib import Path
 from foretell.app import loop
 from foretell.app.settings import Settings
 from foretell.arena.history import past_questions
+from foretell.arena.waiting import waited
 from foretell.forecasters.baselines import Crowd
 from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.forecasters.outside.past import PastQuestions
@@ -25,7 +26,7 @@ def outside_forecast(question: Question, as_of: AsOf, settings: Settings) -> For
     priced = all(target.snapshot is not None for target in question.targets)
     forecaster = Crowd() if priced else OutsideView(bank=_pulled(settings.home))
     try:
-        return loop.run(forecaster.forecast(question, RunContext(as_of=as_of)))
+        return waited(forecaster.forecast(question, RunContext(as_of=as_of)), loop.run)
     except CannotForecast as reason:
         hint = "foretell data pull forecastbench brings rounds to learn from, or give --model"
         raise InputError(str(reason), hint=hint) from None

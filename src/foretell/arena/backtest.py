@@ -1,9 +1,9 @@
 """Run forecasters over questions, each seen as of its own date, and keep every answer and every failure."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from foretell.arena.waiting import waited
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, RunContext
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -50,7 +50,7 @@ def backtest(
                 progress(len(answers), total)
         return answers
 
-    return Backtest(questions=tuple(questions), answers=tuple(asyncio.run(run())))
+    return Backtest(questions=tuple(questions), answers=tuple(waited(run())))
 
 
 def _cells(questions: Sequence[Question], forecasters: Sequence[Forecaster]) -> Iterator[tuple[Question, Forecaster]]:

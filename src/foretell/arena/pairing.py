@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from foretell.arena.intake import Source
+from foretell.arena.joining import Reading, read_table
 from foretell.arena.scoreboard import Difference, Score
 from foretell.arena.scoring import Scoring, score_table
 from foretell.arena.table import Table
@@ -27,6 +29,29 @@ class Pair:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
+
+
+def compare(
+    forecasts: Source,
+    outcomes: Source,
+    first: str,
+    second: str,
+    *,
+    reading: Reading | None = None,
+    **options: Any,
+) -> Pair:
+    """Whether the first forecaster is better than the second, and by more than noise, on the targets both answered.
+
+    `options` are the fields of `Scoring`, as in `score`.
+
+    >>> rows = [{"forecaster": name, "question": f"q{n}", "target": "yes", "p": p}
+    ...         for name, p in (("bold", 0.9), ("shy", 0.6)) for n in range(4)]
+    >>> happened = [{"question": f"q{n}", "target": "yes", "outcome": 1} for n in range(4)]
+    >>> round(compare(rows, happened, "bold", "shy", metric="brier").differences[0].comparison.diff, 2)
+    -0.15
+    """
+    scoring = replace(Scoring(anchors=False), **options)
+    return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
 
 
 def compare_pair(table: Table, first: str, second: str, scoring: Scoring | None = None) -> Pair:

@@ -94,25 +94,11 @@ def ask(
 
 
 def _answered(prepared: "Prepared", settings: "Settings", how: "Combining", *, watched: bool) -> "Forecast":
+    from foretell.app.answers import researched
     from foretell.app.live import live_view
-    from foretell.app.running import execute
-    from foretell.arena.results import combined
-    from foretell.arena.store import Store
-    from foretell.questions.forecast import Failure
-    from foretell.questions.problems import InputError
 
     with live_view(settings, prepared.spec.id, shown=watched) as watch:
-        loop.run(execute(prepared, settings, watch=watch))
-    store = Store(settings.store)
-    # The same words asked earlier today belong to the same run, with an answer of their own.
-    now = prepared.questions[0].as_of.at
-    answers = [answer for answer in store.answers(prepared.spec.id) if answer.as_of.at == now]
-    store.close()
-    found = combined(answers, prepared.questions, how)
-    if not found:
-        failures = [a.error for a in answers if isinstance(a, Failure)]
-        raise InputError(f"no trial gave an answer: {failures[0] if failures else 'nothing was run'}")
-    return found[0]
+        return loop.run(researched(prepared, settings, how, watch=watch))
 
 
 def _print_json(forecast: "Forecast") -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from foretell.app.commands.inspect_log import inspect_log
+
 if TYPE_CHECKING:
     from foretell.sources.datasets.cache import Cache
     from foretell.sources.datasets.pull import Pulled
@@ -21,6 +23,9 @@ DEST = click.option(
 @click.group()
 def data() -> None:
     """Public question sets: download them, list what is here."""
+
+
+data.add_command(inspect_log)
 
 
 @data.command()

@@ -1,0 +1,95 @@
+"""What a model said about a sample: probabilities by target, from our own samples and from those of others."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from foretell.app.inspect_door.asked import question_in
+from foretell.forecasters.context.answers import NO, YES, Outcomes, read_probabilities
+from foretell.llm.answer import BadAnswer
+from foretell.llm.json_text import NoJson, read_json
+
+ONLY = "yes"
+"""The target of a question that is not ours: whether it comes true."""
+NAMES = ("probability", "p", "probabilities", "prediction", "forecast", "answer")
+_LAST_WORDS = re.compile(
+    r"(?:probability|forecast|answer|estimate|prediction)\b[^0-9\n]{0,40}?(\d+(?:\.\d+)?|\.\d+)\s*(%?)[^0-9]*\Z", re.I
+)
+_NUMBER = re.compile(r"\s*\**\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*\**\s*\.?\s*")
+
+
+def outcomes_of(target: str) -> dict[str, int]:
+    """The outcomes a sample's target tells: ours as JSON, others as a word for yes or no. Raises `BadAnswer`.
+
+    >>> outcomes_of('{"A": 1, "B": 0}'), outcomes_of("No"), outcomes_of("1.0")
+    ({'A': 1, 'B': 0}, {'yes': 0}, {'yes': 1})
+    """
+    word = target.strip().casefold()
+    if word in YES | {"1.0"}:
+        return {ONLY: 1}
+    if word in NO | {"0.0"}:
+        return {ONLY: 0}
+    try:
+        found = json.loads(target)
+    except ValueError:
+        found = None
+    entries = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    if not entries or any(value not in (0, 1) for value in entries.values()):
+        raise BadAnswer(f"the target {target[:40]!r} is neither yes nor no")
+    return {name: int(value) for name, value in entries.items()}
+
+
+def probabilities_in(text: str, metadata: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """One probability for every target, or `BadAnswer` with what is wrong. Nothing is guessed.
+
+    >>> probabilities_in("I weighed both sides.  Probability: 37%"), probabilities_in('{"p": 0.2}')
+    ({'yes': 0.37}, {'yes': 0.2})
+    """
+    question = question_in(metadata)
+    if question is None:
+        return {ONLY: _alone(text)}
+    try:
+        said = read_json(text)
+    except NoJson as error:
+        if len(question.targets) == 1:
+            return {question.targets[0].id: _in_words(text, str(error))}
+        raise BadAnswer(str(error)) from None
+    if not isinstance(said, dict):
+        raise BadAnswer("the answer is no JSON object")
+    return dict(read_probabilities(cast("dict[str, Any]", said), Outcomes.of(question)).p)
+
+
+def _alone(text: str) -> float:
+    """The probability of yes in any reply."""
+    try:
+        said = read_json(text)
+    except NoJson as error:
+        return _in_words(text, str(error))
+    found = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    given = next((found[name] for name in NAMES if name in found), None)
+    if isinstance(given, dict):
+        given = next((part for name, part in cast("dict[str, Any]", given).items() if name.casefold() == ONLY), None)
+    return _probability(str(given), "the JSON holds no probability")
+
+
+def _in_words(text: str, problem: str) -> float:
+    """A number that stands alone, alone on the last line, or after a word such as "Probability" at the end."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    for candidate in (text.strip(), lines[-1] if lines else ""):
+        if _NUMBER.fullmatch(candidate):
+            return _probability(candidate, problem)
+    found = _LAST_WORDS.search(text.strip())
+    if found is None:
+        raise BadAnswer(problem)
+    return _probability(f"{found[1]}{found[2]}", problem)
+
+
+def _probability(written: str, problem: str) -> float:
+    found = _NUMBER.fullmatch(written)
+    if found is None:
+        raise BadAnswer(problem)
+    number = float(found[1]) / (100 if found[2] else 1)
+    if not 0 <= number <= 1:
+        raise BadAnswer(f"{written.strip()[:40]} is not a probability; write a number from 0 to 1, or a percentage")
+    return number

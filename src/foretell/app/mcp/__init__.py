@@ -1,0 +1,1 @@
+"""foretell for assistants: its questions, trees, scores and searches as tools of the Model Context Protocol."""

@@ -1,0 +1,220 @@
+"""Inspect AI runs our questions, scores them as we do, and its logs come back as our tables."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: pip install 'foretell[inspect]'")
+
+from inspect_ai import Task, eval
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import SampleScore, Score, stderr
+
+from foretell import score
+from foretell.app.commands.data import data
+from foretell.app.inspect_door.asked import QUESTION, question_in
+from foretell.app.inspect_door.logs import read_inspect_log
+from foretell.app.inspect_door.metrics import brier_index_stderr, clustered_stderr
+from foretell.app.inspect_door.scorers import answered, brier, log_score
+from foretell.app.inspect_door.tasks import foretell_questions
+from foretell.evaluate.proper import brier_index
+from foretell.questions.problems import InputError
+
+# Inspect leaves streams of its own to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+ROWS = [
+    {"id": "own/1", "text": "Will it rain in Oslo?", "due": "2026-01-05", "by": "2026-01-10", "outcome": 1},
+    {"id": "own/2", "text": "Will it rain in Rome?", "due": "2026-01-05", "by": "2026-01-10", "outcome": 0},
+    {"id": "own/2", "text": "Will it rain in Rome?", "due": "2026-02-05", "by": "2026-02-10", "outcome": 0},
+    {"id": "own/3", "text": "Will it rain in Bonn?", "due": "2026-01-05", "by": "2026-01-10"},
+    {"id": "own/4", "text": "Will it rain in Cork?", "due": "2026-01-05", "by": "2026-01-10", "outcome": 1},
+]
+SAID = {"Oslo": 0.8, "Rome": 0.3}
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> dict[str, str]:
+    """Questions, and beside them how they came out."""
+    asked = [{name: value for name, value in row.items() if name != "outcome"} for row in ROWS]
+    known = [{"question": row["id"], "due": row["due"], "outcome": row["outcome"]} for row in ROWS if "outcome" in row]
+    paths = {"dataset": tmp_path / "questions.jsonl", "outcomes": tmp_path / "outcomes.jsonl"}
+    for path, rows in zip(paths.values(), (asked, known), strict=True):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return {name: str(path) for name, path in paths.items()}
+
+
+def says(words: Callable[[str], str]) -> Any:
+    """A mock model whose answer depends on what it is asked."""
+
+    def answer(messages: list[ChatMessage], *_: Any) -> ModelOutput:
+        made = ModelOutput.from_content("mockllm/model", words(messages[-1].text))
+        made.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return made
+
+    return get_model("mockllm/model", custom_outputs=answer)
+
+
+def forecaster(asked: str) -> str:
+    place = next((name for name in SAID if name in asked), None)
+    return json.dumps({"rationale": "r", "probabilities": {"yes": SAID[place]}}) if place else "I cannot say."
+
+
+def run(task: Any, model: Any, folder: Path, **options: Any) -> EvalLog:
+    (log,) = eval(task, model=model, log_dir=str(folder / "logs"), display="none", **options)
+    assert log.status == "success", log.error
+    return log
+
+
+def metrics(log: EvalLog) -> dict[str, dict[str, float]]:
+    assert log.results is not None
+    return {found.name: {name: one.value for name, one in found.metrics.items()} for found in log.results.scores}
+
+
+def test_the_questions_of_a_set_are_asked_as_of_their_dates(questions: dict[str, str]):
+    task = foretell_questions(**questions)
+    samples = list(task.dataset)
+    assert [sample.id for sample in samples] == [
+        "own/1@2026-01-05",
+        "own/2@2026-01-05",
+        "own/2@2026-02-05",
+        "own/4@2026-01-05",
+    ]
+    for sample in samples:
+        words = "\n".join(message.text for message in sample.input if not isinstance(message, str))
+        assert "outcome" not in json.loads(sample.metadata[QUESTION])
+        assert sample.target not in words
+        assert "It is 2026-0" in words
+    assert samples[1].metadata["question"] == samples[2].metadata["question"] == "own/2"
+    assert len(foretell_questions(**questions, limit=2).dataset) == 2
+
+
+def test_scores_are_ours_and_errors_are_clustered_by_question(questions: dict[str, str], tmp_path: Path):
+    log = run(foretell_questions(**questions), says(forecaster), tmp_path, epochs=2)
+    found = metrics(log)
+    values = [0.04, 0.09, 0.09]
+    assert found["brier"]["mean"] == pytest.approx(np.mean(values))
+    assert found["brier"]["brier_index"] == pytest.approx(brier_index(float(np.mean(values))))
+    # Deviations by question: −1/30 for the first, twice 1/60 for the second.
+    error = np.sqrt(2 / 1 * 2 * (1 / 30) ** 2) / 3
+    assert found["brier"]["clustered_stderr"] == pytest.approx(error)
+    mean = float(np.mean(values))
+    assert found["brier"]["brier_index_stderr"] == pytest.approx(100 * error / (2 * np.sqrt(mean)))
+    assert found["log_score"]["mean"] == pytest.approx((np.log(0.8) + 2 * np.log(0.7)) / 3)
+    assert found["answered"]["mean"] == pytest.approx(0.75)
+
+
+def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_path: Path):
+    log = run(foretell_questions(**questions), says(forecaster), tmp_path, epochs=2)
+    tables = read_inspect_log(log.location)
+    assert len(tables.forecasts) == 6
+    assert {row["trial"] for row in tables.forecasts} == {0, 1}
+    assert [row["question"] for row in tables.failures] == ["own/4@2026-01-05"] * 2
+    board = score(tables.forecasts, tables.outcomes, anchors=False)
+    (own,) = board.scores
+    assert own.forecaster == "mockllm/model"
+    assert own.metrics["brier"].estimate == pytest.approx(metrics(log)["brier"]["mean"])
+    assert own.metrics["log"].estimate == pytest.approx(metrics(log)["log_score"]["mean"])
+
+    told = CliRunner().invoke(
+        data, ["inspect-log", str(tmp_path / "logs"), "--out", str(tmp_path / "out"), "--name", "me"]
+    )
+    assert told.exit_code == 0, told.output
+    again = score(tmp_path / "out" / "forecasts.csv", tmp_path / "out" / "outcomes.csv", anchors=False)
+    assert again.scores[0].forecaster == "me"
+    assert again.scores[0].metrics["brier"].estimate == pytest.approx(own.metrics["brier"].estimate)
+
+
+def test_several_targets_are_one_sample(tmp_path: Path):
+    task = foretell_questions("demo", limit=3)
+    many = {target.id for sample in task.dataset for target in question_in(sample.metadata).targets}
+
+    def words(_asked: str) -> str:
+        return "```json\n" + json.dumps({"probabilities": dict.fromkeys(sorted(many), "40 %")}) + "\n```"
+
+    log = run(task, says(words), tmp_path)
+    rows = read_inspect_log(log.location)
+    expected = np.mean(
+        [np.mean([(0.4 - o) ** 2 for o in json.loads(sample.target).values()]) for sample in task.dataset]
+    )
+    assert metrics(log)["brier"]["mean"] == pytest.approx(expected)
+    assert {row["p"] for row in rows.forecasts} == {0.4}
+    assert {row["kind"] for row in rows.outcomes} == {"dataset"}
+
+
+def test_our_scorers_serve_the_tasks_of_others(tmp_path: Path):
+    samples = [
+        Sample(id="a", input="Will A happen?", target="yes"),
+        Sample(id="b", input="Will B happen?", target="No"),
+        Sample(id="c", input="Name the capital of France.", target="Paris"),
+    ]
+    task = Task(dataset=MemoryDataset(samples), scorer=[brier(), log_score(), answered()])
+    log = run(task, says(lambda asked: "Thinking.\nProbability: 20%" if "B" in asked else '{"p": 0.9}'), tmp_path)
+    found = metrics(log)
+    assert found["brier"]["mean"] == pytest.approx((0.01 + 0.04) / 2)
+    assert found["answered"]["mean"] == pytest.approx(2 / 3)
+    rows = read_inspect_log(log.location)
+    assert [(row["question"], row["p"]) for row in rows.forecasts] == [("a", 0.9), ("b", 0.2)]
+    assert "neither yes nor no" in rows.failures[0]["error"]
+
+
+def test_the_clustered_error_is_that_of_inspect():
+    rng = np.random.default_rng(0)
+    scores = [
+        SampleScore(score=Score(value=float(rng.uniform())), sample_id=n, sample_metadata={"question": f"q{n % 7}"})
+        for n in range(40)
+    ]
+    assert clustered_stderr()(scores) == pytest.approx(stderr(cluster="question")(scores))
+    alone = [one.model_copy(update={"sample_metadata": None}) for one in scores]
+    assert clustered_stderr()(alone) == pytest.approx(stderr()(alone))
+    assert brier_index_stderr()(scores[:1]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("", "Inspect log"), ('{"version": 2}', "Inspect log"), ("[]", "Inspect log")]
+)
+def test_what_is_no_log_is_named(tmp_path: Path, content: str, words: str):
+    path = tmp_path / "x.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=words):
+        read_inspect_log(path)
+    with pytest.raises(InputError, match="no such file"):
+        read_inspect_log(tmp_path / "nothing.eval")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no log"):
+        read_inspect_log(tmp_path / "empty")
+
+
+def test_the_entry_point_leads_to_the_task(tmp_path: Path):
+    """As an installed package announces it, `foretell/questions` is known to Inspect by name."""
+    announced = tmp_path / "announced-0.dist-info"
+    announced.mkdir()
+    (announced / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 0\n", encoding="utf-8")
+    points = "[inspect_ai]\nforetell = foretell.app.inspect_door.registry\n"
+    (announced / "entry_points.txt").write_text(points, encoding="utf-8")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from inspect_ai import eval\n"
+        "from inspect_ai.model import ModelOutput, ModelUsage, get_model\n"
+        "def say(*_):\n"
+        "    made = ModelOutput.from_content('mockllm/model', '{\"probability\": 0.5}')\n"
+        "    made.usage = ModelUsage()\n"
+        "    return made\n"
+        "model = get_model('mockllm/model', custom_outputs=say)\n"
+        f"options = dict(model=model, log_dir={str(tmp_path)!r}, display='none')\n"
+        "(log,) = eval('foretell/questions', task_args={'limit': 2}, **options)\n"
+        "print(log.status, log.eval.task_registry_name, [one.name for one in log.eval.scorers])\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=180, check=False)
+    assert told.returncode == 0, told.stderr
+    assert "success foretell/questions" in told.stdout
+    assert "brier" in told.stdout

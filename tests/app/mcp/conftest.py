@@ -1,0 +1,37 @@
+"""An office with fakes behind it, for every test of the server."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.app.mcp.office import DOCUMENTS, Office
+
+from foretell.fakes.providers.process import FakeProcess
+from foretell.sources.corpus.files import read_documents
+from foretell.sources.corpus.store import Corpus
+
+BRAIN = "foretell.fakes.providers.tree:tree"
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[FakeProcess]:
+    with FakeProcess(brain=BRAIN) as fake:
+        yield fake
+
+
+@pytest.fixture
+def office(tmp_path: Path, provider: FakeProcess) -> Office:
+    pytest.importorskip("mcp", reason="mcp is not installed: pip install 'foretell[mcp]'")
+    provider.reset()
+    environment = {"OPENAI_API_KEY": "sk-canary", "FORETELL_OPENAI_URL": f"{provider.url}/v1"}
+    found = Office(folder=tmp_path, environment=environment)
+    found.files.mkdir()
+    articles = tmp_path / "articles.jsonl"
+    articles.write_text("".join(json.dumps(row) + "\n" for row in DOCUMENTS), encoding="utf-8")
+    home = tmp_path / "home"
+    home.mkdir()
+    with closing(Corpus(home / "corpus.db")) as corpus:
+        corpus.add(read_documents(articles))
+    return found

@@ -1,0 +1,124 @@
+"""Bounds, files and schemas of the server, without a process."""
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.app.mcp import server as serving
+from foretell.app.mcp.bounds import fitted
+from foretell.app.mcp.desk import Desk, Files
+from foretell.app.mcp.offers import OFFERS
+from foretell.app.settings import Settings
+from foretell.llm.cost import Budget, Spend
+from foretell.questions.problems import InputError
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=400),
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=8), inner, max_size=20),
+    max_leaves=25,
+)
+
+
+@settings(deadline=None, max_examples=30)
+@given(answer=st.dictionaries(st.text(max_size=20), values, max_size=20), most=st.integers(200, 5_000))
+def test_answers_fit(answer: dict[str, object], most: int):
+    told = fitted(answer, most)
+    assert len(json.dumps(told, ensure_ascii=False)) <= most
+    assert told == answer or told["shortened"] is True
+
+
+def test_what_was_cut_is_counted():
+    told = fitted({"rows": [{"n": n, "text": "x" * 50} for n in range(2_000)]}, most=30_000)
+    assert told["rows"][-1].startswith("…")
+    assert len(told["rows"]) < 2_000
+
+
+def test_a_file_is_found_under_any_root(tmp_path: Path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "b" / "t.csv").write_text("x", encoding="utf-8")
+    files = Files.under([tmp_path / "a", tmp_path / "b"])
+    assert files.find("t.csv") == (tmp_path / "b" / "t.csv").resolve()
+    with pytest.raises(InputError, match="may be read"):
+        files.find("..")
+    with pytest.raises(InputError, match="not the name"):
+        files.find("t.csv\x00.txt")
+
+
+def test_a_spent_purse_stops_paid_models_and_not_free_ones(tmp_path: Path):
+    purse = Budget("server", dollars=0.5)
+    desk = Desk(settings=Settings(home=tmp_path, purse=purse), models=("openai:gpt-5-mini", "local:m.gguf"))
+    assert desk.model() == "openai:gpt-5-mini"
+    purse.settle(purse.set_aside(Spend(dollars=0.5)), Spend(dollars=0.5))
+    with pytest.raises(InputError, match="is spent"):
+        desk.model()
+    assert desk.model("local:m.gguf") == "local:m.gguf"
+    with pytest.raises(InputError, match="not on offer"):
+        desk.model("openai:gpt-5")
+
+
+def test_every_schema_is_a_closed_object(tmp_path: Path):
+    jsonschema = pytest.importorskip("jsonschema", reason="checks the schemas")
+    desk = Desk(settings=Settings(home=tmp_path))
+    for offer in OFFERS:
+        schema = offer.schema(desk)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["additionalProperties"] is False
+        assert not {"model", "engine"} & schema["properties"].keys()
+
+
+def test_long_work_gives_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def slow(_desk: Desk, _wish: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.1)
+        return {"done": True}
+
+    seen: list[tuple[float, str]] = []
+
+    async def report(passed: float, message: str) -> None:
+        seen.append((passed, message))
+
+    purse = Budget("server", dollars=1.0)
+    desk = Desk(settings=Settings(home=tmp_path, purse=purse), models=("local:m.gguf",))
+    listing = next(offer for offer in OFFERS if offer.name == "list_runs")
+    monkeypatch.setattr(serving, "TICK", 0.01)
+    monkeypatch.setattr(serving, "OFFERS", (replace(listing, use=slow),))
+    context = SimpleNamespace(session=SimpleNamespace(report_progress=report))
+    answer, worked = asyncio.run(serving.answered(desk, "list_runs", {}, context))
+    assert worked
+    assert answer == {"done": True}
+    assert len(seen) > 1
+    assert "$0.0000 spent" in seen[0][1]
+
+
+def test_a_tool_that_breaks_does_not_break_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("mcp", reason="mcp is not installed: pip install 'foretell[mcp]'")
+    from mcp.client.client import Client
+    from mcp.shared.exceptions import MCPError
+
+    async def broken(_desk: Desk, _wish: Any) -> dict[str, Any]:
+        raise RuntimeError("a secret place")
+
+    desk = Desk(settings=Settings(home=tmp_path))
+    by_name = {offer.name: offer for offer in OFFERS}
+    offers = (replace(by_name["list_runs"], use=broken), by_name["score"])
+    monkeypatch.setattr(serving, "OFFERS", offers)
+
+    async def run() -> None:
+        async with Client(serving.make_server(desk)) as client:
+            with pytest.raises(MCPError) as told:
+                await client.call_tool("list_runs", {})
+            assert "secret" not in str(told.value)
+            rows = {
+                "forecasts": [{"forecaster": "me", "question": "q", "target": "yes", "p": 0.5}],
+                "outcomes": [{"question": "q", "target": "yes", "outcome": 1}],
+            }
+            assert not (await client.call_tool("score", {**rows, "draws": 100})).is_error
+
+    asyncio.run(run())

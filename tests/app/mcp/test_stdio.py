@@ -1,0 +1,283 @@
+"""`foretell mcp` over standard input and output: a real client, a real process, fakes behind it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.app.mcp.office import Office, parsed, problem
+
+from foretell.fakes.providers.process import FakeProcess
+from foretell.fakes.search import search_server
+from foretell.fakes.world import small_world
+
+SPENDING = ("--allow-spending", "1", "--model", "openai:gpt-5-mini", "--search", "local")
+BRIDGE = "Will the harbour bridge be approved?"
+TREE = {
+    "schema": "foretell/tree/1",
+    "root": "P0",
+    "nodes": {
+        "P0": {
+            "claim": "It is built.",
+            "children": ["P1", "P2"],
+            "link": {"kind": "linear", "intercept": 0.0, "weights": {"P1": 0.6, "P2": 0.4}},
+        },
+        "P1": {"claim": "It is paid for.", "p": 0.5},
+        "P2": {"claim": "It is allowed.", "p": 0.25},
+    },
+}
+FORECASTS = [
+    {"forecaster": "me", "question": "q1", "target": "yes", "p": 0.8},
+    {"forecaster": "me", "question": "q2", "target": "yes", "p": 0.1},
+    {"forecaster": "you", "question": "q1", "target": "yes", "p": 0.5},
+    {"forecaster": "you", "question": "q2", "target": "yes", "p": 0.5},
+]
+OUTCOMES = [
+    {"question": "q1", "target": "yes", "outcome": 1},
+    {"question": "q2", "target": "yes", "outcome": 0},
+]
+
+Work = Callable[[Any], Awaitable[None]]
+
+
+def served(office: Office, work: Work, *options: Any) -> None:
+    async def run() -> None:
+        async with office.client(*options) as client:
+            await work(client)
+
+    asyncio.run(run())
+
+
+def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, provider: FakeProcess):
+    async def work(client: Any) -> None:
+        found = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(found) == ["ask", "what_if", "score", "search_as_of", "list_runs", "show_run"]
+        for tool in found.values():
+            assert tool.description
+            assert tool.input_schema["type"] == "object"
+            assert tool.input_schema["additionalProperties"] is False
+            assert all("description" in argument for argument in tool.input_schema["properties"].values())
+            assert "$ref" not in json.dumps(tool.input_schema)
+        assert "model" not in found["ask"].input_schema["properties"]
+        assert found["search_as_of"].input_schema["properties"]["engine"]["enum"] == ["local"]
+
+        told = parsed(await client.call_tool("ask", {"question": BRIDGE, "by": "2027-06-30", "price": 0.35}))
+        assert told["probabilities"] == {"yes": 0.35}
+        assert told["cost"] == {"dollars": 0.0, "calls": 0}
+        assert "--allow-spending" in told["how"]
+        for arguments in ({"research": "always"}, {"model": "openai:gpt-5-mini"}):
+            refused = await client.call_tool("ask", {"question": BRIDGE, **arguments})
+            assert "spending is off" in problem(refused)
+        refused = await client.call_tool("grow_tree", {"claim": "The harbour bridge is approved."})
+        assert "costs money" in problem(refused)
+
+    served(office, work, "--model", "openai:gpt-5-mini")
+    assert provider.stats()["arrived"] == 0
+
+
+def test_arguments_that_do_not_fit_are_named(office: Office):
+    async def work(client: Any) -> None:
+        for name, arguments, words in (
+            ("ask", {}, "question: Field required"),
+            ("ask", {"question": BRIDGE, "price": 1.2}, "price"),
+            ("ask", {"question": BRIDGE, "colour": "red"}, "colour: Extra inputs are not permitted"),
+            ("ask", {"question": BRIDGE, "by": "soon"}, "by"),
+            ("ask", {"question": BRIDGE, "as_of": "2026-01-01", "by": "2025-01-01"}, "--by"),
+            ("what_if", {}, "either the tree or the file"),
+            ("what_if", {"tree": {"schema": "foretell/tree/1"}}, "nodes"),
+            ("what_if", {"tree": TREE, "set": {"P9": 0.5}}, "P9"),
+            ("what_if", {"tree": TREE, "scenarios": ["rain"]}, "no scenario 'rain' is saved"),
+            ("score", {"forecasts": FORECASTS}, "outcomes"),
+            ("score", {"forecasts": [{"p": 2}], "outcomes": OUTCOMES}, "forecaster"),
+            ("show_run", {"run": "zzz"}, "no run begins with 'zzz'"),
+            ("launch", {}, "there is no tool 'launch'"),
+        ):
+            assert words in problem(await client.call_tool(name, arguments)), name
+
+    served(office, work)
+
+
+def test_what_if_is_arithmetic(office: Office):
+    async def work(client: Any) -> None:
+        arguments = {"tree": TREE, "set": {"P2": 1.0}, "tornado": True, "sd": {"P1": 0.1}}
+        told = parsed(await client.call_tool("what_if", arguments))
+        assert told["p"] == pytest.approx(0.4)
+        (scenario,) = told["scenarios"]
+        assert scenario["p"] == pytest.approx(0.7)
+        assert {change["id"] for change in scenario["changes"]} == {"P0", "P2"}
+        assert told["hangs_on"][0]["id"] == "P1"
+        assert told["spread"]["first_order"] == pytest.approx(0.06)
+        assert told["tornado"]
+
+    served(office, work)
+
+
+def test_scores_of_rows_and_of_files_agree(office: Office):
+    for name, rows in (("forecasts", FORECASTS), ("outcomes", OUTCOMES)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (office.files / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+
+    async def work(client: Any) -> None:
+        rows = parsed(await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "draws": 200}))
+        files = {"forecasts_file": "forecasts.jsonl", "outcomes_file": str(office.files / "outcomes.jsonl")}
+        assert parsed(await client.call_tool("score", {**files, "draws": 200})) == rows
+        assert rows["scores"][0]["forecaster"] == "me"
+        assert rows["scores"][0]["metrics"]["brier"]["estimate"] == pytest.approx(0.025)
+        few = await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "draws": 200, "top": 1})
+        assert len(parsed(few)["scores"]) == 1
+
+    served(office, work, "--files", office.files)
+
+
+def test_files_elsewhere_are_not_read(office: Office):
+    (office.folder / "secret.jsonl").write_text("{}", encoding="utf-8")
+    (office.files / "link.jsonl").symlink_to(office.folder / "secret.jsonl")
+    names = ("../secret.jsonl", str(office.folder / "secret.jsonl"), "link.jsonl", "*.jsonl", "absent.jsonl")
+
+    async def work(client: Any) -> None:
+        for name in names:
+            told = problem(await client.call_tool("what_if", {"file": name}))
+            assert "may be read" in told or "not the name of one file" in told
+            assert "schema" not in told
+
+    served(office, work, "--files", office.files)
+
+    async def without(client: Any) -> None:
+        assert "--files DIR" in problem(await client.call_tool("what_if", {"file": "tree.json"}))
+
+    served(office, without)
+
+
+def test_a_search_needs_a_date_or_says_live(office: Office, provider: FakeProcess):
+    async def work(client: Any) -> None:
+        query = {"query": "harbour bridge"}
+        assert "no date was given" in problem(await client.call_tool("search_as_of", query))
+        both = {**query, "as_of": "2026-07-01", "live": True}
+        assert "not both" in problem(await client.call_tool("search_as_of", both))
+        assert "not over yet" in problem(await client.call_tool("search_as_of", {**query, "as_of": "2999-01-01"}))
+        assert "ISO date" in problem(await client.call_tool("search_as_of", {**query, "as_of": "2026-13-01"}))
+        told = parsed(await client.call_tool("search_as_of", {**query, "as_of": "2026-07-01"}))
+        assert {row["url"].rpartition("/")[2] for row in told["results"]} == {"old", "leak"}
+        assert told["content_filter"].startswith("none: dates and addresses")
+        told = parsed(await client.call_tool("search_as_of", {**query, "live": True, "limit": 2}))
+        assert len(told["results"]) == 2
+        assert told["mode"] == "live"
+
+    served(office, work)
+    assert provider.stats()["arrived"] == 0
+
+    async def web(client: Any) -> None:
+        dated = {"query": "harbour bridge", "as_of": "2026-07-01"}
+        assert "judged by a model" in problem(await client.call_tool("search_as_of", dated))
+        live = {"query": "harbour bridge", "live": True}
+        told = problem(await client.call_tool("search_as_of", live))
+        assert "brave" in told
+        assert "not on offer" in problem(await client.call_tool("search_as_of", {**live, "engine": "local"}))
+
+    served(office, web, "--search", "brave")
+
+
+def test_with_leave_to_spend_everything_is_researched_and_kept(office: Office, provider: FakeProcess):
+    async def work(client: Any) -> None:
+        found = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert "grow_tree" in found
+        assert found["ask"].input_schema["properties"]["model"]["enum"] == ["openai:gpt-5-mini"]
+        told = parsed(await client.call_tool("ask", {"question": BRIDGE, "by": "2027-06-30", "trials": 2}))
+        assert 0 < told["probabilities"]["yes"] < 1
+        assert told["reasons"]
+        assert told["how"] == "researched by openai:gpt-5-mini"
+        assert told["cost"]["calls"] > 0
+        assert 0 < told["server_spending"]["spent"] < told["server_spending"]["allowed"] == 1.0
+
+        runs = parsed(await client.call_tool("list_runs", {}))["runs"]
+        assert [row["run"] for row in runs] == [told["run"]]
+        shown = parsed(await client.call_tool("show_run", {"run": told["run"][:6]}))
+        assert shown["in_all"] == 2
+        asked = shown["answers"][0]["question_id"]
+        steps = parsed(await client.call_tool("show_run", {"run": told["run"], "question": asked}))["steps"]
+        assert list(steps) == ["trial 0", "trial 1"]
+        assert any("web_search" in step for step in steps["trial 0"])
+
+        dated = {"query": "harbour bridge", "as_of": "2026-07-01"}
+        told = parsed(await client.call_tool("search_as_of", dated))
+        assert [row["url"] for row in told["results"]] == ["https://news.example/old"]
+        assert told["content_filter"] == "openai:gpt-5-mini"
+        assert told["withheld"] >= 1
+
+    served(office, work, *SPENDING)
+    assert provider.stats()["arrived"] > 0
+
+
+def test_a_tree_is_grown_and_played_with(office: Office):
+    async def work(client: Any) -> None:
+        grown = parsed(await client.call_tool("grow_tree", {"claim": "The harbour bridge is approved.", "leaves": 4}))
+        assert grown["tree"]["schema"] == "foretell/tree/1"
+        leaf = grown["hangs_on"][0]["id"]
+        told = parsed(await client.call_tool("what_if", {"tree": grown["tree"], "set": {leaf: 1.0}}))
+        assert told["p"] == pytest.approx(grown["p"])
+        assert told["scenarios"][0]["p"] != pytest.approx(grown["p"])
+
+    served(office, work, *SPENDING)
+
+
+def test_the_budget_holds_for_all_calls_together(office: Office, provider: FakeProcess):
+    """Each question alone would fit; together they may not cost more than was allowed."""
+    allowed = 0.03
+    options = ("--allow-spending", str(allowed), *SPENDING[2:])
+
+    async def work(client: Any) -> None:
+        asked = [client.call_tool("ask", {"question": f"Will bridge {n} be approved?"}) for n in range(12)]
+        answers = await asyncio.gather(*asked)
+        told = [answer.structured_content for answer in answers if not answer.is_error]
+        spent = max(answer["server_spending"]["spent"] for answer in told)
+        assert 0 < spent <= allowed
+        refused = await client.call_tool("ask", {"question": "Will bridge 99 be approved?", "budget": 0.000001})
+        assert "does not pay for a single call" in problem(refused) or "spent" in problem(refused)
+
+    served(office, work, *options)
+    assert provider.stats()["arrived"] > 0
+
+
+def test_nothing_but_the_protocol_reaches_standard_output(office: Office):
+    async def work(client: Any) -> None:
+        parsed(await client.call_tool("ask", {"question": BRIDGE}))
+        assert "sk-canary" not in json.dumps((await client.list_tools()).model_dump(mode="json"))
+
+    served(office, work, *SPENDING)
+    assert (office.folder / "stderr.txt").read_text(encoding="utf-8") == ""
+
+
+def test_engines_that_send_bills_are_booked(office: Office):
+    async def run() -> None:
+        async with search_server(small_world(), "engine-key") as engines:
+            addresses = {"FORETELL_BRAVE_URL": f"{engines.url}/brave", "BRAVE_API_KEY": "engine-key"}
+            found = replace(office, environment={**office.environment, **addresses})
+            live = {"query": "central bank rate", "live": True}
+            async with found.client("--search", "brave") as client:
+                assert "sends bills" in problem(await client.call_tool("search_as_of", live))
+                assert not engines.requests
+            async with found.client("--allow-spending", "0.015", *SPENDING[2:4], "--search", "brave") as client:
+                told = parsed(await client.call_tool("search_as_of", live))
+                assert told["results"]
+                assert told["server_spending"] == {"spent": 0.01, "allowed": 0.015}
+                assert "allows 0.015 dollars" in problem(await client.call_tool("search_as_of", live))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--allow-spending", "1"), "name a --model"),
+        (("--files", "nowhere"), "no such directory"),
+        (("--search", "altavista"), "altavista"),
+        (("--model", "gpt"), "cannot read the model name"),
+    ],
+)
+def test_a_server_that_cannot_be_is_refused_in_one_line(office: Office, options: tuple[str, ...], words: str):
+    told = office.foretell("mcp", *options)
+    assert told.returncode == 2
+    assert words in told.stderr
+    assert len(told.stderr.splitlines()) == 1

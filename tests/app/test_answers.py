@@ -1,0 +1,88 @@
+"""`foretell.ask`: offline, in a notebook, and researched against a fake."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import foretell
+from foretell.app.answers import Details
+from foretell.app.settings import Settings
+from foretell.arena.waiting import waited
+from foretell.fakes.providers.process import FakeProcess
+from foretell.llm.cost import Budget
+from foretell.questions.problems import InputError
+
+BRIDGE = "Will the harbour bridge be approved?"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProcess]:
+    with FakeProcess(brain="foretell.fakes.providers.step_by_step:step_by_step") as fake:
+        yield fake
+
+
+@pytest.fixture
+def settings(tmp_path: Path, provider: FakeProcess) -> Settings:
+    return Settings(home=tmp_path, keys={"OPENAI_API_KEY": "x"}, addresses={"openai": f"{provider.url}/v1"})
+
+
+def test_without_a_model_it_is_the_outside_view(tmp_path: Path):
+    nowhere = Settings(home=tmp_path)
+    forecast = foretell.ask(BRIDGE, by="2027-06-30", settings=nowhere)
+    assert 0 < forecast.p["yes"] < 1
+    assert forecast.rationale
+    assert forecast.usage.calls == 0
+    assert foretell.ask(BRIDGE, price=0.3, settings=nowhere).p == {"yes": 0.3}
+    several = foretell.ask("Who wins?", options=["A", "B", "C"], settings=nowhere)
+    assert list(several.p) == ["A", "B", "C"]
+
+
+def test_it_works_where_a_loop_is_running(tmp_path: Path):
+    async def notebook() -> float:
+        return foretell.ask(BRIDGE, settings=Settings(home=tmp_path)).p["yes"]
+
+    assert 0 < asyncio.run(notebook()) < 1
+
+
+def test_errors_come_through_a_thread():
+    async def broken() -> None:
+        raise InputError("no")
+
+    async def notebook() -> None:
+        waited(broken())
+
+    with pytest.raises(InputError, match="no"):
+        asyncio.run(notebook())
+
+
+def test_with_a_model_it_is_researched_once(settings: Settings, provider: FakeProcess):
+    provider.reset()
+    details: Details = {"by": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
+    forecast = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)
+    assert forecast.usage.calls > 0
+    asked = provider.stats()["arrived"]
+    assert asked > 0
+    again = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)
+    assert again.p == forecast.p
+    assert provider.stats()["arrived"] == asked
+
+
+def test_the_purse_is_around_every_run(settings: Settings):
+    from dataclasses import replace
+
+    purse = Budget("server", dollars=5.0)
+    held = replace(settings, purse=purse)
+    first = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=held)
+    second = foretell.ask("Will the wolf come back?", model="openai:gpt-5-mini", search=(), settings=held)
+    assert purse.spent.dollars == pytest.approx(first.usage.dollars + second.usage.dollars)
+    with pytest.raises(InputError, match="needs a known price"):
+        foretell.ask(BRIDGE, model="compat:unheard@http://203.0.113.1/v1", settings=held)
+
+
+def test_an_option_nobody_knows_is_named(tmp_path: Path):
+    with pytest.raises(TypeError, match="'colour'"):
+        foretell.ask(BRIDGE, settings=Settings(home=tmp_path), colour="red")  # type: ignore[call-arg]
+    with pytest.raises(InputError, match="--by"):
+        foretell.ask(BRIDGE, as_of="2026-07-01", by="2026-01-01", settings=Settings(home=tmp_path))

@@ -1,0 +1,56 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foretell.app.cluster import Standing, settings_for, shared_url
+from foretell.app.settings import Settings, load_settings
+from foretell.arena.cluster.engine import Queued
+from foretell.arena.cluster.reaper import executor_name
+from foretell.arena.store import CellKey, RunRow
+from foretell.questions import InputError
+
+HERE = Settings(home=Path("home"), keys={"OPENAI_API_KEY": "k", "FRED_API_KEY": "f"})
+ROW = RunRow(id="r", spec={}, created="2026-01-01", services=("openai", "fred"), done=0, failed=0)
+
+
+def queued(trial: int, status: str, worker: int = 0) -> Queued:
+    key = CellKey(run="r", question="q", due="2026-01-01", trial=trial)
+    return Queued(key=key, status=status, executor=executor_name(worker) if worker else "")
+
+
+def test_standing_in_words():
+    cells = [
+        queued(0, "PENDING", 7),
+        queued(1, "PENDING", 7),
+        queued(2, "PENDING", 9),
+        queued(3, "ENQUEUED"),
+        queued(4, "ENQUEUED", 9),
+    ]
+    found = Standing(workers={7: "one:11", 8: "other:12"}, cells=cells, everywhere=3)
+    assert list(found.lines()) == [
+        "worker one:11: 2 cells at work",
+        "worker other:12: 0 cells at work",
+        "1 cells of workers that are gone",
+        "run r: 2 cells waiting",
+        "at most 3 cells at once over all workers",
+    ]
+    assert list(Standing(workers={}, cells=[]).lines()) == ["no worker is there"]
+
+
+def test_tools_are_those_of_the_machine_that_started_the_run():
+    assert settings_for(HERE, ROW).keys == HERE.keys
+    assert settings_for(HERE, ROW).together
+    without = settings_for(HERE, replace(ROW, services=("openai",)))
+    assert without.keys == {"OPENAI_API_KEY": "k"}
+    with pytest.raises(InputError, match="metaculus"):
+        settings_for(HERE, replace(ROW, services=("metaculus",)))
+
+
+def test_the_address_is_needed_and_never_shown():
+    with pytest.raises(InputError, match="shared database"):
+        shared_url(HERE)
+    settings = load_settings({"FORETELL_DATABASE_URL": "postgresql://me:secret@db/arena"})
+    assert shared_url(settings) == "postgresql://me:secret@db/arena"
+    assert "secret" not in repr(settings)
+    assert settings.store == settings.journal == "postgresql://me:secret@db/arena"

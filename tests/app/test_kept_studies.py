@@ -1,0 +1,151 @@
+"""Studies kept for the web app: whole folders, replaced by name, opened as they were."""
+
+import json
+from dataclasses import replace
+from math import isnan, nan
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from foretell.app.commands.study import study as command
+from foretell.app.kept_studies import keep_study, kept_studies, open_study
+from foretell.app.settings import Settings, load_settings
+from foretell.arena.report.study_page import study_page
+from foretell.arena.report.study_text import markdown_study
+from foretell.arena.report.svg import figure, rect
+from foretell.arena.studies.catalog import SIMULATED
+from foretell.arena.study import Column, Entry, Grid, Picture, Study, study_from_dict
+from foretell.evaluate.intervals import Interval
+from foretell.evaluate.significance import Comparison
+from foretell.questions import InputError
+
+INTERVAL = Interval(estimate=0.5, low=nan, high=0.75, se=0.1, n_clusters=9, draws=100)
+GAP = Comparison(
+    diff=-0.25, se=0.1, low=-0.5, high=-0.125, p=0.01, p_two_sided=0.02, stars="*", n=9, n_clusters=3, warning="few"
+)
+STUDY = Study(
+    name="made",
+    title="Made <up>",
+    finding="Nothing much.",
+    grids=(
+        Grid(
+            title="One",
+            head="Who",
+            columns=(
+                Column(label="n", decimals=0),
+                Column(label="name", decimals=3, tip="not the line's"),
+                Column(label="Δ"),
+                Column(label="Δ", decimals=2),
+                Column(label="said", numeric=False),
+            ),
+            entries=(
+                Entry(name="a", values=(3, INTERVAL, GAP, nan, "yes")),
+                Entry(name="b", values=(4, None, 1.5, 0.0, None), style="anchor"),
+            ),
+            caption="A caption.",
+        ),
+        Grid(title="Nothing in it", columns=(), entries=()),
+    ),
+    pictures=(Picture(name="box", title="A box", figure=figure(500, 60, "box", rect(1, 2, 3, 4, "f-blue"))),),
+    notes=("A note.",),
+    settings={"draws": 100, "level": nan, "names": ["x"]},
+    advice=("Read it slowly.",),
+)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path)
+
+
+def test_a_study_survives_json():
+    data = json.loads(json.dumps(STUDY.to_dict(), allow_nan=False))
+    read = study_from_dict(data)
+    assert read.to_dict() == {**STUDY.to_dict(), "pictures": []}
+    first, second = read.grids[0].entries
+    interval = first.values[1]
+    assert isinstance(interval, Interval)
+    assert isnan(interval.low)
+    assert (interval.estimate, interval.draws, interval.warning) == (0.5, 100, None)
+    assert first.values[2] == GAP
+    assert second.style == "anchor"
+    assert second.values[4] is None
+    assert [column.label for column in read.grids[0].columns] == ["n", "name", "Δ", "Δ", "said"]
+    assert read.grids[0].columns == STUDY.grids[0].columns
+    assert markdown_study(read) == markdown_study(STUDY)
+
+
+def test_studies_written_before_columns_had_looks():
+    data = json.loads(json.dumps(STUDY.to_dict()))
+    for grid in data["grids"]:
+        for later in ("looks", "styles", "head"):
+            del grid[later]
+    del data["advice"]
+    read = study_from_dict(data)
+    assert read.grids[0].columns[2].label == "Δ"
+    assert read.grids[0].entries[0].values[2] == GAP
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"schema": "other"}, {"grids": None}, {"grids": [{"title": "x"}]}, {"notes": 3}, {"settings": None, "grids": [1]}],
+)
+def test_what_is_no_study_is_refused(spoilt: dict[str, object]):
+    with pytest.raises(InputError, match="study"):
+        study_from_dict({**STUDY.to_dict(), **spoilt})
+
+
+def test_kept_and_opened(settings: Settings):
+    assert kept_studies(settings) == []
+    folder = keep_study(settings, STUDY)
+    assert folder == settings.home / "studies" / "made"
+    assert sorted(path.name for path in folder.iterdir()) == ["box.svg", "study.json"]
+    found, pictures = open_study(settings, "made")
+    assert pictures == {"box": folder / "box.svg"}
+    assert found.pictures == STUDY.pictures
+    assert study_page(found) == study_page(replace(study_from_dict(STUDY.to_dict()), pictures=STUDY.pictures))
+    assert "Read it slowly." in study_page(found)
+
+
+def test_a_later_one_replaces_the_former_whole(settings: Settings):
+    keep_study(settings, STUDY)
+    keep_study(settings, replace(STUDY, title="Later", pictures=()))
+    keep_study(settings, replace(STUDY, name="another"))
+    assert kept_studies(settings) == ["another", "made"]
+    found, pictures = open_study(settings, "made")
+    assert (found.title, pictures) == ("Later", {})
+    assert sorted(path.name for path in (settings.home / "studies").iterdir()) == ["another", "made"]
+
+
+def test_a_study_that_cannot_be_kept_leaves_the_former_alone(settings: Settings):
+    keep_study(settings, STUDY)
+    bad = replace(STUDY, pictures=(replace(STUDY.pictures[0], name="../box"),))
+    with pytest.raises(InputError, match="cannot name a file"):
+        keep_study(settings, bad)
+    assert open_study(settings, "made")[0].pictures == STUDY.pictures
+    assert [path.name for path in (settings.home / "studies").iterdir()] == ["made"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "../made", "none", ".new-x"])
+def test_names_that_are_not_kept(settings: Settings, name: str):
+    keep_study(settings, STUDY)
+    with pytest.raises(InputError, match="kept are: made"):
+        open_study(settings, name)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": "foretell/study/1"}', '{"pictures": [{}]}'])
+def test_a_damaged_file_is_named(settings: Settings, text: str):
+    (keep_study(settings, STUDY) / "study.json").write_text(text)
+    with pytest.raises(InputError, match=r"study\.json"):
+        open_study(settings, "made")
+
+
+@pytest.mark.parametrize("name", sorted(SIMULATED))
+def test_studies_are_kept_from_the_command_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
+    result = CliRunner().invoke(command, [name, "--worlds", "20", "--draws", "100", "--keep", "--json", "-"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    found, pictures = open_study(load_settings(), name)
+    assert found.to_dict() == json.loads(result.stdout)
+    assert set(pictures) == {picture.name for picture in found.pictures}

@@ -1,0 +1,225 @@
+"""foretell study with models behind real sockets: every reply paid once, resumable, refused where nothing answers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.e2e.conftest import documents, questions
+
+from foretell.app.cli import cli
+from foretell.app.kept_studies import open_study
+from foretell.app.settings import Settings
+from foretell.arena.spec import read_spec
+from foretell.fakes.providers.process import FakeProcess
+from foretell.questions import InputError
+
+EVENTS = [
+    {
+        "id": f"own/past-{n}",
+        "text": f"Will number {n} pass?",
+        "category": "Law" if n % 2 else "Sport",
+        "due": "2023-05-01",
+        "by": "2023-06-01",
+    }
+    for n in range(6)
+]
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProcess]:
+    with FakeProcess(brain="foretell.fakes.providers.arena:arena") as fake:
+        yield fake
+
+
+@pytest.fixture
+def place(provider: FakeProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    provider.reset()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    monkeypatch.setenv("FORETELL_OPENAI_URL", f"{provider.url}/v1")
+    monkeypatch.delenv("FORETELL_DATABASE_URL", raising=False)
+    for name, rows in (("questions", questions(5)), ("articles", documents(5)), ("past", EVENTS)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    lines = ["question,target,outcome", *(f"own/past-{n},yes,{n % 2}" for n in range(5)), "own/past-5,yes,"]
+    Path("outcomes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    Path("run.yaml").write_text(
+        "questions: questions.jsonl\nsearch: [local]\ntrials: 3\nmodels: {agent: 'openai:gpt-5-mini'}\n"
+    )
+    assert foretell("corpus", "import", "articles.jsonl").exit_code == 0
+    return tmp_path
+
+
+def foretell(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def study(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
+    result = foretell("study", *arguments, "--draws", "100", "--json", "-")
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    return json.loads(result.stdout)
+
+
+def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
+    grid = next(grid for grid in found["grids"] if grid["title"] == title)
+    return {entry["name"]: entry for entry in grid["entries"]}
+
+
+PAST = ("--questions", "past.jsonl", "-o", "outcomes.csv")
+COMMANDS = {
+    "smoke": ("smoke", "run.yaml", "--limit", "3"),
+    "intervention": ("intervention", "run.yaml", "--step", "1"),
+    "recall": ("recall", *PAST, "--model", "openai:gpt-5-mini"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_same_study_again_costs_nothing(place: Path, provider: FakeProcess, name: str):
+    first = study(*COMMANDS[name], "--budget", "5", "--keep")
+    billed = provider.stats()["billed"]
+    assert billed
+    assert max(billed.values()) == 1
+    assert first["settings"]["dollars"] > 0
+    assert study(*COMMANDS[name], "--budget", "5") == first
+    assert provider.stats()["billed"] == billed
+    kept, pictures = open_study(Settings(home=place / "home"), name)
+    assert kept.to_dict() == first
+    assert set(pictures) == {"smoke": {"beliefs-1"}, "intervention": {"left", "followed"}, "recall": set()}[name]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_without_a_key_nothing_is_asked(place: Path, provider: FakeProcess, name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    result = foretell("study", *COMMANDS[name])
+    assert isinstance(result.exception, InputError)
+    assert "set OPENAI_API_KEY" in str(result.exception)
+    assert provider.stats()["arrived"] == 0
+
+
+@pytest.mark.parametrize("name", ["intervention", "recall"])
+def test_a_provider_that_refuses_everything_is_told(place: Path, provider: FakeProcess, name: str):
+    provider.fail(*[{"kind": "status", "status": 401, "told": "no such account"}] * 60)
+    result = foretell("study", *COMMANDS[name])
+    assert isinstance(result.exception, InputError)
+    assert "gave no usable answer" in str(result.exception)
+    assert "401" in str(result.exception)
+
+
+def test_smoke_fails_a_model_that_fails(place: Path, provider: FakeProcess):
+    provider.fail(*[{"kind": "status", "status": 401, "told": "no such account"}] * 60)
+    found = study(*COMMANDS["smoke"], exit_code=1)
+    assert found["finding"].startswith("Failed: 3 of 3 trials failed")
+    assert table(found, "The exam")["trials completed"]["passed"] == "no"
+    assert any("401" in note for note in found["notes"])
+
+
+def test_smoke_says_what_the_run_will_cost(place: Path):
+    found = study("smoke", "run.yaml", "--limit", "2")
+    exam = table(found, "The exam")
+    assert all(row["passed"] == "yes" for row in exam.values())
+    cost = table(found, "What the run will cost")["planned"]
+    each = table(found, "Cost per trial")["openai:gpt-5-mini"]["$ per trial"]["estimate"]
+    assert cost["trials"] == 15
+    assert cost["$ in all"] == pytest.approx(15 * each)
+    assert found["settings"]["passed"] is True
+
+
+def test_smoke_without_a_file_takes_questions_that_come_with_the_package(place: Path):
+    found = study("smoke", "--model", "openai:gpt-5-mini", "--limit", "2")
+    assert found["title"] == "Smoke exam of openai:gpt-5-mini"
+    assert "What the run will cost" not in {grid["title"] for grid in found["grids"]}
+
+
+def test_an_unknown_price_is_no_price(place: Path):
+    found = study("smoke", "run.yaml", "--model", "openai:nobody-knows", "--limit", "2")
+    assert table(found, "What the run will cost")["planned"]["$ in all"] is None
+    assert any("no known price" in note for note in found["notes"])
+    result = foretell("study", "smoke", "run.yaml", "--model", "openai:nobody-knows", "--budget", "1")
+    assert "needs a known price" in str(result.exception)
+
+
+def test_pushes_are_followed_or_not(place: Path):
+    found = study("intervention", "run.yaml", "--limit", "4", "--step", "1")
+    left = table(found, "What is left of a push")
+    assert left["in the forecast"]["n"] == 4
+    assert left["1 belief later"]["left"]["n_clusters"] == 4
+    assert len(table(found, "Every push")) == 4
+    assert found["settings"]["step"] == 1
+    late = study("intervention", "run.yaml", "--limit", "4", "--step", "9")
+    assert late["finding"] == "No pair of trials could be compared."
+    assert late["notes"] == ["4 of 4 trials ended at step 9 or before, failed, or stated no belief there"]
+
+
+def test_a_study_of_the_agent_needs_an_agent(place: Path):
+    assert "--questions and --model" in str(foretell("study", "intervention", "--model", "openai:x").exception)
+    Path("other.yaml").write_text("questions: questions.jsonl\nforecaster: context\nmodels: {agent: 'openai:x'}\n")
+    assert "study of the agent" in str(foretell("study", "smoke", "other.yaml").exception)
+
+
+def test_what_models_remember(place: Path, provider: FakeProcess):
+    found = study("recall", *PAST, "--model", "openai:scholar", "--model", "openai:gpt-5", "--limit", "4")
+    rows = table(found, "Recall by model")
+    assert rows["openai:scholar"]["n"] == rows["openai:gpt-5"]["n"] == 4
+    assert rows["openai:scholar"]["claimed"]["estimate"] == 1
+    assert found["settings"]["calls"] == 2 * 4 * 3
+    few = study("recall", *PAST, "--model", "openai:gpt-5", "--budget", "0.06")
+    assert few["settings"]["calls"] == 15  # five have an outcome; calls wait for each other: the budget is not spent
+    assert "known outcome" in str(foretell("study", "recall", "--data", "questions.jsonl", "--model", "a:b").exception)
+
+
+def test_every_key_is_looked_for_before_the_first_model_is_paid(place: Path, provider: FakeProcess):
+    models = ("--model", "openai:gpt-5", "--model", "anthropic:claude")
+    result = foretell("study", "recall", *PAST, *models)
+    assert "ANTHROPIC_API_KEY" in str(result.exception)
+    assert provider.stats()["arrived"] == 0
+
+
+def test_a_judge_and_people(place: Path, provider: FakeProcess):
+    assert foretell("run", "run.yaml").exit_code == 0
+    run = read_spec("run.yaml").id
+    assert foretell("study", "judge", "--run", run, "--limit", "6", "--sheet", "sheet.csv").exit_code == 0
+    lines = Path("sheet.csv").read_text(encoding="utf-8")
+    items = [line.partition(",")[0] for line in lines.splitlines() if line[:16].isalnum() and line[16:17] == ","]
+    assert len(items) == 6
+    rated = "item,rater,sources,evidence,synthesis,alignment,uncertainty\n"
+    for who, mark in (("a", 4), ("b", 5)):
+        rated += "".join(f"{item},{who}{f',{mark}' * 5}\n" for item in items)
+    Path("rated.csv").write_text(rated, encoding="utf-8")
+    provider.reset()
+    asked = ("judge", "--run", run[:6], "--model", "openai:gpt-5", "--limit", "6", "--ratings", "rated.csv")
+    found = study(*asked, "--budget", "3")
+    assert provider.stats()["arrived"] == 6
+    marks = table(found, "Marks by forecaster")["agent openai:gpt-5-mini"]
+    assert marks["n"] == 6
+    assert table(found, "People and judge")["sources"]["ratings"] == 12
+    assert table(found, "People among themselves")["sources"]["distance"]["estimate"] == 1
+    study(*asked)
+    assert provider.stats()["arrived"] == 6
+    provider.fail(*[{"kind": "malformed"}] * 90)
+    broken = foretell("study", "judge", "--run", run, "--model", "openai:stubborn", "--limit", "3")
+    assert "gave no usable answer to 3 cases" in str(broken.exception)
+
+
+def test_structure_found_by_a_model(place: Path, provider: FakeProcess):
+    events = [
+        {
+            "id": f"own/gas-{n}",
+            "text": f"How high will gas {n} go?",
+            "due": "2026-07-01",
+            "by": "2026-12-31",
+            "options": ["north first", "south first", "both at once"],
+        }
+        for n in range(3)
+    ]
+    Path("gas.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events), encoding="utf-8")
+    Path("gas.yaml").write_text("questions: gas.jsonl\nforecaster: context\nmodels: {agent: 'openai:gpt-5-mini'}\n")
+    assert foretell("run", "gas.yaml").exit_code == 0
+    run = read_spec("gas.yaml").id
+    provider.reset()
+    found = study("consistency", "--run", run, "--judge", "openai:gpt-5", "--budget", "1")
+    origins = table(found, "Where the structure comes from")
+    assert origins["judge"]["with an exclusive set"] + origins["declared"]["with an exclusive set"] == 3
+    assert found["settings"]["judge"] == "openai:gpt-5"

@@ -1,0 +1,201 @@
+"""foretell study habits, consistency and judge --sheet on what stands in a store: no model, no network."""
+
+import csv
+import json
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from foretell.app.commands.study import study
+from foretell.app.kept_studies import open_study
+from foretell.app.settings import Settings
+from foretell.arena.live.book import Book
+from foretell.arena.live.spec import PREFIX
+from foretell.arena.spec import QuestionsSpec, RunSpec
+from foretell.arena.store import CellKey, Store
+from foretell.fakes.stored_run import MadeRun
+from foretell.forecasters.context.build import Built
+from foretell.forecasters.context.context import Context
+from foretell.questions import Forecast, InputError, Question, Target
+from foretell.questions.clock import instant
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+CUP = Question(
+    id="own/cup",
+    source="own",
+    text="Who wins the cup?",
+    due=instant("2026-01-10"),
+    targets=(Target(id="red"), Target(id="blue")),
+    exclusive=True,
+)
+GAS = Question(
+    id="own/gas",
+    source="own",
+    text="Gas price?",
+    due=instant("2026-01-10"),
+    targets=tuple(Target(id=f"Above 3.{n}0") for n in (1, 2, 3)),
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    for name in ("OPENAI_API_KEY", "FORETELL_DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "home"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(study, [str(one) for one in arguments])
+
+
+def data(*arguments: str | Path) -> dict[str, Any]:
+    result = run(*arguments, "--draws", "100", "--json", "-")
+    assert result.exit_code == 0, (result.output, result.exception)
+    return json.loads(result.stdout)
+
+
+def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
+    grid = next(grid for grid in found["grids"] if grid["title"] == title)
+    return {entry["name"]: entry for entry in grid["entries"]}
+
+
+def sheet_rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def keep(home: Path, made: MadeRun) -> str:
+    with closing(Store(home / "runs.db")) as store:
+        return made.keep(store)
+
+
+def arena(home: Path, said: dict[str, list[Forecast]]) -> None:
+    """An arena with two events and one entry per name."""
+    with closing(Store(home / "runs.db")) as store:
+        book = Book(store.database, "mine")
+        book.begin("{}", NOW)
+        for name, forecasts in said.items():
+            spec = RunSpec(
+                questions=QuestionsSpec(dataset=f"{PREFIX}mine"), forecaster="context", models={"agent": name}
+            )
+            store.begin(spec.id, spec.to_json(), NOW.isoformat())
+            store.keep_questions(spec.id, [CUP, GAS])
+            book.enter(name.partition(":")[2], spec.id, spec.to_json(), NOW)
+            for one in forecasts:
+                key = CellKey(run=spec.id, question=one.question_id, due=CUP.due.isoformat(), trial=0)
+                store.finish_cell(key, one)
+        for question in (CUP, GAS):
+            shown = Context(question=question, as_of=question.as_of)
+            book.keep_context(Built(context=shown, found=0, dropped={}), NOW)
+
+
+def forecast(question: Question, p: dict[str, float], stated: dict[str, float] | None = None) -> Forecast:
+    return Forecast(
+        question_id=question.id,
+        forecaster="context",
+        as_of=question.as_of,
+        p=p,
+        stated=stated,
+        rationale="Because of what was reported.",
+        trace=f"context {Context(question=question, as_of=question.as_of).digest}",
+    )
+
+
+GOOD = [
+    forecast(CUP, {"red": 0.6, "blue": 0.4}),
+    forecast(GAS, {"Above 3.10": 0.8, "Above 3.20": 0.5, "Above 3.30": 0.1}),
+]
+BAD = [
+    forecast(CUP, {"red": 0.6, "blue": 0.4}, {"red": 0.8, "blue": 0.6}),
+    forecast(GAS, {"Above 3.10": 0.5, "Above 3.20": 0.7, "Above 3.30": 0.1}),
+]
+
+
+def test_habits_of_two_runs(home: Path):
+    first = keep(home, MadeRun(questions=4, trials=2, failing=1))
+    second = keep(home, MadeRun(questions=3, trials=1, steps=5))
+    found = data("habits", "--run", first, "--run", second[:6], "--keep")
+    names = [f"agent openai:made-up ({run[:6]})" for run in (first, second)]
+    goes = table(found, "How trials go")
+    assert [goes[name]["n"] for name in names] == [8, 3]
+    assert goes[names[0]]["completed"]["estimate"] == pytest.approx(7 / 8)
+    assert goes[names[1]]["completed"]["low"] < 0.5 < goes[names[1]]["completed"]["high"] == 1
+    moves = table(found, "How beliefs move")
+    assert moves[names[0]]["n"] <= 8
+    assert table(found, "How trials end")["failed"][names[0]] == 1
+    assert any("the provider is overloaded" in note for note in found["notes"])
+    kept, pictures = open_study(Settings(home=home), "habits")
+    assert set(pictures) == {"cost", "beliefs-1", "beliefs-2"}
+    assert "7 of" not in kept.finding
+    assert kept.finding.startswith("10 of 11 trials ended in a forecast")
+
+
+def test_habits_need_a_run_with_a_trial(home: Path):
+    assert "give --run RUN" in str(run("habits").exception)
+    with closing(Store(home / "runs.db")) as store:
+        MadeRun().begin(store)
+    result = run("habits", "--run", MadeRun().spec.id)
+    assert isinstance(result.exception, InputError)
+    assert "no trial yet" in str(result.exception)
+
+
+@pytest.mark.parametrize("way", ["name", "file"])
+def test_consistency_of_an_arena_takes_what_was_stated(home: Path, tmp_path: Path, way: str):
+    arena(home, {"openai:good": GOOD, "openai:bad": BAD})
+    file = tmp_path / "arena.yaml"
+    file.write_text("name: mine\nplatforms: [kalshi]\nentries: {market: market}\n")
+    found = data("consistency", "--arena", "mine" if way == "name" else file)
+    rows = table(found, "Consistency by forecaster")
+    assert rows["good"]["logic"]["estimate"] == 1
+    assert rows["bad"]["logic"]["estimate"] == 0.5
+    assert rows["bad"]["fall"]["estimate"] == pytest.approx(0.2)
+    assert rows["good"]["exclusive"]["estimate"] == 1
+    assert rows["bad"]["exclusive"]["estimate"] == 0
+    assert rows["bad"]["sum"]["estimate"] == pytest.approx(0.4)
+    origins = table(found, "Where the structure comes from")
+    assert (origins["declared"]["with an exclusive set"], origins["wording"]["with chains"]) == (1, 1)
+
+
+def test_consistency_looks_at_one_thing(home: Path):
+    arena(home, {"openai:good": []})
+    assert "--run RUN" in str(run("consistency").exception)
+    assert "--run RUN" in str(run("consistency", "--run", "a", "--arena", "mine").exception)
+    assert "there are: mine" in str(run("consistency", "--arena", "yours").exception)
+    assert "nothing has been stated" in str(run("consistency", "--arena", "mine").exception)
+    assert "needs a key" not in str(run("consistency", "--arena", "mine", "--judge", "openai:x").exception)
+
+
+def test_a_judge_without_a_key_is_refused(home: Path):
+    arena(home, {"openai:good": GOOD})
+    result = run("consistency", "--arena", "mine", "--judge", "openai:x")
+    assert "needs a key: set OPENAI_API_KEY" in str(result.exception)
+
+
+def test_a_sheet_for_raters(home: Path, tmp_path: Path):
+    made = keep(home, MadeRun(questions=4, trials=1))
+    small, large = tmp_path / "small.csv", tmp_path / "large.csv"
+    for sheet, limit in ((small, "2"), (large, "4")):
+        assert run("judge", "--run", made, "--sheet", sheet, "--limit", limit).exit_code == 0
+    few, all_of = (sheet_rows(path) for path in (small, large))
+    assert len(few) == 2
+    assert len(all_of) == 4
+    assert {row["item"] for row in few} < {row["item"] for row in all_of}
+    assert all("harbour bridge" in row["text"] for row in all_of)
+    assert all("Members expect a vote in autumn" in row["text"] for row in all_of)  # what its tools showed
+    assert "there is no judge" in str(run("judge", "--run", made).exception)
+
+
+def test_entries_of_an_arena_are_judged_by_the_context_they_were_shown(home: Path, tmp_path: Path):
+    arena(home, {"openai:good": GOOD})
+    with closing(Store(home / "runs.db")) as store:
+        (row,) = store.runs()
+    sheet = tmp_path / "sheet.csv"
+    assert run("judge", "--run", row.id, "--sheet", sheet).exit_code == 0
+    rows = sheet_rows(sheet)
+    assert len(rows) == 2
+    assert all("Because of what was reported" in row["text"] for row in rows)

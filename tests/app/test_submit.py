@@ -1,0 +1,401 @@
+"""`foretell submit` and `foretell ledger`, against platforms that listen on this machine."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from foretell.app.commands.fetch import fetch
+from foretell.app.commands.ledger import ledger as ledger_command
+from foretell.app.commands.submit import submit
+from foretell.arena.cells import cells_of
+from foretell.arena.spec import QuestionsSpec, RunSpec
+from foretell.arena.store import Store
+from foretell.fakes.markets import (
+    FakeArena,
+    FakeAsked,
+    FakeMetaculus,
+    FakeScale,
+    MetaculusCatalogue,
+    MetaculusInbox,
+    arena_body,
+    post_body,
+)
+from foretell.fakes.server import FakeServer
+from foretell.questions import Forecast, InputError, Question, Target
+from foretell.questions.distribution import Numeric
+from foretell.sources.datasets.cache import Cache
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+TOKEN, KEY = "canary-token-5", "pa_live_canary_5"
+
+
+@contextmanager
+def listening(server: FakeServer) -> Iterator[FakeServer]:
+    """Serves from a thread of its own, as the command has the main one."""
+    loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        async with server:
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    assert ready.wait(5)
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("METACULUS_TOKEN", "ARENA_API_KEY", "FORETELL_DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    (tmp_path / "clock").write_text(NOW.isoformat())
+    monkeypatch.setenv("FORETELL_CLOCK", f"file:{tmp_path / 'clock'}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def inbox() -> MetaculusInbox:
+    return MetaculusInbox(now=NOW)
+
+
+@pytest.fixture
+def metaculus(home: Path, inbox: MetaculusInbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    numeric = FakeAsked(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=100))
+    closed = FakeAsked(id=4, title="Over?", closes="2026-10-01T00:00:00Z", status="closed")
+    posts = [
+        post_body(101, "Will it?", FakeAsked(id=1, title="Will it?")),
+        post_body(103, "How many?", numeric),
+        post_body(105, "Over?", closed),
+    ]
+    fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts)).taking(inbox)
+    monkeypatch.setenv("METACULUS_TOKEN", TOKEN)
+    with listening(fake.server()) as server:
+        monkeypatch.setenv("FORETELL_METACULUS_URL", f"{server.url}/api")
+        yield server
+
+
+def ran(home: Path, *, ids: tuple[str, ...] = ("metaculus/101",), silent: tuple[str, ...] = (), **spec: Any) -> str:
+    """A run in the store with two trials, 0.2 and 0.4."""
+    closing = spec.pop("closing", {})
+    usual = {"questions": QuestionsSpec(dataset="arena:x"), "trials": 2, "mode": "live", "aggregate": "mean"}
+    told = RunSpec(**usual | spec)
+    asked = {"text": "Will it?", "due": NOW, "targets": (Target(id="yes"),)}
+    questions = [Question(id=id, source=id.split("/")[0], closes_at=closing.get(id), **asked) for id in ids]
+    store = Store(home / "runs.db")
+    store.begin(told.id, told.to_json(), NOW.isoformat())
+    store.keep_questions(told.id, questions)
+    for cell in cells_of(told.id, questions, told.trials):
+        if cell.question.id not in silent:
+            as_of, p = cell.question.as_of_in(told.mode), 0.2 + 0.2 * cell.trial
+            stated = Numeric.from_quantiles({0.1: 10.0, 0.5: 30.0 + 10 * cell.trial, 0.9: 90.0})
+            answer = Forecast(
+                question_id=cell.question.id,
+                forecaster="agent",
+                as_of=as_of,
+                p={"yes": p},
+                trial=cell.trial,
+                rationale=f"Trial {cell.trial} says so.",
+                distribution=stated if cell.question.id == "metaculus/103" else None,
+            )
+            store.finish_cell(cell.key, answer)
+    store.close()
+    return told.id
+
+
+def told(*arguments: str) -> Result:
+    return CliRunner().invoke(submit, list(arguments))
+
+
+def ledger(*arguments: str) -> Result:
+    return CliRunner().invoke(ledger_command, list(arguments))
+
+
+def refusal(result: Result) -> str:
+    assert isinstance(result.exception, InputError), (result.output, result.exception)
+    return str(result.exception)
+
+
+def posted(server: FakeServer) -> list[Any]:
+    return [request.json() for request in server.requests if request.method != "GET"]
+
+
+def test_a_dry_run_prints_exactly_what_is_sent_later_and_sends_nothing(
+    home: Path, metaculus: FakeServer, inbox: MetaculusInbox
+):
+    run = ran(home, ids=("metaculus/101", "metaculus/103"))
+    dry = told(run[:6], "--to", "metaculus", "--comment", "--dry-run")
+    assert dry.exit_code == 0, dry.output
+    assert posted(metaculus) == []
+    assert not (home / "ledger.jsonl").exists()
+    requests = json.loads(dry.stdout)
+    assert "to metaculus as fake-bot: 2 forecasts, 2 comments" in dry.stderr
+    sent = told(run[:6], "--to", "metaculus", "--comment", "--yes")
+    assert sent.exit_code == 0, sent.output
+    assert posted(metaculus) == [request["body"] for request in requests]
+    assert [request["address"].removeprefix(metaculus.url) for request in requests] == [
+        "/api/questions/forecast/",
+        "/api/comments/create/",
+        "/api/comments/create/",
+    ]
+    assert inbox.forecasts[0] == {"question": 1, "probability_yes": 0.3}
+    # The mean of the two medians, 30 and 40, in the cell of 35.
+    assert inbox.forecasts[1]["continuous_cdf"][70] == pytest.approx(0.5)
+    assert inbox.comments[0]["is_private"]
+    assert "says so." in inbox.comments[0]["text"]
+    everything = dry.output + sent.output + (home / "ledger.jsonl").read_text()
+    assert TOKEN not in everything
+
+
+def test_sent_once_then_verified(home: Path, metaculus: FakeServer):
+    run = ran(home)
+    first = told(run, "--to", "metaculus", "--yes")
+    assert "metaculus/101 forecast: sent" in first.stdout
+    again = told(run, "--to", "metaculus", "--yes")
+    assert again.exit_code == 0
+    assert "already (metaculus shows it)" in again.stderr
+    assert len(posted(metaculus)) == 1
+    head = ledger("head").stdout.strip()
+    assert head in first.stderr
+    assert ledger("verify", "--head", head).output.startswith("2 entries, each as it was written")
+    shown = ledger("show", "--platform", "metaculus", "--question", "metaculus/1").output.splitlines()
+    assert "to send" in shown[0]
+    assert "receipt of entry 1: answered" in shown[1]
+    assert json.loads(ledger("show", "--json", "--last", "1").output)["kind"] == "receipt"
+
+
+def test_tampering_is_named(home: Path, metaculus: FakeServer):
+    told(ran(home), "--to", "metaculus", "--yes")
+    path = home / "ledger.jsonl"
+    head = ledger("head").stdout.strip()
+    whole = path.read_text()
+    path.write_text(whole.replace("0.3", "0.9", 1))
+    broken = ledger("verify")
+    assert broken.exit_code == 1
+    assert "entry 1 (line 1): its content was changed" in broken.output
+    path.write_text(whole.splitlines(keepends=True)[0])
+    assert ledger("verify").exit_code == 0
+    cut = ledger("verify", "--head", head)
+    assert cut.exit_code == 1
+    assert "the end was cut off" in cut.output
+    assert "no such file" in refusal(ledger("verify", "--file", "nothing"))
+    assert "is not a head" in refusal(ledger("verify", "--head", "zz"))
+    path.unlink()
+    assert "the ledger is empty" in refusal(ledger("head"))
+
+
+def test_a_lost_answer_through_the_command(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
+    inbox.mishaps.coming = ["lost answer"]
+    result = told(ran(home), "--to", "metaculus", "--yes")
+    assert "metaculus/101 forecast: found" in result.stdout
+    assert result.exit_code == 0
+    assert len(inbox.forecasts) == 1
+
+
+def test_a_platform_that_does_not_answer_is_told_in_one_line(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
+    inbox.mishaps.coming = ["broken"] * 9
+    result = told(ran(home), "--to", "metaculus", "--yes")
+    assert result.exit_code == 1
+    assert "metaculus/101 forecast: failed" in result.stdout
+
+
+def test_problems_are_told_and_the_rest_is_sent(home: Path, metaculus: FakeServer):
+    run = ran(home, ids=("metaculus/101", "metaculus/105", "metaculus/103"), silent=("metaculus/103",))
+    result = told(run, "--to", "metaculus", "--yes")
+    assert result.exit_code == 0, result.output
+    assert "not sent: metaculus/105 forecast: the question takes no forecasts: its status is closed" in result.stderr
+    assert "not sent: metaculus/103 forecast: it has no forecast" in result.stderr
+    assert len(posted(metaculus)) == 1
+    only = told(run, "--to", "metaculus", "--yes", "--question", "metaculus/105")
+    assert only.exit_code == 1
+    assert "there is no question 'x'" in refusal(told(run, "--to", "metaculus", "--question", "x"))
+
+
+def test_what_does_not_concern_the_platform_now_is_left_out_unasked(home: Path, metaculus: FakeServer):
+    ids = ("metaculus/101", "kalshi/KXFED-26DEC", "metaculus/7")
+    run = ran(home, ids=ids, closing={"metaculus/7": "2026-10-30"})
+    result = told(run, "--to", "metaculus", "--yes")
+    assert result.exit_code == 0, result.output
+    assert "1 questions of other platforms are left out" in result.stderr
+    assert "1 questions are closed" in result.stderr
+    assert not any("/posts/7/" in request.path for request in metaculus.requests)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [({"mode": "backtest"}, "is a backtest"), ({"clairvoyant": True}, "clairvoyant")],
+)
+def test_runs_that_are_no_forecasts(home: Path, spec: dict[str, Any], why: str):
+    assert why in refusal(told(ran(home, **spec), "--to", "metaculus"))
+
+
+def test_without_anybody_to_ask_or_a_key(home: Path, metaculus: FakeServer, monkeypatch: pytest.MonkeyPatch):
+    run = ran(home)
+    assert "say --yes" in refusal(told(run, "--to", "metaculus"))
+    assert posted(metaculus) == []
+    monkeypatch.delenv("METACULUS_TOKEN")
+    assert "set METACULUS_TOKEN" in refusal(told(run, "--to", "metaculus"))
+    monkeypatch.setenv("METACULUS_TOKEN", "canary-wrong")
+    wrong = refusal(told(run, "--to", "metaculus", "--dry-run"))
+    assert "401" in wrong
+    assert "canary-wrong" not in wrong
+
+
+@pytest.mark.parametrize(("answer", "sent"), [("y\n", 1), ("n\n", 0)])
+def test_a_person_is_asked(home: Path, metaculus: FakeServer, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int):
+    run = ran(home)
+    runner = CliRunner()
+    with runner.isolation(input=answer):
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+        result = submit.main([run, "--to", "metaculus"], standalone_mode=False) if sent else None
+        if not sent:
+            import click
+
+            with pytest.raises(click.Abort):
+                submit.main([run, "--to", "metaculus"], standalone_mode=False)
+    assert result is None
+    assert len(posted(metaculus)) == sent
+
+
+def test_a_file_of_forecasts_and_a_typed_question(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
+    Path("mine.jsonl").write_text('{"question": "metaculus/101", "p": 1.0}\n')
+    assert told("mine.jsonl", "--to", "metaculus", "--yes").exit_code == 1
+    clipped = told("mine.jsonl", "--to", "metaculus", "--yes", "--clip")
+    assert "clipped it would be 0.999" in clipped.stderr
+    run = ran(home, ids=("asked/abc",))
+    assert told(run, "--to", "metaculus", "--yes").exit_code == 1
+    assert told(run, "--to", "metaculus", "--yes", "--as", "101").exit_code == 0
+    assert [one["probability_yes"] for one in inbox.forecasts] == [0.999, 0.3]
+    two = ran(home, ids=("asked/abc", "asked/def"), trials=1)
+    assert "one post cannot" in refusal(told(two, "--to", "metaculus", "--as", "101"))
+
+
+def test_prophet_arena(home: Path, monkeypatch: pytest.MonkeyPatch):
+    fake = FakeArena([arena_body("who", "Who?", {"Ann": None, "Bob": None})], key=KEY)
+    fake.agents = {"me"}
+    Path("mine.jsonl").write_text(
+        '{"question": "prophet_arena/who", "p": {"Ann": 0.7, "Bob": 0.3}, "rationale": "R"}\n'
+    )
+    monkeypatch.setenv("ARENA_API_KEY", KEY)
+    with listening(fake.server()) as server:
+        monkeypatch.setenv("FORETELL_PROPHET_ARENA_URL", server.url)
+        assert "--agent" in refusal(told("mine.jsonl", "--to", "prophet-arena"))
+        arguments = ("mine.jsonl", "--to", "prophet-arena", "--agent", "me", "--comment")
+        dry = told(*arguments, "--dry-run")
+        assert posted(server) == []
+        sent = told(*arguments, "--yes")
+        assert sent.exit_code == 0, sent.output
+        assert posted(server) == [request["body"] for request in json.loads(dry.stdout)]
+    assert fake.forecasts[0]["rationale"] == "R"
+    assert KEY not in (home / "ledger.jsonl").read_text() + sent.output + dry.output
+
+
+def question_set(day: str) -> bytes:
+    rows: list[dict[str, Any]] = [
+        {"id": f"m{n}", "source": "manifold", "question": "Will it?", "resolution_dates": "N/A"} for n in range(20)
+    ]
+    rows += [{"id": "S0", "source": "fred", "question": "Up?", "resolution_dates": ["2026-12-01", "2027-12-01"]}]
+    return json.dumps({"forecast_due_date": day, "question_set": f"{day}-llm.json", "questions": rows}).encode()
+
+
+def test_forecastbench(home: Path):
+    Cache(home / "forecastbench").put(
+        "question_sets/2026-11-01-llm.json", question_set("2026-11-01"), url="https://example.org"
+    )
+    rows = [{"question": f"manifold/m{n}", "p": {"yes": 0.3}} for n in range(19)]
+    rows.append({"question": "fred/S0", "p": {"2026-12-01": 0.6, "2027-12-01": 0.7}})
+    Path("mine.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    assert "--organization" in refusal(told("mine.jsonl", "--to", "forecastbench", "--yes"))
+    arguments = ("mine.jsonl", "--to", "forecastbench", "--organization", "Ex.", "--model", "full", "--out", "sent")
+    dry = told(*arguments, "--dry-run")
+    assert not Path("sent").exists()
+    result = told(*arguments, "--yes")
+    assert result.exit_code == 0, result.output
+    body = json.loads(Path("sent/2026-11-01.Ex.1.json").read_text())
+    assert [request["body"] for request in json.loads(dry.stdout)] == [body]
+    assert len(body["forecasts"]) == 21
+    assert "market forecasts: 19 of 20 (95.0 %); missing: manifold/m19" in result.stderr
+    assert "Upload 2026-11-01.Ex.1.json" in result.stdout
+    assert ledger("verify").exit_code == 0
+
+
+def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
+    from foretell.forecasters.agent.numeric import thresholds_of
+    from foretell.sources.datasets.files import read_questions
+
+    fetched = CliRunner().invoke(fetch, ["metaculus", "--tournament", "cup"])
+    assert "Wrote questions.jsonl: 2 questions" in fetched.output
+    asked = read_questions("questions.jsonl")
+    by_id = {question.id: question for question in asked.questions}
+    assert set(by_id) == {"metaculus/101", "metaculus/103"}
+    number = by_id["metaculus/103"]
+    assert list(thresholds_of(number) or ()) == [">25", ">50", ">75"]
+    assert "The range asked about is 0 to 100; it cannot end up outside." in number.background
+    told(ran(home), "--to", "metaculus", "--yes")
+    again = CliRunner().invoke(fetch, ["metaculus", "--new"])
+    assert "1 questions" in again.output
+    assert [question.id for question in read_questions("questions.jsonl").questions] == ["metaculus/103"]
+    told(ran(home, ids=("metaculus/103",)), "--to", "metaculus", "--yes")
+    assert "no new open question" in refusal(CliRunner().invoke(fetch, ["metaculus", "--new"]))
+    assert len(inbox.forecasts) == 2
+    assert all(request.query.get("tournaments") in (None, "cup") for request in metaculus.requests)
+
+
+class Deadly(MetaculusInbox):
+    """Kills whoever sends, at the n-th thing sent: after it was taken, or before."""
+
+    def arm(self, at: int, *, after: bool) -> None:
+        self.victim: subprocess.Popen[bytes] | None = None
+        self.at, self.after, self.seen = at, after, 0
+
+    def take(self, request: Any, posts: Any) -> tuple[int, Any]:
+        self.seen += 1
+        deadly = self.seen == self.at and self.victim is not None
+        answer = super().take(request, posts) if self.after or not deadly else (503, {})
+        if deadly and self.victim is not None:
+            self.victim.kill()
+            self.victim.wait()
+        return answer
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_killed_while_sending_and_started_again(home: Path, monkeypatch: pytest.MonkeyPatch, at: int, after: bool):
+    inbox = Deadly(now=NOW)
+    inbox.arm(at, after=after)
+    posts = [post_body(n, "Will it?", FakeAsked(id=n, title="Will it?")) for n in (101, 102)]
+    fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts)).taking(inbox)
+    monkeypatch.setenv("METACULUS_TOKEN", TOKEN)
+    arguments = (ran(home, ids=("metaculus/101", "metaculus/102")), "--to", "metaculus", "--comment", "--yes")
+    with listening(fake.server()) as server:
+        monkeypatch.setenv("FORETELL_METACULUS_URL", f"{server.url}/api")
+        program = "from foretell.app.commands.submit import submit; submit()"
+        inbox.victim = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.DEVNULL)
+        assert inbox.victim.wait(60) == -signal.SIGKILL
+        again = told(*arguments)
+    assert again.exit_code == 0, again.output
+    assert sorted(one["question"] for one in inbox.forecasts) == [101, 102]
+    assert sorted(one["on_post"] for one in inbox.comments) == [101, 102]
+    assert ledger("verify").exit_code == 0
+    entries = [json.loads(line) for line in (home / "ledger.jsonl").read_text().splitlines()]
+    kinds = [entry["kind"] for entry in entries]
+    assert kinds.count("receipt") == 4
+    assert kinds.count("intention") == kinds.count("receipt") + kinds.count("absence")

@@ -1,0 +1,136 @@
+"""Questions of a Metaculus tournament: listed live, kept as first seen."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.app.datasets import open_benchmark
+from foretell.app.running import prepare
+from foretell.app.settings import Settings
+from foretell.app.tournament import Tournament, open_questions
+from foretell.arena.spec import QuestionsSpec, RunSpec
+from foretell.fakes.markets.metaculus import FakeMetaculus
+from foretell.fakes.markets.metaculus_catalogue import FakeAsked, MetaculusCatalogue, post_body
+from foretell.questions.clock import instant
+from foretell.questions.problems import InputError
+
+NOW = instant("2026-11-15T10:00:00Z")
+TOKEN = "metaculus-canary"
+MINE = Tournament(slug="minibench")
+
+
+def posts(*, price: float = 0.4) -> list[dict[str, Any]]:
+    far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
+    return [
+        post_body(11, "Will it rain?", FakeAsked(id=111, title="Will it rain?", centers=(price,), **far)),
+        post_body(
+            12,
+            "Who wins?",
+            FakeAsked(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B"), centers=(0.7, 0.3), **far),
+        ),
+        post_body(13, "How much?", FakeAsked(id=131, title="How much?", kind="numeric", **far)),
+    ]
+
+
+class Site:
+    """A fake Metaculus on a loop of its own."""
+
+    def __init__(self) -> None:
+        self.fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts()))
+        self.server = self.fake.server()
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        self._on_loop(self.server.__aenter__())
+
+    def _on_loop(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=30)
+
+    def close(self) -> None:
+        self._on_loop(self.server.__aexit__(None, None, None))
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    found = Site()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def settings(site: Site, tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, keys={"METACULUS_TOKEN": TOKEN}, addresses={"metaculus": site.server.url})
+
+
+def test_open_questions_are_read_and_the_rest_is_told(settings: Settings, site: Site):
+    found = open_questions(MINE, settings, NOW)
+    assert [question.id for question in found.questions] == ["metaculus/11", "metaculus/12"]
+    assert found.questions[0].due == NOW
+    assert found.questions[1].exclusive
+    assert any("numeric" in note for note in found.notes)
+    (request,) = site.server.requests
+    assert request.query["tournaments"] == "minibench"
+    assert request.query["statuses"] == "open"
+
+
+def test_a_question_seen_again_is_the_same_to_the_second(settings: Settings, site: Site):
+    first = open_questions(MINE, settings, NOW)
+    site.fake.having(MetaculusCatalogue(posts(price=0.9)))
+    assert open_questions(MINE, settings, NOW + timedelta(days=3)).questions == first.questions
+
+    weekly = replace(MINE, again=7)
+    assert open_questions(weekly, settings, NOW + timedelta(days=3)).questions == first.questions
+    later = open_questions(weekly, settings, NOW + timedelta(days=7))
+    assert later.questions[0].due == NOW + timedelta(days=7)
+    assert later.questions[0].targets[0].snapshot.price == 0.9
+
+
+def test_what_is_no_longer_open_is_not_asked_but_not_forgotten(settings: Settings, site: Site):
+    open_questions(MINE, settings, NOW)
+    site.fake.having(MetaculusCatalogue(posts()[1:]))
+    assert [q.id for q in open_questions(MINE, settings, NOW + timedelta(days=1)).questions] == ["metaculus/12"]
+    site.fake.having(MetaculusCatalogue(posts()))
+    assert open_questions(MINE, settings, NOW + timedelta(days=2)).questions[0].due == NOW
+
+
+def test_nothing_open_is_no_problem(settings: Settings, site: Site):
+    site.fake.having(MetaculusCatalogue([]))
+    assert open_questions(MINE, settings, NOW).questions == ()
+
+
+@pytest.mark.parametrize("name", ["metaculus:", "metaculus:../x", "metaculus:a,again=no", "metaculus:a,every=3"])
+def test_names_that_cannot_be_read(name: str):
+    with pytest.raises(InputError, match="metaculus:TOURNAMENT"):
+        Tournament.read(name)
+
+
+def test_a_backtest_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("METACULUS_TOKEN", raising=False)
+    spec = RunSpec(questions=QuestionsSpec(dataset="metaculus:minibench"), models={"agent": "openai:x"})
+    with pytest.raises(InputError, match="mode: live"):
+        prepare(spec)
+    with pytest.raises(InputError, match="METACULUS_TOKEN"):
+        prepare(replace(spec, mode="live"))
+    with pytest.raises(InputError, match="open now"):
+        open_benchmark("metaculus:minibench")
+
+
+def test_trouble_is_one_line(settings: Settings):
+    wrong = replace(settings, keys={"METACULUS_TOKEN": "wrong-canary"})
+    with pytest.raises(InputError, match="could not be read") as told:
+        open_questions(MINE, wrong, NOW)
+    assert "wrong-canary" not in str(told.value)
+    path = MINE.file(settings.home)
+    path.parent.mkdir()
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match="damaged"):
+        open_questions(MINE, settings, NOW)

@@ -1,0 +1,152 @@
+"""`foretell arena` as a user has it: against fakes of all platforms, stage by stage, with every kind of entry."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from foretell.app.commands.dev import environment
+from foretell.fakes.services import Listening, all_services
+from foretell.questions.clock import instant
+
+NOW = instant("2026-11-01T15:00:00Z")
+EVENTS = 7
+ENTRIES: dict[str, Any] = {
+    "market": "market",
+    "half": {"forecaster": "always", "options": {"p": 0.5}},
+    "outside": "outside",
+    "prompt": {"forecaster": "context", "model": "openai:fake"},
+    "blind": {"forecaster": "context", "model": "openai:fake", "options": {"view": "none"}},
+    "agent": {"forecaster": "agent", "model": "openai:fake", "search": ["brave"]},
+    "shown agent": {"forecaster": "agent", "model": "openai:fake", "search": ["brave"], "context": True},
+    "tree": {"forecaster": "tree", "model": "openai:fake", "context": {"tools": False}},
+    "thoughts": {"forecaster": "thoughts", "model": "openai:fake", "context": {"view": "sources", "tools": False}},
+}
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[dict[str, str]]:
+    """All fakes, served on a loop of their own."""
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+    found: dict[str, str] = {}
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        async with all_services(Listening(now=NOW)) as served:
+            found.update(served)
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert ready.wait(30)
+    yield found
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture
+def site(addresses: dict[str, str], tmp_path: Path, build_house: Callable[..., Any]) -> Any:
+    house = build_house("http://127.0.0.1:9", count=1)
+    lines = [line.removeprefix("export ").partition("=") for line in environment(addresses, house.home)]
+    clock = house.folder / "clock"
+    clock.write_text(NOW.isoformat())
+    return house.with_environment(**{name: value for name, _, value in lines}, FORETELL_CLOCK=f"file:{clock}")
+
+
+def write(site: Any, **fields: Any) -> None:
+    usual = {
+        "name": "all",
+        "entries": ENTRIES,
+        "context": {"search": ["brave"], "models": {"summariser": "openai:fake"}},
+    }
+    (site.folder / "arena.yaml").write_text(yaml.safe_dump({**usual, **fields}), encoding="utf-8")
+
+
+def told(site: Any, *arguments: str) -> str:
+    done = site.foretell("arena", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_stage_by_stage_on_every_platform_with_every_kind_of_entry(site: Any):
+    write(site, platforms=["kalshi", "polymarket", "manifold", "metaculus", "prophet_arena"])
+    assert f"{EVENTS} events looked at, {EVENTS} taken up" in told(site, "collect")
+    assert f"{EVENTS} contexts made" in told(site, "context")
+    assert f"{EVENTS * len(ENTRIES)} forecasts, 0 failed" in told(site, "forecast")
+    assert "0 forecasts, 0 failed" in told(site, "forecast")
+    assert "0 events asked for" in told(site, "resolve")
+    found = json.loads(told(site, "status", "--json"))
+    assert found["waiting"] == 0
+    assert {name: entry["forecasts"] for name, entry in found["entries"].items()} == dict.fromkeys(ENTRIES, EVENTS)
+    story = json.loads(told(site, "show", "KXNORGES-NEXT", "--json"))
+    said = story["moments"][0]["said"]
+    assert set(said) == set(ENTRIES)
+    assert all(sum(p.values()) == pytest.approx(1) for p in said.values())  # exactly one comes true
+    ladder = json.loads(told(site, "show", "kalshi/KXSNOWOSLO-NEXT", "--json"))["moments"][0]["said"]
+    assert sum(ladder["market"].values()) > 1.2  # each for itself
+    assert "Norges Bank" in told(site, "show", "KXNORGES-NEXT")
+
+
+def test_local_documents_and_extracts_need_no_key(site: Any):
+    write(site, context={"search": ["local"]}, entries={"market": "market"})
+    told(site, "collect")
+    assert "3 contexts made" in told(site, "context")
+
+
+def test_the_file_that_init_writes_is_an_arena_that_runs(site: Any):
+    told(site, "init", "new", "--name", "fresh")
+    out = told(site, "run", "new", "--once")
+    assert "3 taken up" in out
+    assert "9 forecasts, 0 failed" in out
+    found = json.loads(told(site, "status", "new", "--json"))
+    assert found["arena"] == "fresh"
+    assert found["entries"]["market"]["forecasts"] == found["events"]["selected"] > 0
+    assert "--force" in site.foretell("arena", "init", "new").stderr
+
+
+def test_a_late_service_back_dates_nothing(site: Any):
+    write(site, entries={"market": "market"}, context={})
+    told(site, "collect")
+    (site.folder / "clock").write_text((NOW + timedelta(days=2)).isoformat())
+    out = told(site, "context")
+    assert "missed: " in out
+    assert "too late" in json.dumps(json.loads(told(site, "status", "--json"))["missed"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "arguments", "problem"),
+    [
+        ({"entries": {"a": {"forecaster": "marke"}}}, ("forecast",), "entries.a: no forecaster is called 'marke'"),
+        (
+            {"entries": {"a": {"forecaster": "agent", "model": "openai:x", "options": {"variant": "odd"}}}},
+            ("forecast",),
+            "entries.a.options: there is no variant 'odd'",
+        ),
+        ({"entries": {"a": {"forecaster": "agent"}}}, ("forecast",), "entries.a.models"),
+        ({"context": {"search": ["altavista"]}}, ("context",), "no search engine 'altavista'"),
+        ({"context": {"models": {"summariser": "openai:x"}}}, ("context",), "context.search"),
+        ({"select": {"per_day": 0}}, ("status",), "arena.yaml, column select"),
+        ({}, ("forecast", "--entry", "nobody"), "no entry is called 'nobody'"),
+        ({}, ("show", "NOTHING"), "no event 'NOTHING'"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(site: Any, fields: dict[str, Any], arguments: tuple[str, ...], problem: str):
+    write(site, **{"entries": {"market": "market"}, "context": {}, **fields})
+    done = site.foretell("arena", *arguments)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_platform_without_its_key_is_named(site: Any):
+    write(site, platforms=["metaculus"])
+    done = site.with_environment(METACULUS_TOKEN="").foretell("arena", "collect")
+    assert (done.returncode, "METACULUS_TOKEN" in done.stderr) == (2, True)

@@ -1,0 +1,92 @@
+"""An arena whose forecasts are made by workers on a shared PostgreSQL."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from foretell.arena.store import Store
+from foretell.fakes.markets import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
+from foretell.fakes.providers.process import FakeProcess
+from foretell.questions.clock import instant
+
+pytest.importorskip("dbos", reason="dbos is not installed: pip install 'foretell[cluster]'")
+LAUNCH = """
+from foretell.app import cli
+cli.COMMANDS.setdefault("worker", ("foretell.app.commands.worker:worker", ""))
+cli.main()
+"""
+START = instant("2026-11-01T00:00:00Z")
+EVENTS = 4
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProcess]:
+    with FakeProcess(brain="foretell.fakes.providers.arena:arena", latency=0.05) as fake:
+        yield fake
+
+
+def catalogue() -> KalshiCatalogue:
+    closes = (START + timedelta(days=4)).isoformat()
+    events = [
+        FakeEvent(
+            ticker=f"KXW{n}-26NOV",
+            series=f"KXW{n}",
+            title=f"Is number {n} approved?",
+            markets=(FakeMarket(ticker=f"KXW{n}-26NOV-Y", label="Yes", bid=0.4, ask=0.44, volume=500, closes=closes),),
+        )
+        for n in range(EVENTS)
+    ]
+    return KalshiCatalogue([event_body(event) for event in events])
+
+
+def test_workers_answer_what_an_arena_asks(provider: FakeProcess, postgres: str, build_house: Callable[..., Any]):
+    provider.reset()
+    house = build_house(provider.url)
+    clock = house.folder / "clock"
+    clock.write_text(START.isoformat())
+    entries = {"market": "market", "prompt": {"model": "openai:one", "trials": 2}, "other": {"model": "openai:two"}}
+    arena = {"name": "shared", "entries": entries, "select": {"volume": 1}}
+    (house.folder / "arena.yaml").write_text(yaml.safe_dump(arena))
+
+    async def main() -> None:
+        async with FakeKalshi({}).having(catalogue()).server() as server:
+            at = house.with_environment(
+                FORETELL_KALSHI_URL=server.url, FORETELL_CLOCK=f"file:{clock}", FORETELL_DATABASE_URL=postgres
+            )
+            worker = subprocess.Popen(
+                [sys.executable, "-c", LAUNCH, "worker"],
+                cwd=at.folder,
+                env=at.whole_environment,
+                stderr=subprocess.PIPE,
+            )
+            try:
+                for stage in ("collect", "context", "forecast"):
+                    done = await asyncio.to_thread(at.foretell, "arena", stage)
+                    assert done.returncode == 0, done.stderr
+                assert f"{4 * EVENTS} forecasts, 0 failed" in done.stdout
+                told = await asyncio.to_thread(at.foretell, "arena", "status", "--json")
+            finally:
+                worker.send_signal(signal.SIGTERM)
+                await asyncio.to_thread(worker.communicate)
+        found = json.loads(told.stdout)
+        assert {name: entry["forecasts"] for name, entry in found["entries"].items()} == {
+            "market": EVENTS,
+            "prompt": 2 * EVENTS,
+            "other": EVENTS,
+        }
+        assert found["waiting"] == 0
+
+    asyncio.run(main())
+    billed = provider.stats()["billed"]
+    assert set(billed.values()) == {1}
+    with closing(Store(postgres)) as store:
+        assert len(store.runs()) == 3

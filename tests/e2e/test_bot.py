@@ -1,0 +1,198 @@
+"""A bot from its template to the platform: the workflow's own commands, run against fakes."""
+
+import asyncio
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from foretell.app.commands.init import init
+from foretell.fakes.markets.metaculus import FakeMetaculus
+from foretell.fakes.markets.metaculus_catalogue import FakeAsked, MetaculusCatalogue, post_body
+from foretell.fakes.providers.process import FakeProcess
+from foretell.fakes.search import search_server
+from foretell.fakes.world import small_world
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's script needs bash"),
+    pytest.mark.skipif(
+        find_spec("foretell.app.commands.submit") is None, reason="foretell submit is not part of this build"
+    ),
+]
+BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
+SECRETS = {"METACULUS_TOKEN": TOKEN, "OPENROUTER_API_KEY": KEY, "BRAVE_API_KEY": KEY}
+# Commands are reached through the same entry point whether or not its table knows them yet.
+LAUNCH = """#!{python}
+from foretell.app import cli
+cli.COMMANDS.setdefault("submit", ("foretell.app.commands.submit:submit", ""))
+cli.main()
+"""
+
+
+def posts() -> list[dict[str, Any]]:
+    far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
+    choice = FakeAsked(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **far)
+    return [
+        post_body(11, "Will it rain?", FakeAsked(id=111, title="Will it rain?", centers=(0.4,), **far)),
+        post_body(12, "Who wins?", choice),
+    ]
+
+
+class Sites:
+    """Metaculus and search engines on a loop of their own."""
+
+    def __init__(self) -> None:
+        from foretell.fakes.markets.metaculus_inbox import MetaculusInbox
+
+        self.inbox = MetaculusInbox(now=datetime.now(UTC))
+        self.metaculus = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts())).taking(self.inbox)
+        self.servers = [self.metaculus.server(), search_server(small_world(), KEY)]
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        for server in self.servers:
+            self._on_loop(server.__aenter__())
+
+    def _on_loop(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=30)
+
+    def close(self) -> None:
+        for server in self.servers:
+            self._on_loop(server.__aexit__(None, None, None))
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+@dataclass(kw_only=True)
+class Workshop:
+    """The bot's repository, and a runner that knows as much as GitHub's."""
+
+    folder: Path
+    sites: Sites
+    provider: FakeProcess
+    told: list[str] = field(default_factory=list[str])
+
+    def environment(self, step: dict[str, Any]) -> dict[str, str]:
+        for name, value in step["env"].items():
+            assert value == f"${{{{ secrets.{name} }}}}"
+        kept = {name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
+        return {
+            **kept,
+            "PATH": f"{self.folder.parent / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "HTTPS_PROXY": "http://127.0.0.1:9",
+            "NO_PROXY": "127.0.0.1",
+            "FORETELL_HOME": str(self.folder / ".foretell"),
+            "FORETELL_METACULUS_URL": self.sites.servers[0].url,
+            "FORETELL_BRAVE_URL": f"{self.sites.servers[1].url}/brave",
+            "FORETELL_OPENROUTER_URL": f"{self.provider.url}/api/v1",
+            **{name: SECRETS[name] for name in step["env"]},
+        }
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """A step of the workflow, as it stands there."""
+        path = self.folder / ".github" / "workflows" / "forecast.yml"
+        (job,) = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
+        step = next(step for step in job["steps"] if step.get("run") == command)
+        done = subprocess.run(
+            ["bash", "-e", "-c", step["run"]],
+            cwd=self.folder,
+            env=self.environment(step),
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        self.told += [done.stdout, done.stderr]
+        return done
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Iterator[Workshop]:
+    launcher = tmp_path / "bin" / "foretell"
+    launcher.parent.mkdir()
+    launcher.write_text(LAUNCH.format(python=sys.executable), encoding="utf-8")
+    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+    # An engine with a key, since the one without wants to be asked no more than once in five seconds.
+    told = CliRunner().invoke(init, ["bot", str(tmp_path / "bot"), "--trials", "2", "--search", "brave"])
+    assert told.exit_code == 0, told.output
+    sites = Sites()
+    with FakeProcess(brain=BRAIN) as provider:
+        yield Workshop(folder=tmp_path / "bot", sites=sites, provider=provider)
+    sites.close()
+
+
+def test_a_pull_request_shows_what_would_be_sent_and_sends_nothing(workshop: Workshop):
+    done = workshop.run("bash bot.sh --dry-run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert workshop.sites.inbox.forecasts == []
+    sent = json.loads(done.stdout[done.stdout.index("[\n") :])
+    assert sent
+    assert "forecast" in json.dumps(sent)
+    for canary in (TOKEN, KEY):
+        assert canary not in done.stdout + done.stderr
+
+
+def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
+    inbox, provider = workshop.sites.inbox, workshop.provider
+    done = workshop.run("bash bot.sh")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {one["question"] for one in inbox.forecasts} == {111, 121}
+    (yes,) = [one for one in inbox.forecasts if one["question"] == 111]
+    assert 0 < yes["probability_yes"] < 1
+    (choice,) = [one for one in inbox.forecasts if one["question"] == 121]
+    assert sum(choice["probability_yes_per_category"].values()) == pytest.approx(1)
+
+    paid, handed = provider.stats()["arrived"], len(inbox.forecasts)
+    again = workshop.run("bash bot.sh")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert provider.stats()["arrived"] == paid
+    assert len(inbox.forecasts) == handed
+
+    far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
+    fresh = post_body(14, "Will it snow?", FakeAsked(id=141, title="Will it snow?", **far))
+    workshop.sites.metaculus.having(MetaculusCatalogue([fresh, *posts()]))
+    third = workshop.run("bash bot.sh")
+    assert third.returncode == 0, third.stdout + third.stderr
+    assert [one["question"] for one in inbox.forecasts[handed:]] == [141]
+    assert provider.stats()["arrived"] > paid
+
+    everything = "\n".join(workshop.told)
+    kept = "\n".join(
+        path.read_text(encoding="utf-8", errors="ignore")
+        for path in (workshop.folder / ".foretell").rglob("*")
+        if path.is_file()
+    )
+    for canary in (TOKEN, KEY):
+        assert canary not in everything
+        assert canary not in kept
+
+
+def test_nothing_open_is_a_quiet_day(workshop: Workshop):
+    workshop.sites.metaculus.having(MetaculusCatalogue([]))
+    done = workshop.run("bash bot.sh")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No question is open." in done.stdout
+    assert workshop.provider.stats()["arrived"] == 0
+
+
+def test_trouble_at_the_platform_fails_the_step(workshop: Workshop):
+    workshop.sites.metaculus.token = "another"
+    done = workshop.run("bash bot.sh")
+    assert done.returncode != 0
+    assert "could not be read" in done.stdout
+    assert TOKEN not in done.stdout + done.stderr
