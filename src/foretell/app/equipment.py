@@ -1,20 +1,31 @@
-"""Everything off this machine, put together from settings: search engines, pages, series, prices."""
+"""Everything off this machine, put together from settings: search engines, pages, series, prices, events."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell.app.settings import KEYS, Settings
 from foretell.questions.problems import InputError
 from foretell.sources.async_http import AsyncHttpClient
+from foretell.sources.listing import EventSource
 from foretell.sources.market import PriceSource
 from foretell.sources.page import PageSource
 from foretell.sources.search import SearchEngine
 from foretell.sources.series_from.by_provider import ByProvider
+from foretell.sources.settlements.settlement import SettlementSource
 from foretell.sources.wikipedia import Wikipedia
 
+if TYPE_CHECKING:
+    from foretell.sources.markets.kalshi import KalshiClient
+    from foretell.sources.markets.manifold import ManifoldClient
+    from foretell.sources.markets.metaculus import MetaculusClient
+    from foretell.sources.markets.polymarket import PolymarketClient
+    from foretell.sources.markets.prophet_arena import ArenaClient
+
 ENGINES = ("brave", "exa", "tavily", "serper", "asknews", "gdelt", "local")
+NEEDING_KEYS = ("metaculus", "prophet_arena")
+"""Platforms that tell nothing to strangers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +56,7 @@ def equip(settings: Settings, client: AsyncHttpClient, engines: Sequence[str]) -
         stored_pages=WaybackPages(client, **address("wayback", "base_url")),
         wikipedia=Wikipedia(client, **address("wikipedia", "base_url")),
         series=_series(settings, client, address),
-        prices=_prices(settings, client, address),
+        prices=_prices(_clients(settings, client)),
     )
 
 
@@ -107,21 +118,109 @@ def _series(settings: Settings, client: AsyncHttpClient, address: Address) -> By
     return ByProvider(sources)
 
 
-def _prices(settings: Settings, client: AsyncHttpClient, address: Address) -> dict[str, PriceSource]:
-    from foretell.sources.markets.kalshi import KalshiClient, KalshiPrices
-    from foretell.sources.markets.manifold import ManifoldClient, ManifoldPrices
-    from foretell.sources.markets.metaculus import MetaculusClient, MetaculusPrices
-    from foretell.sources.markets.polymarket import Hosts, PolymarketClient, PolymarketPrices
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """One connection for each platform, shared by all that read it."""
 
+    kalshi: "KalshiClient"
+    manifold: "ManifoldClient"
+    polymarket: "PolymarketClient"
+    metaculus: "MetaculusClient | None"
+    """None without a token."""
+    prophet_arena: "ArenaClient | None"
+    """None without a key."""
+
+
+def _clients(settings: Settings, client: AsyncHttpClient) -> Clients:
+    from foretell.sources.markets.kalshi import KalshiClient
+    from foretell.sources.markets.manifold import ManifoldClient
+    from foretell.sources.markets.metaculus import MetaculusClient
+    from foretell.sources.markets.polymarket import Hosts, PolymarketClient
+    from foretell.sources.markets.prophet_arena import ArenaClient
+
+    address = _addresses(settings)
     own = settings.addresses.get("polymarket")
-    hosts = Hosts(gamma=own, clob=own, data=own) if own else Hosts()
+    token, key = settings.key("metaculus"), settings.key("prophet_arena")
+    return Clients(
+        kalshi=KalshiClient(http=client, **address("kalshi", "host")),
+        manifold=ManifoldClient(http=client, **address("manifold", "host")),
+        polymarket=PolymarketClient(http=client, hosts=Hosts(gamma=own, clob=own, data=own) if own else Hosts()),
+        metaculus=MetaculusClient(http=client, token=token, **address("metaculus", "host")) if token else None,
+        prophet_arena=ArenaClient(http=client, key=key, **address("prophet_arena", "host")) if key else None,
+    )
+
+
+def _prices(clients: Clients) -> dict[str, PriceSource]:
+    from foretell.sources.markets.kalshi import KalshiPrices
+    from foretell.sources.markets.manifold import ManifoldPrices
+    from foretell.sources.markets.metaculus import MetaculusPrices
+    from foretell.sources.markets.polymarket import PolymarketPrices
+
     sources: dict[str, PriceSource] = {
-        "kalshi": KalshiPrices(KalshiClient(http=client, **address("kalshi", "host"))),
-        "manifold": ManifoldPrices(ManifoldClient(http=client, **address("manifold", "host"))),
-        "polymarket": PolymarketPrices(PolymarketClient(http=client, hosts=hosts)),
+        "kalshi": KalshiPrices(clients.kalshi),
+        "manifold": ManifoldPrices(clients.manifold),
+        "polymarket": PolymarketPrices(clients.polymarket),
     }
-    token = settings.key("metaculus")
-    if token:
-        metaculus = MetaculusClient(http=client, token=token, **address("metaculus", "host"))
-        sources["metaculus"] = MetaculusPrices(metaculus)
+    if clients.metaculus is not None:
+        sources["metaculus"] = MetaculusPrices(clients.metaculus)
+    return sources
+
+
+@dataclass(frozen=True, kw_only=True)
+class Markets:
+    """What is listed, what it cost and how it came out, by platform. For live use and for scoring."""
+
+    events: Mapping[str, EventSource]
+    settlements: Mapping[str, SettlementSource]
+    prices: Mapping[str, PriceSource]
+
+
+def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequence[str]) -> Markets:
+    """Readers of these platforms. One that needs a key and has none is an `InputError` now."""
+    for platform in platforms:
+        if platform in NEEDING_KEYS and not settings.key(platform):
+            raise InputError(f"the platform {platform} needs a key", hint=f"set {KEYS[platform][0]}")
+    clients = _clients(settings, client)
+    return Markets(
+        events={name: source for name, source in _events(clients).items() if name in platforms},
+        settlements={name: source for name, source in _settlements(clients).items() if name in platforms},
+        prices={name: source for name, source in _prices(clients).items() if name in platforms},
+    )
+
+
+def _events(clients: Clients) -> dict[str, EventSource]:
+    from foretell.sources.markets.kalshi_events import KalshiEvents
+    from foretell.sources.markets.manifold_events import ManifoldEvents
+    from foretell.sources.markets.metaculus_events import MetaculusEvents
+    from foretell.sources.markets.polymarket_events import PolymarketEvents
+    from foretell.sources.markets.prophet_arena import ArenaEvents
+
+    sources: dict[str, EventSource] = {
+        "kalshi": KalshiEvents(clients.kalshi),
+        "manifold": ManifoldEvents(clients.manifold),
+        "polymarket": PolymarketEvents(clients.polymarket),
+    }
+    if clients.metaculus is not None:
+        sources["metaculus"] = MetaculusEvents(clients.metaculus)
+    if clients.prophet_arena is not None:
+        sources["prophet_arena"] = ArenaEvents(clients.prophet_arena)
+    return sources
+
+
+def _settlements(clients: Clients) -> dict[str, SettlementSource]:
+    from foretell.sources.settlements.kalshi import KalshiSettlements
+    from foretell.sources.settlements.manifold import ManifoldSettlements
+    from foretell.sources.settlements.metaculus import MetaculusSettlements
+    from foretell.sources.settlements.polymarket import PolymarketSettlements
+    from foretell.sources.settlements.prophet_arena import ArenaSettlements
+
+    sources: dict[str, SettlementSource] = {
+        "kalshi": KalshiSettlements(clients.kalshi),
+        "manifold": ManifoldSettlements(clients.manifold),
+        "polymarket": PolymarketSettlements(clients.polymarket),
+    }
+    if clients.metaculus is not None:
+        sources["metaculus"] = MetaculusSettlements(clients.metaculus)
+    if clients.prophet_arena is not None:
+        sources["prophet_arena"] = ArenaSettlements(clients.prophet_arena)
     return sources

@@ -17,9 +17,17 @@ from foretell.fakes.made_up import (
     shares,
     temperatures,
 )
-from foretell.fakes.markets import FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarket
+from foretell.fakes.made_up_events import (
+    arena_events,
+    kalshi_events,
+    manifold_events,
+    metaculus_events,
+    polymarket_events,
+)
+from foretell.fakes.markets import FakeArena, FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarket
+from foretell.fakes.markets.trouble import query_of
+from foretell.fakes.providers.arena import arena
 from foretell.fakes.providers.server import FakeProviders
-from foretell.fakes.providers.step_by_step import step_by_step
 from foretell.fakes.search import search_server
 from foretell.fakes.server import FakeServer, Request, Response, json_response
 from foretell.fakes.web import wayback_server, web_server
@@ -29,8 +37,11 @@ from foretell.fakes.yahoo import FakeYahoo
 KEY = "fake"
 """Taken by every service that wants a key."""
 ENGINES = ("brave", "exa", "tavily", "serper", "asknews", "gdelt")
-POLYMARKET = {"/markets": "/gamma", "/v2/prices-history": "/data", "/prices-history": "/clob"}
-"""The three services of Polymarket on one address, as a proxy would offer them."""
+POLYMARKET = {"/v2/prices-history": "/data", "/prices-history": "/clob"}
+"""The three services of Polymarket on one address, as a proxy would offer them; all else is for the first."""
+NOT_FOUND = 404
+PORTS = 13
+"""Servers that are started."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +51,7 @@ class Listening:
     now: datetime
     """The day it is in the made-up world."""
     port_base: int = 0
-    """The first of twelve ports in a row; 0 takes free ones."""
+    """The first of `PORTS` ports in a row; 0 takes free ones."""
     latency: float = 0.0
     """Seconds before every answer."""
 
@@ -86,7 +97,7 @@ class _Starter:
         return (await self._stack.enter_async_context(server)).url
 
     async def providers(self) -> str:
-        fake = FakeProviders(step_by_step, latency=self._listening.latency)
+        fake = FakeProviders(arena, latency=self._listening.latency)
         await fake.start(self._port())
         self._stack.push_async_callback(fake.stop)
         return fake.url
@@ -98,20 +109,26 @@ def _numbers(now: datetime) -> dict[str, FakeServer]:
         "fred": FakeFred(fred_series(today), key=KEY, today=today).server(),
         "yahoo": FakeYahoo(shares(today)).server(),
         "dbnomics": FakeDbnomics(temperatures(today)).server(),
-        "kalshi": FakeKalshi(kalshi_books(now)).server(),
-        "manifold": FakeManifold(manifold_bets(now)).server(),
-        "polymarket": _polymarket(FakePolymarket(polymarket_listings(now))),
-        "metaculus": FakeMetaculus(metaculus_posts(now), token=KEY).server(),
+        "kalshi": FakeKalshi(kalshi_books(now)).having(kalshi_events(now)).server(),
+        "manifold": FakeManifold(manifold_bets(now)).having(manifold_events(now)).server(),
+        "polymarket": _polymarket(now),
+        "metaculus": FakeMetaculus(metaculus_posts(now), token=KEY).having(metaculus_events(now)).server(),
+        "prophet_arena": FakeArena(arena_events(now), key=KEY).server(),
     }
 
 
-def _polymarket(fake: FakePolymarket) -> FakeServer:
-    server = FakeServer()
+def _polymarket(now: datetime) -> FakeServer:
+    """Prices of one market, and events beside it."""
+    priced = FakePolymarket(polymarket_listings(now))
+    listing = FakePolymarket({}).having(polymarket_events(now))
 
     def answer(request: Request) -> Response:
-        status, body = fake.answer(POLYMARKET[request.path] + request.path, request.query)
+        path, query = POLYMARKET.get(request.path, "/gamma") + request.path, query_of(request)
+        status, body = priced.answer(path, query)
+        if status == NOT_FOUND or not body:
+            status, body = listing.answer(path, query)
         return json_response(body, status)
 
-    for path in POLYMARKET:
-        server.route("GET", path, answer)
+    server = FakeServer()
+    server.route("GET", "*", answer)
     return server

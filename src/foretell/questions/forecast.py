@@ -34,12 +34,23 @@ class Forecast:
     usage: Usage = field(default_factory=Usage)
     distribution: Categorical | Numeric | None = None
     """The whole distribution, for multiple-choice and numeric questions."""
+    stated: Mapping[str, float] | None = None
+    """What was said before exclusive outcomes were made to sum to one; None: the same as `p`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "p", {target: float(p) for target, p in self.p.items()})
-        for target, p in self.p.items():
-            if not (isfinite(p) and 0 <= p <= 1):
-                raise ValueError(f"probability of target {target!r} is {p}, not a number in [0, 1]")
+        for name in ("p", "stated"):
+            said: Mapping[str, float] | None = getattr(self, name)
+            if said is not None:
+                object.__setattr__(self, name, {target: float(p) for target, p in said.items()})
+                _check(said)
+        if self.stated is not None and self.stated.keys() != self.p.keys():
+            raise ValueError("what was stated is about other targets than the forecast")
+
+
+def _check(said: Mapping[str, float]) -> None:
+    for target, p in said.items():
+        if not (isfinite(p) and 0 <= p <= 1):
+            raise ValueError(f"probability of target {target!r} is {p}, not a number in [0, 1]")
 
 
 @dataclass(frozen=True, kw_only=True)

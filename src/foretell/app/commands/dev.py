@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from foretell.fakes.services import Listening
 
-PORTS = 12
+PORTS = 13
 
 
 @click.group()

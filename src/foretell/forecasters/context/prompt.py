@@ -169,6 +169,7 @@ class ContextForecaster:
             rationale=f"{self._headline(p, stated, fitted, shared)}\n\n{reasons}".strip(),
             trace=f"context {shared.digest}",
             distribution=Categorical(p=p, normalise=True) if several else None,
+            stated=dict(stated) if p != dict(stated) else None,
         )
 
     def _record(

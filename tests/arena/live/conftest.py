@@ -1,0 +1,25 @@
+"""An arena whose platform, clock and entries belong to the test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.arena.live.site import Site, usual
+
+from foretell.arena.store import Store
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """An arena with two entries on an SQLite file; the exchange lists nothing yet."""
+    store = Store(tmp_path / "runs.db")
+    yield Site(store=store, spec=usual())
+    store.close()
+
+
+@pytest.fixture
+def anywhere(place: Path | str) -> Iterator[Site]:
+    """The same on either kind of database."""
+    store = Store(place)
+    yield Site(store=store, spec=usual())
+    store.close()

@@ -1,0 +1,207 @@
+"""An arena whose platform, clock and entries belong to the test."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from foretell.arena.cells import Cell
+from foretell.arena.executor import Answer
+from foretell.arena.live.answers import under_the_rules
+from foretell.arena.live.arena import LiveArena
+from foretell.arena.live.book import Book
+from foretell.arena.live.spec import arena_from_json
+from foretell.arena.spec import RunSpec
+from foretell.arena.store import Store
+from foretell.forecasters.context.built import Built, CannotBuild
+from foretell.forecasters.context.context import Context, Source
+from foretell.questions.clock import AsOf, instant
+from foretell.questions.event import Emit
+from foretell.questions.forecast import Failure, Forecast, Usage
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.questions.snapshot import Snapshot
+from foretell.sources.http import SourceError
+from foretell.sources.listing import Ledger, ListedEvent, Listing, Status, Wanted
+
+START = instant("2026-11-01T00:00:00Z")
+
+
+@dataclass(kw_only=True)
+class Exchange:
+    """A platform that lists what the test says."""
+
+    events_: dict[str, ListedEvent] = field(default_factory=dict[str, ListedEvent])
+    results: dict[str, dict[str, int | None]] = field(default_factory=dict[str, dict[str, int | None]])
+    down: bool = False
+    platform: str = "kalshi"
+    asked: list[str] = field(default_factory=list[str])
+
+    def offer(self, name: str, *, closes: datetime, price: float = 0.4, **more: Any) -> None:
+        targets = more.pop("targets", ("A", "B"))
+        question = Question(
+            id=f"kalshi/{name}",
+            source="kalshi",
+            text=more.pop("title", f"What about {name}?"),
+            due=START,
+            targets=tuple(
+                Target(
+                    id=f"{name}-{id}",
+                    label=id,
+                    resolves_at=closes,
+                    snapshot=Snapshot(at=START, last_price=price, yes_ask=price + 0.01, no_ask=1.03 - price),
+                )
+                for id in targets
+            ),
+            category=more.pop("category", "Economics"),
+            exclusive=more.pop("exclusive", False),
+            closes_at=closes,
+        )
+        self.events_[name] = ListedEvent(
+            question=question,
+            status=more.pop("status", "open"),
+            recurrence=more.pop("recurrence", name),
+            volume=more.pop("volume", 1000.0),
+            **more,
+        )
+
+    def change(self, name: str, **fields: Any) -> None:
+        self.events_[name] = replace(self.events_[name], **fields)
+
+    def move(self, name: str, closes: datetime) -> None:
+        listed = self.events_[name]
+        self.events_[name] = replace(listed, question=replace(listed.question, closes_at=closes))
+
+    def settle(self, name: str, *outcomes: int | None, status: Status = "resolved") -> None:
+        targets = self.events_[name].question.targets
+        self.results[name] = {target.id: told for target, told in zip(targets, outcomes, strict=False)}
+        self.change(name, status=status)
+
+    def events(self, wanted: Wanted) -> Listing:
+        ledger = Ledger()
+
+        async def walk() -> AsyncGenerator[ListedEvent]:
+            if self.down:
+                raise SourceError("the exchange is down", url="https://kalshi.example")
+            for one in list(self.events_.values()):
+                fresh = _as_of(one, wanted.as_of)
+                if (reason := wanted.refusal(fresh)) is not None:
+                    ledger.left_out[reason] += 1
+                else:
+                    yield fresh
+
+        return Listing(walk(), ledger)
+
+    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+        self.asked.append(id)
+        if self.down:
+            raise SourceError("the exchange is down", url="https://kalshi.example")
+        if id not in self.events_:
+            raise SourceError("no such event", url="https://kalshi.example", status=404)
+        return _as_of(self.events_[id], as_of)
+
+    async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
+        if self.down:
+            raise SourceError("the exchange is down", url="https://kalshi.example")
+        return [
+            Resolution(
+                question_id=question.id,
+                target_id=target,
+                outcome=outcome,
+                due=question.due,
+                resolved_at=START + timedelta(days=9),
+                provenance="https://kalshi.example",
+            )
+            for question in questions
+            for target, outcome in self.results.get(question.id.removeprefix("kalshi/"), {}).items()
+        ]
+
+
+def _as_of(listed: ListedEvent, as_of: AsOf) -> ListedEvent:
+    targets = tuple(
+        replace(target, snapshot=replace(target.snapshot, at=as_of.at)) if target.snapshot else target
+        for target in listed.question.targets
+    )
+    return replace(listed, question=replace(listed.question, due=as_of.at, targets=targets))
+
+
+@dataclass(kw_only=True)
+class Searcher:
+    """Builds contexts with one source, and counts."""
+
+    built: list[str] = field(default_factory=list[str])
+    broken: str = ""
+
+    async def build(self, question: Question, as_of: AsOf) -> Built:
+        if self.broken:
+            raise CannotBuild(self.broken)
+        self.built.append(f"{question.id} {as_of}")
+        source = Source(url=f"https://news.example/{len(self.built)}", title="A report", summary="It says so.")
+        context = Context(question=question, as_of=as_of, sources=(source,), searcher="test")
+        return Built(context=context, found=1, dropped={}, usage=Usage(dollars=0.01))
+
+
+@dataclass(kw_only=True)
+class Site:
+    """The arena with everything around it."""
+
+    store: Store
+    spec: dict[str, Any]
+    exchange: Exchange = field(default_factory=Exchange)
+    searcher: Searcher = field(default_factory=Searcher)
+    now: datetime = START
+    answers: dict[str, Callable[[Cell], Any]] = field(default_factory=dict[str, Callable[[Cell], Any]])
+    """By forecaster: what it says, or an error."""
+    calls: list[tuple[str, str, str, int]] = field(default_factory=list[tuple[str, str, str, int]])
+    on_call: Callable[[], None] = lambda: None
+
+    def arena(self, store: Store | None = None, **changes: Any) -> LiveArena:
+        spec, store = arena_from_json(self.spec), store or self.store
+        book = Book(store.database, spec.name)
+        arena = LiveArena(
+            spec=spec,
+            store=store,
+            book=book,
+            clock=lambda: self.now,
+            events={"kalshi": self.exchange},
+            settlements={"kalshi": self.exchange},
+            builder=self.searcher,
+            furnish=self._furnish(book),
+            **changes,
+        )
+        arena.open()
+        return arena
+
+    def _furnish(self, book: Book) -> Callable[[RunSpec], AbstractAsyncContextManager[Answer]]:
+        @asynccontextmanager
+        async def furnish(run: RunSpec) -> AsyncGenerator[Answer]:
+            async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
+                self.calls.append((run.forecaster, *cell.key.row()[1:]))
+                self.on_call()
+                p = self.answers.get(run.forecaster, _half)(cell)
+                as_of = cell.question.as_of_in("live")
+                if isinstance(p, str):
+                    return Failure(question_id=cell.question.id, forecaster="f", as_of=as_of, error=p, trial=cell.trial)
+                said = {target.id: value for target, value in zip(cell.question.targets, p, strict=True)}
+                return Forecast(question_id=cell.question.id, forecaster=run.forecaster, as_of=as_of, p=said)
+
+            yield under_the_rules(answer, book, lambda: self.now)
+
+        return furnish
+
+    def later(self, **time: float) -> datetime:
+        self.now += timedelta(**time)
+        return self.now
+
+
+def _half(cell: Cell) -> list[float]:
+    return [0.5] * len(cell.question.targets)
+
+
+def usual() -> dict[str, Any]:
+    return {
+        "name": "cup",
+        "entries": {"one": "always", "two": {"forecaster": "crowd", "trials": 2}},
+        "schedule": {"minimum_gap_hours": 6},
+    }

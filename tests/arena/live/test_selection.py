@@ -1,0 +1,128 @@
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from foretell.arena.live.selection import Rules, Taken, format_of, select
+from foretell.questions.clock import instant
+from foretell.questions.question import Question, Target
+from foretell.sources.listing import ListedEvent
+
+NOW = instant("2026-11-01T12:00:00Z")
+
+
+def listed(name: str, days: float = 10, **more: Any) -> ListedEvent:
+    targets = tuple(Target(id=f"{name}-{n}", label=f"Outcome {n}") for n in range(more.pop("outcomes", 2)))
+    question = Question(
+        id=f"kalshi/{name}",
+        source="kalshi",
+        text=more.pop("title", f"Who wins {name}?"),
+        due=NOW,
+        targets=targets,
+        category=more.pop("category", "Sports"),
+        closes_at=None if days == 0 else NOW + timedelta(days=days),
+    )
+    volume = more.pop("volume", 100.0)
+    recurrence = more.pop("recurrence", name)
+    return ListedEvent(
+        question=question, status=more.pop("status", "open"), recurrence=recurrence, volume=volume, **more
+    )
+
+
+def names(events: Sequence[ListedEvent]) -> list[str]:
+    return [event.question.id.removeprefix("kalshi/") for event in events]
+
+
+@pytest.mark.parametrize(
+    ("event", "rules", "reason"),
+    [
+        (listed("a", status="closed"), {}, "it is closed"),
+        (listed("a", days=0), {}, "no close date is told"),
+        (listed("a", days=0.5), {}, "it closes too soon"),
+        (listed("a", days=90), {}, "it closes too late"),
+        (listed("a", outcomes=21), {}, "too many outcomes"),
+        (listed("a", volume=9.0), {"volume": 10}, "volume below the minimum"),
+        (listed("a", volume=None), {"volume": 10}, "no volume is told"),
+        (listed("a", volume_24h=3.0), {"volume_24h": 4}, "volume 24h below the minimum"),
+        (listed("a", liquidity=3.0), {"liquidity": 4}, "liquidity below the minimum"),
+        (listed("a"), {"open_interest": 4}, "no open interest is told"),
+        (listed("a", traders=3), {"traders": 4}, "traders below the minimum"),
+        (listed("a", title="Will Bitcoin rise?"), {"exclude": ("bitcoin",)}, "excluded by the word 'bitcoin'"),
+        (listed("a", tags=("Crypto",)), {"exclude": ("crypto",)}, "excluded by the word 'crypto'"),
+        (listed("a"), {"exclude": ("outcome 1",)}, "excluded by the word 'outcome 1'"),
+        (listed("a"), {"only": ("Politics",)}, "another category"),
+        (listed("a"), {"volatility": 0.01}, "no price history is told"),
+        (listed("a"), {"categories": {"sports": 0}}, "the day's places for Sports are taken"),
+        (listed("a"), {"categories": {"other": 0}}, "the day's places for Sports are taken"),
+    ],
+)
+def test_every_rejection_has_its_reason(event: ListedEvent, rules: dict[str, Any], reason: str):
+    found = select([event], Rules(**rules), [], NOW)
+    assert (found.chosen, found.counts) == ((), {reason: 1})
+
+
+def test_words_are_excluded_as_words():
+    events = [listed("a", title="Who wins the Warsaw derby?"), listed("b", title="Does the war end?")]
+    found = select(events, Rules(exclude=("war",)), [], NOW)
+    assert names(found.chosen) == ["a"]
+
+
+def test_the_most_traded_come_first_in_any_order():
+    events = [listed(f"e{n}", volume=float(n)) for n in range(30)]
+    random.Random(1).shuffle(events)
+    found = select(events, Rules(per_day=3), [], NOW)
+    assert names(found.chosen) == ["e29", "e28", "e27"]
+    assert found.counts == {"the day's places are taken": 27}
+    assert select(reversed(events), Rules(per_day=3), [], NOW) == found
+
+
+def test_a_day_has_places_and_the_next_day_has_new_ones():
+    events = [listed(f"e{n}") for n in range(4)]
+    first = select(events, Rules(per_day=2), [], NOW)
+    taken = [Taken(event=e.question.id, category="Sports", format=format_of(e), at=NOW) for e in first.chosen]
+    assert select(events, Rules(per_day=2), taken, NOW + timedelta(hours=3)).chosen == ()
+    tomorrow = select(events, Rules(per_day=2), taken, NOW + timedelta(days=1))
+    assert names(tomorrow.chosen) == ["e2", "e3"]
+
+
+def test_categories_have_places_of_their_own():
+    events = [listed(f"s{n}") for n in range(5)] + [listed(f"p{n}", category="Politics") for n in range(5)]
+    found = select(events, Rules(categories={"Sports": 1, "other": 2}), [], NOW)
+    assert sorted(names(found.chosen)) == ["p0", "p1", "s0"]
+
+
+def test_one_of_a_repeated_format():
+    events = [listed("monday", recurrence="KXHIGHNY"), listed("tuesday", recurrence="KXHIGHNY")]
+    found = select(events, Rules(same_format_days=7), [], NOW)
+    assert names(found.chosen) == ["monday"]
+    assert found.counts == {"its format was taken up recently": 1}
+    before = Taken(event="kalshi/monday", category="Sports", format="kalshi:KXHIGHNY", at=NOW - timedelta(days=8))
+    assert names(select(events, Rules(same_format_days=7), [before], NOW).chosen) == ["tuesday"]
+    assert len(select(events, Rules(same_format_days=0), [], NOW).chosen) == 2
+
+
+def test_lively_markets_where_they_are_wanted():
+    events = [listed("calm"), listed("lively")]
+    found = select(events, Rules(volatility=0.02), [], NOW, volatility={"kalshi/calm": 0.01, "kalshi/lively": 0.05})
+    assert names(found.chosen) == ["lively"]
+    assert found.counts == {"volatility below the minimum": 1}
+
+
+def test_every_event_is_chosen_or_rejected():
+    events = [listed(f"e{n}", days=n, volume=float(n)) for n in range(1, 40)]
+    found = select(events, Rules(volume=10, per_day=5, closes_within_days=30), [], NOW)
+    assert len(found.chosen) + sum(found.counts.values()) == len(events)
+    twice = replace(events[0])
+    assert select([twice], Rules(), [Taken(event=twice.question.id, category="", format="", at=NOW)], NOW).counts == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"volume": -1}, {"per_day": 0}, {"most_outcomes": 0}, {"closes_after_hours": 48, "closes_within_days": 2}],
+)
+def test_rules_that_cannot_be(wrong: dict[str, Any]):
+    with pytest.raises(ValueError, match="|".join(wrong)):
+        Rules(**wrong)

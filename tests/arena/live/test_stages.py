@@ -1,0 +1,387 @@
+"""The four stages one after the other, and what each does when something goes wrong."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.arena.live.site import START, Site
+
+from foretell.arena.live.collect import collect
+from foretell.arena.live.contexts import make_contexts
+from foretell.arena.live.forecasting import forecast
+from foretell.arena.live.resolving import resolve
+from foretell.arena.live.status import status
+from foretell.arena.store import CellKey, Store
+from foretell.questions.forecast import Failure, Forecast
+
+
+def go(work: Any) -> Any:
+    return asyncio.run(work)
+
+
+async def all_stages(site: Site, arena: Any) -> None:
+    await collect(arena, site.now)
+    await make_contexts(arena, site.now)
+    await forecast(arena, site.now)
+    await resolve(arena, site.now)
+
+
+def test_from_a_listing_to_a_result(anywhere: Site):
+    site = anywhere
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusive=True)
+    site.answers["always"] = lambda cell: [0.9, 0.3]
+    arena = site.arena()
+
+    async def main() -> None:
+        await all_stages(site, arena)
+        for _ in range(4):
+            site.later(hours=12)
+            await all_stages(site, arena)
+        site.exchange.settle("CUP", 1, 0)
+        site.later(hours=12)
+        await all_stages(site, arena)
+
+    go(main())
+    moments = arena.book.moments.of_event("kalshi/CUP")
+    assert [m.planned_at - START for m in moments] == [timedelta(hours=h) for h in (0, 24, 36, 42)]
+    # The last one was due at 42 h and nobody looked before the event closed at 48 h.
+    assert [m.state for m in moments] == ["ready", "ready", "ready", "missed"]
+    assert {(r.target_id, r.outcome) for r in arena.book.outcomes()} == {("CUP-A", 1), ("CUP-B", 0)}
+    told = status(arena, site.now)
+    assert told.events == {"selected": 1, "open": 0, "settled": 1}
+    assert [entry.forecasts for entry in told.entries.values()] == [3, 6]
+    assert told.missed == {"too late: the event closed first": 1}
+    assert told.context_dollars == pytest.approx(0.03)
+    said = next(iter(site.store.answers(arena.spec.runs["one"].id)))
+    assert isinstance(said, Forecast)
+    assert said.p == pytest.approx({"CUP-A": 0.8, "CUP-B": 0.2})
+    assert said.stated == {"CUP-A": 0.9, "CUP-B": 0.3}
+
+
+def test_done_by_two_at_once_it_is_done_once(anywhere: Site, place: Path | str):
+    site, second = anywhere, Store(place)
+    for n in range(3):
+        site.exchange.offer(f"E{n}", closes=START + timedelta(days=3 + n))
+    arena, again = site.arena(), site.arena(second)
+
+    async def main() -> None:
+        await asyncio.gather(collect(arena, site.now), collect(again, site.now))
+        await asyncio.gather(make_contexts(arena, site.now), make_contexts(again, site.now))
+        await asyncio.gather(forecast(arena, site.now), forecast(again, site.now))
+        await all_stages(site, arena)
+
+    go(main())
+    assert len(site.searcher.built) == 3
+    assert len(site.calls) == len(set(site.calls)) == 9
+    assert arena.book.db.read("select count(*) from said") == [(9,)]
+    second.close()
+
+
+def test_everybody_is_shown_the_same_bytes(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    arena = site.arena()
+
+    async def main() -> None:
+        await collect(arena, site.now)
+        await make_contexts(arena, site.now)
+
+    go(main())
+    (moment,) = arena.book.moments.ready()
+    assert moment.context is not None
+    kept = arena.book.context(moment.context)
+    assert kept is not None
+    assert kept.digest == moment.context
+    assert kept.question == arena.book.moments.question(moment.id)
+    assert kept.as_of.at == moment.taken_at == START + timedelta(microseconds=1)
+
+
+def test_outcomes_that_are_not_exclusive_stay_as_stated(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusive=False)
+    site.answers["always"] = lambda cell: [0.9, 0.9]
+    arena = site.arena()
+    go(all_stages(site, arena))
+    (said,) = site.store.answers(arena.spec.runs["one"].id)
+    assert isinstance(said, Forecast)
+    assert (said.p, said.stated) == ({"CUP-A": 0.9, "CUP-B": 0.9}, None)
+
+
+def test_a_forecast_that_comes_too_late_is_refused(site: Site):
+    """The clock leaps over the deadline while the model thinks."""
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    arena = site.arena()
+
+    async def main() -> Any:
+        await collect(arena, site.now)
+        await make_contexts(arena, site.now)
+        site.on_call = lambda: site.later(hours=25) and None
+        return await forecast(arena, site.now, entries=("one",))
+
+    found = go(main())
+    (said,) = site.store.answers(arena.spec.runs["one"].id)
+    assert isinstance(said, Failure)
+    assert said.error.startswith("missed: the deadline was 2026-11-02T00:00:00+00:00, and the forecast came later")
+    assert (found.made, found.failed) == (0, 1)
+    assert arena.book.db.read("select count(*) from said") == [(0,)]
+
+
+def test_nothing_is_asked_after_its_time(site: Site):
+    """The service was away for a day and a half: what it did not ask then is not asked now as of then."""
+    site.exchange.offer("CUP", closes=START + timedelta(days=4))
+    arena = site.arena()
+
+    async def main() -> Any:
+        await collect(arena, site.now)
+        site.later(hours=50)
+        return await make_contexts(arena, site.now)
+
+    found = go(main())
+    assert found.missed == {"too late: the next moment was due first": 1}
+    moments = arena.book.moments.of_event("kalshi/CUP")
+    assert [(m.number, m.state) for m in moments] == [(0, "missed"), (1, "ready"), (2, "planned")]
+    assert moments[1].taken_at == START + timedelta(hours=50)
+
+
+def test_what_was_not_forecast_in_time_is_noted_as_missed(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    arena = site.arena()
+
+    async def main() -> Any:
+        await collect(arena, site.now)
+        await make_contexts(arena, site.now)
+        site.later(hours=24)
+        first = await forecast(arena, site.now)
+        return first, await forecast(arena, site.now)
+
+    first, second = go(main())
+    assert (first.made, first.missed, second.missed) == (0, 3, 0)
+    assert site.calls == []
+    for run in arena.spec.runs.values():
+        for said in site.store.answers(run.id):
+            assert isinstance(said, Failure)
+            assert said.error == "missed: no forecast by 2026-11-02T00:00:00+00:00"
+    told = status(arena, site.now)
+    assert [entry.missed for entry in told.entries.values()] == [1, 2]
+    assert len(arena.book.moments.ready()) == 1
+    assert go(forecast(arena, site.later(minutes=10))).missed == 0
+    assert arena.book.moments.ready() == []
+
+
+def test_who_comes_later_did_not_miss_what_was_before(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    arena = site.arena()
+
+    async def main() -> Any:
+        await all_stages(site, arena)
+        site.later(hours=30)
+        site.spec["entries"] = {"new": "outside", "one": "always"}
+        later = site.arena()
+        await make_contexts(later, site.now)
+        return later, await forecast(later, site.now)
+
+    later, found = go(main())
+    assert (found.made, found.missed) == (2, 0)
+    told = status(later, site.now)
+    assert {name: entry.forecasts for name, entry in told.entries.items()} == {"new": 1, "one": 2}
+
+
+def test_what_fails_rests_and_is_tried_again(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    site.answers["always"] = lambda cell: "the provider is down"
+    arena = site.arena()
+
+    async def main() -> list[Any]:
+        await collect(arena, site.now)
+        await make_contexts(arena, site.now)
+        first = await forecast(arena, site.now)
+        second = await forecast(arena, site.now)
+        site.later(minutes=2)
+        site.answers["always"] = lambda cell: [0.5, 0.5]
+        return [first, second, await forecast(arena, site.now)]
+
+    first, second, third = go(main())
+    assert (first.made, first.failed, first.reasons) == (2, 1, {"the provider is down": 1})
+    assert (second.made, second.failed, second.resting) == (0, 0, 1)
+    assert (third.made, third.failed, third.resting) == (1, 0, 0)
+
+
+def test_a_searcher_that_fails_is_asked_again(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    site.searcher.broken = "no search worked"
+    arena = site.arena()
+
+    async def main() -> list[Any]:
+        await collect(arena, site.now)
+        first = await make_contexts(arena, site.now)
+        second = await make_contexts(arena, site.now)
+        troubles = status(arena, site.now).troubles
+        site.later(hours=1)
+        site.searcher.broken = ""
+        return [first, second, troubles, await make_contexts(arena, site.now)]
+
+    first, second, troubles, third = go(main())
+    assert first.problems == troubles == {"no search worked": 1}
+    assert (second.made, second.problems) == (0, {})
+    assert third.made == 1
+    (moment,) = arena.book.moments.ready()
+    # It was asked when its moment came; only the searching took longer.
+    assert moment.taken_at == START + timedelta(microseconds=1)
+
+
+def test_an_outage_of_the_exchange(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    arena = site.arena()
+
+    async def main() -> list[Any]:
+        site.exchange.down = True
+        empty = await collect(arena, site.now)
+        site.exchange.down = False
+        await collect(arena, site.now)
+        site.exchange.down = True
+        stuck = await make_contexts(arena, site.now)
+        results = await resolve(arena, site.later(days=3))
+        return [empty, stuck, results]
+
+    empty, stuck, results = go(main())
+    assert "the exchange is down" in empty.problems[0]
+    assert (empty.listed, empty.chosen) == (0, ())
+    assert "the exchange is down" in next(iter(stuck.problems))
+    assert "the exchange is down" in results.problems[0]
+
+
+def test_an_event_that_ends_early(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=8))
+    arena = site.arena()
+
+    async def main() -> Any:
+        await all_stages(site, arena)
+        site.exchange.settle("CUP", 0, 1)
+        site.later(days=1)
+        return await collect(arena, site.now), await resolve(arena, site.now)
+
+    seen, found = go(main())
+    assert (seen.over, found.settled) == (1, 1)
+    moments = arena.book.moments.of_event("kalshi/CUP")
+    assert [(m.state, m.reason) for m in moments] == [("ready", ""), ("dropped", "the event is resolved")]
+
+
+def test_an_event_that_is_gone(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=8))
+    arena = site.arena()
+
+    async def main() -> Any:
+        await all_stages(site, arena)
+        site.exchange.events_.clear()
+        return await collect(arena, site.later(days=1))
+
+    assert go(main()).over == 1
+    assert status(arena, site.now).dropped == {"the event is gone": 1}
+
+
+@pytest.mark.parametrize(("days", "hours"), [(2, 24), (16, 192), (0.4, None)])
+def test_a_close_that_moves(site: Site, days: float, hours: float | None):
+    site.exchange.offer("CUP", closes=START + timedelta(days=8))
+    arena = site.arena()
+
+    async def main() -> None:
+        await all_stages(site, arena)
+        site.exchange.move("CUP", START + timedelta(days=days))
+        await collect(arena, site.later(hours=1))
+
+    go(main())
+    last = arena.book.moments.of_event("kalshi/CUP")[-1]
+    if hours is None:
+        assert (last.state, last.reason) == ("dropped", "the close was moved, and no time is left")
+    else:
+        assert (last.state, last.planned_at - START) == ("planned", timedelta(hours=hours))
+
+
+def test_quotes_are_kept_where_they_change(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=20), price=0.4)
+    arena = site.arena()
+
+    async def main() -> None:
+        for hour, price in enumerate((0.4, 0.4, 0.5, 0.5)):
+            site.exchange.offer("CUP", closes=START + timedelta(days=20), price=price)
+            await collect(arena, START + timedelta(hours=hour))
+
+    go(main())
+    rows = [(target, last) for target, _, last, *_ in arena.book.quotes("kalshi/CUP")]
+    assert rows == [("CUP-A", 0.4), ("CUP-B", 0.4), ("CUP-A", 0.5), ("CUP-B", 0.5)]
+
+
+def test_a_market_that_leaves_its_event_is_still_resolved(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B", "C"))
+    arena = site.arena()
+
+    async def main() -> Any:
+        await all_stages(site, arena)
+        site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B"))
+        site.exchange.results["CUP"] = {"CUP-A": 1, "CUP-B": 0}
+        first = await resolve(arena, site.later(days=3))
+        site.exchange.results["CUP"]["CUP-C"] = 0
+        return first, await resolve(arena, site.now)
+
+    first, second = go(main())
+    assert (first.outcomes, first.settled, second.outcomes, second.settled) == (2, 0, 1, 1)
+
+
+def test_a_result_that_is_amended_or_void(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B"))
+    arena = site.arena()
+
+    async def main() -> None:
+        await all_stages(site, arena)
+        site.exchange.results["CUP"] = {"CUP-A": 1}
+        await resolve(arena, site.later(days=3))
+        site.exchange.results["CUP"] = {"CUP-A": 0, "CUP-B": None}
+        await resolve(arena, site.now)
+
+    go(main())
+    assert [(one.target_id, one.outcome) for one in arena.book.outcomes()] == [("CUP-A", 0), ("CUP-B", None)]
+
+
+def test_cells_that_others_finished_are_caught_up(site: Site):
+    """A worker finishes cells in the store and knows nothing of the book."""
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    sent: list[Any] = []
+    arena = site.arena(send=sent.extend)
+
+    async def main() -> list[Any]:
+        await collect(arena, site.now)
+        await make_contexts(arena, site.now)
+        first = await forecast(arena, site.now)
+        for cell, _ in sent:
+            p = {target.id: 0.25 for target in cell.question.targets}
+            as_of = cell.question.as_of_in("live")
+            said = Forecast(question_id=cell.question.id, forecaster="f", as_of=as_of, p=p, trial=cell.trial)
+            site.store.finish_cell(cell.key, said)
+        return [first, await forecast(arena, site.now)]
+
+    first, second = go(main())
+    assert (first.sent, first.made) == (3, 0)
+    assert (second.sent, second.made) == (0, 3)
+    assert [attempt for _, attempt in sent] == [0, 0, 0]
+    assert site.store.question(sent[0][0].key) is not None
+
+
+def test_a_cell_that_failed_elsewhere_is_sent_again_as_another_attempt(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2))
+    site.spec["entries"] = {"one": "always"}
+    sent: list[Any] = []
+    arena = site.arena(send=sent.extend)
+
+    async def main() -> None:
+        await collect(arena, site.now)
+        await make_contexts(arena, site.now)
+        await forecast(arena, site.now)
+        key: CellKey = sent[0][0].key
+        as_of = sent[0][0].question.as_of_in("live")
+        site.store.finish_cell(key, Failure(question_id=key.question, forecaster="f", as_of=as_of, error="busy"))
+        await forecast(arena, site.now)
+        await forecast(arena, site.now)
+        await forecast(arena, site.later(minutes=5))
+
+    go(main())
+    assert [attempt for _, attempt in sent] == [0, 1, 2]

@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from tests.arena.standings.made_standings import arena
+
+from foretell.arena.anchors import CROWD
+from foretell.arena.standings.board import Scored, leaderboard
+from foretell.arena.standings.conservatism import conservatism
+from foretell.arena.standings.curves import lead_time_curve
+from foretell.arena.standings.divergence import divergence
+from foretell.arena.standings.pairs import pair_matrix, versus
+from foretell.evaluate.bootstrap import Resampling
+from foretell.evaluate.compare import compare_paired
+
+
+def event_scores(standings, p, common):
+    """Brier score by event on the markets in the mask, written as loops; NaN for none."""
+    out = np.full(len(standings.events), np.nan)
+    for e in range(len(standings.events)):
+        moments = []
+        for m in np.flatnonzero(standings.moments.event == e):
+            rows = [i for i in np.flatnonzero(standings.markets.moment == m) if common[i]]
+            if rows:
+                moments.append(np.mean([(p[i] - standings.markets.outcome[i]) ** 2 for i in rows]))
+        if moments:
+            out[e] = np.mean(moments)
+    return out
+
+
+@pytest.mark.parametrize(("drop", "quoted"), [(0.0, 1.0), (0.2, 1.0), (0.2, 0.7)])
+def test_pairs_are_compared_on_what_both_answered(drop, quoted):
+    scored = Scored.of(arena(events=60, drop=drop, quoted=quoted), resampling=Resampling(draws=400))
+    s, matrix = scored.standings, pair_matrix(scored)
+    for i, a in enumerate(s.names):
+        for j, b in enumerate(s.names):
+            if i == j:
+                continue
+            common = np.isfinite(s.row(a)) & np.isfinite(s.row(b))
+            plain = compare_paired(event_scores(s, s.row(a), common), event_scores(s, s.row(b), common))
+            assert matrix.diff[i, j] == pytest.approx(plain.diff, abs=1e-12)
+            assert matrix.n[i, j] == plain.n
+            assert matrix.se[i, j] == pytest.approx(plain.se, rel=0.2, abs=1e-6)
+            assert matrix.diff[i, j] == -matrix.diff[j, i]
+
+
+def test_the_better_entry_is_seen_to_be_better():
+    found = versus(Scored.of(arena(events=120)), CROWD)
+    assert found["good"].diff < found["bad"].diff
+    assert found["always 0.5"].stars
+
+
+def test_lead_times_compare_the_same_markets():
+    scored = Scored.of(arena(events=60, moments=3, drop=0.1, quoted=0.8))
+    curve = lead_time_curve(scored)
+    assert [point.lead_time for point in curve.points] == ["1–3 d", "12–24 h"]
+    s = scored.standings
+    whole = np.all([np.isfinite(s.row(name)) for name in curve.entries], axis=0)
+    for point in curve.points:
+        low, high = {"1–3 d": (24, 72), "12–24 h": (12, 24)}[point.lead_time]
+        within = (s.moments.hours > low) & (s.moments.hours <= high)
+        rows = whole & within[s.markets.moment]
+        # A moment counts only if everybody answered something in it; markets without a price count for nobody.
+        assert point.scores["good"].estimate == pytest.approx(np.nanmean(event_scores(s, s.row("good"), rows)))
+        crowd = np.nanmean(event_scores(s, s.row(CROWD), rows))
+        assert point.versus_crowd["good"].diff == pytest.approx(point.scores["good"].estimate - crowd)
+
+
+def test_one_who_joined_late_does_not_shrink_the_curve():
+    standings = arena(events=60, moments=2)
+    standings.p[1, : len(standings.markets) // 2] = np.nan
+    curve = lead_time_curve(Scored.of(standings))
+    assert curve.left_out == ("bad",)
+    assert sum(point.moments for point in curve.points) == 120
+
+
+def test_distances_by_hand():
+    scored = Scored.of(arena(events=30, moments=2, drop=0.1))
+    s, found = scored.standings, divergence(scored)
+    a, b = s.row("good"), s.row("bad")
+    means = []
+    for e in range(len(s.events)):
+        apart = []
+        for m in np.flatnonzero(s.moments.event == e):
+            rows = np.flatnonzero((s.markets.moment == m) & np.isfinite(a) & np.isfinite(b))
+            if len(rows):
+                apart.append(np.sqrt(sum((a[i] - b[i]) ** 2 for i in rows)))
+        if apart:
+            means.append(np.mean(apart))
+    i, j = found.names.index("good"), found.names.index("bad")
+    assert found.distance[i, j] == pytest.approx(np.mean(means))
+    assert found.n[i, j] == len(means)
+    assert found.distance[i, i] == 0
+
+
+def test_a_hedger_is_told_from_a_bold_one():
+    standings = arena(events=60)
+    price = standings.markets.price
+    standings.p[0], standings.p[1] = 0.5 + 0.5 * (price - 0.5), np.clip(0.5 + 1.2 * (price - 0.5), 0, 1)
+    hedger, bold = conservatism(Scored.of(standings))
+    assert hedger.gap.high < 0 < bold.gap.low
+    assert hedger.hedged.estimate > 0.95
+    assert bold.hedged.estimate < 0.05
+    assert leaderboard(Scored.of(standings))[0].rank == 1

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
+
+from foretell.arena.anchors import ANCHORS, CROWD
+from foretell.arena.standings.board import Scored, leaderboard
+from foretell.arena.standings.making import Answer, standings_of
+from foretell.arena.standings.standings import Standings
+from foretell.arena.standings.yardsticks import past_rate, with_yardsticks
+
+
+def test_the_base_rate_by_hand():
+    standings = several(
+        one_asking("old", p=(0.5, 0.5), outcome=(1, 1)),
+        one_asking("also", p=(0.5,), outcome=(0,)),
+        one_asking("asked", at=START + 2 * DAY, p=(0.5,), outcome=(1,)),
+    )
+    # Two events resolved a day after the start: one all yes, one no; two pseudo-events at one half.
+    assert past_rate(standings).tolist() == pytest.approx([0.5, 0.5, 0.5, (1 + 0 + 1) / (2 + 2)])
+
+
+def test_what_resolves_at_the_very_moment_is_not_known_yet():
+    standings = several(one_asking("old", outcome=(1,)), one_asking("now", at=START + DAY, outcome=(0,)))
+    assert past_rate(standings).tolist() == [0.5, 0.5]
+    later = several(one_asking("old", outcome=(1,)), one_asking("now", at=START + DAY + DAY / 24, outcome=(0,)))
+    assert past_rate(later).tolist() == pytest.approx([0.5, 2 / 3])
+
+
+def test_categories_have_their_own_rate():
+    standings = several(
+        one_asking("old", outcome=(1,), category="Sports"),
+        one_asking("a", at=START + 3 * DAY, category="Sports"),
+        one_asking("b", at=START + 3 * DAY, category="Politics"),
+    )
+    assert past_rate(standings).tolist() == pytest.approx([0.5, 2 / 3, 0.5])
+
+
+def altered(standings: Standings, later: np.ndarray, seed: int) -> Standings:
+    from dataclasses import replace
+
+    outcome = standings.markets.outcome.copy()
+    outcome[later] = np.random.default_rng(seed).integers(0, 2, int(later.sum()))
+    return replace(standings, markets=replace(standings.markets, outcome=outcome))
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 1000), day=st.integers(0, 20))
+def test_later_outcomes_never_move_the_base_rate(seed, day):
+    standings = arena(events=30, seed=seed % 7)
+    cut = np.datetime64((START + day * DAY).replace(tzinfo=None), "s")
+    asked_by_then = (standings.moments.taken_at <= cut)[standings.markets.moment]
+    other = altered(standings, standings.markets.known_at >= cut, seed)
+    assert past_rate(other)[asked_by_then].tolist() == past_rate(standings)[asked_by_then].tolist()
+
+
+def test_yardsticks_are_on_every_board():
+    names = {line.entry.name for line in leaderboard(Scored.of(arena(events=20))) if line.entry.anchor}
+    assert names == set(ANCHORS)
+
+
+def test_an_entry_with_the_name_of_a_yardstick_is_that_yardstick():
+    asking, known, _ = one_asking(quotes=[0.4, np.nan, np.nan, np.nan])
+    said = Answer(entry=CROWD, event="e", taken_at=START, p={"t0": 0.7})
+    standings = with_yardsticks(standings_of("x", [asking], known, [said]))
+    assert standings.names.count(CROWD) == 1
+    assert standings.row(CROWD).tolist() == [0.7]
+    assert standings.entries[0].anchor

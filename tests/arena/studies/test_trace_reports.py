@@ -1,0 +1,202 @@
+"""Traces as tables and pictures: habits by run, pushes, exams; and cases asked side by side."""
+
+import asyncio
+from math import nan
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.arena.report.figures.paths import MOST_LINES, mean_course, paths_plot
+from foretell.arena.report.study_page import study_page
+from foretell.arena.studies.habits_report import Traced, habits_study
+from foretell.arena.studies.intervention import Pair
+from foretell.arena.studies.intervention_report import intervention_study
+from foretell.arena.studies.shares import rate
+from foretell.arena.studies.side_by_side import side_by_side
+from foretell.arena.studies.smoke_report import smoke_study
+from foretell.evaluate.bootstrap import Resampling
+from foretell.evaluate.intervals import Interval
+from foretell.questions.event import BeliefRevised, Event, Failed, ForecastMade, ModelCalled, ToolUsed
+
+QUICK = Resampling(draws=200)
+
+
+def believe(step: int, p: float) -> BeliefRevised:
+    return BeliefRevised(step=step, p={"yes": p}, reason="r", belief={})
+
+
+def trial(*beliefs: float, answer: float | None = None, dollars: float | None = 0.5) -> list[Event]:
+    """A search after every belief but the last, and an answer."""
+    events: list[Event] = []
+    for step, p in enumerate(beliefs):
+        events += [ModelCalled(role="agent", model="m", key="k", input_tokens=9, output_tokens=1, dollars=dollars)]
+        events += [believe(step, p)]
+        if step < len(beliefs) - 1:
+            events += [ToolUsed(step=step, tool="web_search", arguments={"query": "q"}, result="r")]
+    if answer is None:
+        return [*events, Failed(error="broken")]
+    submit = ToolUsed(step=len(beliefs), tool="submit", arguments={"p": {"yes": answer}}, result="")
+    return [*events, submit, ForecastMade(p={"yes": answer}, how="submitted")]
+
+
+def estimate(value: object) -> float:
+    assert isinstance(value, Interval)
+    return value.estimate
+
+
+def test_habits_by_hand():
+    trials = [
+        Traced(question="a", trace=trial(0.2, 0.5, 0.4, answer=0.4)),
+        Traced(question="a", trace=trial(0.2, 0.3, answer=0.6)),
+        Traced(question="b", trace=trial(0.5)),
+        Traced(question="b", trace=[ForecastMade(p={"yes": 0.5}, how="one prompt")]),
+    ]
+    study = habits_study({"mine": trials}, QUICK)
+    goes = study.grid("How trials go").entries[0].values
+    assert goes[:2] == (4, 2)
+    assert estimate(goes[2]) == 0.75
+    assert estimate(goes[3]) == 0.5
+    moves = study.grid("How beliefs move").entries[0].values
+    assert moves[0] == 3
+    assert estimate(moves[2]) == pytest.approx((0.2 + 0.1 + 0) / 3)
+    assert estimate(moves[3]) == pytest.approx((0.4 + 0.1 + 0) / 3)
+    assert estimate(moves[4]) == 0.5
+    assert moves[5] == pytest.approx(0.3)
+    tools = {entry.name: estimate(entry.values[0]) for entry in study.grid("Tools").entries}
+    assert tools == {"web_search": 0.75, "all tools": 0.75}
+    assert study.grid("Cost per trial").entries[0].values[4] == 3.0
+    assert {entry.name: entry.values for entry in study.grid("How trials end").entries} == {
+        "submitted": (2,),
+        "failed": (1,),
+        "one prompt": (1,),
+    }
+    assert study.notes == ("mine: 1 × broken",)
+    assert study.finding.startswith("3 of 4 trials ended in a forecast, 2 of them handed in")
+    assert "1 of 2 answers agree" in study.finding
+
+
+def test_a_run_without_a_trial_is_refused():
+    with pytest.raises(ValueError, match="no habits"):
+        habits_study({"mine": []})
+
+
+def test_trials_without_belief_or_price_leave_dashes():
+    study = habits_study({"mine": [Traced(question="a", trace=[Failed(error="x")])]}, QUICK)
+    assert study.grid("How beliefs move").entries[0].values == (0, None, None, None, None, None)
+    assert "–" in study_page(study)
+
+
+def pair(question: str, untouched: tuple[float, ...], pushed: tuple[float, ...], to: float) -> Pair:
+    first, second = (trial(*path, answer=path[-1]) for path in (untouched, pushed))
+    return Pair(question_id=question, target="yes", step=1, to=to, untouched=first, pushed=second)
+
+
+def test_pushes_by_hand():
+    """One push is carried on whole, the other is forgotten at once."""
+    whole = pair("a", (0.2, 0.2, 0.2), (0.8, 0.8, 0.8), 0.8)
+    nothing = pair("b", (0.7, 0.6), (0.2, 0.6), 0.2)
+    tried = [(whole.untouched, whole), (nothing.untouched, nothing), (trial(0.4), None)]
+    study = intervention_study(tried, step=1, resampling=QUICK)
+    rows = {entry.name: entry.values for entry in study.grid("What is left of a push").entries}
+    assert rows["1 belief later"][0] == 2
+    assert estimate(rows["1 belief later"][1]) == pytest.approx(0.5)
+    assert estimate(rows["2 beliefs later"][1]) == pytest.approx(1.0)
+    assert estimate(rows["in the forecast"][1]) == pytest.approx(0.5)
+    assert estimate(rows["in the forecast"][2]) == 0.5
+    ways = {entry.name: entry.values for entry in study.grid("In the forecast, by direction").entries}
+    assert (ways["pushed up"][0], ways["pushed down"][0]) == (1, 1)
+    assert study.notes[0].startswith("1 of 3 trials ended at step 1")
+    assert study.notes[1] == "1 × broken"
+    assert {picture.name for picture in study.pictures} == {"left", "followed"}
+
+
+def test_no_push_at_all():
+    study = intervention_study([(trial(0.4), None)], step=2, resampling=QUICK)
+    assert study.finding == "No pair of trials could be compared."
+    ElementTree.fromstring(study_page(study).removeprefix("<!DOCTYPE html>"))
+
+
+def test_an_exam_is_passed_and_failed():
+    good = [Traced(question=str(n), trace=trial(0.3, 0.4, answer=0.4)) for n in range(10)]
+    study = smoke_study("m", good, planned=1000, resampling=QUICK)
+    assert study.settings["passed"] is True
+    assert study.grid("What the run will cost").entries[0].values[2] == pytest.approx(1000)
+    bad = [*good[:5], *(Traced(question=f"b{n}", trace=trial(0.3)) for n in range(5))]
+    failed = smoke_study("m", bad, resampling=QUICK)
+    assert failed.settings["passed"] is False
+    marks = {entry.name: entry.values[-1] for entry in failed.grid("The exam").entries}
+    assert marks == {
+        "trials completed": "no",
+        "answers submitted": "no",
+        "replies asked for again, per trial": "yes",
+    }
+    unpriced = [Traced(question="a", trace=trial(0.3, answer=0.3, dollars=None))]
+    told = smoke_study("m", unpriced, planned=10, resampling=QUICK)
+    assert told.grid("What the run will cost").entries[0].values[1:] == (None, None, None)
+    assert told.notes == ("1 calls have no known price: dollars leave them out",)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), st.integers(1, 5))
+@settings(deadline=None, max_examples=40)
+def test_rates_are_never_too_sure(values: list[float], size: int):
+    found = rate(values, [str(n // size) for n in range(len(values))], QUICK)
+    assert found is not None
+    assert 0 <= found.low <= found.estimate <= found.high <= 1
+    assert found.estimate == pytest.approx(sum(values) / len(values))
+    if len(set(values)) == 1:
+        assert found.low < found.high
+
+
+def test_no_rate_of_nothing():
+    assert rate([], []) is None
+
+
+def test_many_courses_are_thinned_and_their_mean_is_not():
+    courses = [[(0, n / 200), (1, 1 - n / 200)] for n in range(200)]
+    picture = paths_plot(courses, "Many")
+    assert picture.svg.count("soft") == MOST_LINES
+    assert mean_course(courses) == [(0, pytest.approx(0.4975)), (1, pytest.approx(0.5025))]
+    assert "200 courses" in picture.svg
+    ElementTree.fromstring(picture.svg)
+    assert "No step" in paths_plot([[]], "None").svg
+
+
+@pytest.mark.parametrize("courses", [[[(3, 0.5)]], [[(0, -4.0), (1, 9.0)]], [[(0, 0.0)], [(1, 1.0)]]])
+def test_odd_courses_are_drawn(courses: list[list[tuple[int, float]]]):
+    for unit in (True, False):
+        svg = paths_plot(courses, "<odd>", level=0.0, unit=unit).svg
+        ElementTree.fromstring(svg)
+        assert str(nan) not in svg
+
+
+def test_side_by_side_keeps_order_and_bounds():
+    now, peak, told = 0, 0, list[tuple[int, int]]()
+
+    async def work(n: int) -> int:
+        nonlocal now, peak
+        now += 1
+        peak = max(peak, now)
+        await asyncio.sleep(0.001 * (5 - n % 5))
+        now -= 1
+        return n * n
+
+    found = asyncio.run(side_by_side(range(12), work, lambda done, total: told.append((done, total)), at_once=3))
+    assert found == [n * n for n in range(12)]
+    assert peak == 3
+    assert told == [(done, 12) for done in range(13)]
+
+
+def test_side_by_side_stops_at_the_first_error():
+    finished: list[int] = []
+
+    async def work(n: int) -> None:
+        if n == 1:
+            raise ValueError("one is bad")
+        await asyncio.sleep(5)
+        finished.append(n)
+
+    with pytest.raises(ValueError, match="one is bad"):
+        asyncio.run(side_by_side([0, 1, 2], work))
+    assert not finished
