@@ -17,6 +17,10 @@ PAGES = [
     "docs/calibration.md",
     "docs/tree.md",
     "docs/tree_agents.md",
+    "docs/submission.md",
+    "docs/arena_demo.md",
+    "docs/arena.md",
+    "docs/arena_forecasters.md",
 ]
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "backtest": ("foretell.app.commands.backtest:backtest", "Run forecasters over a question set as of each date."),
     "run": ("foretell.app.commands.run:run", "Run the agent over many questions; crash-proof, resumable."),
     "runs": ("foretell.app.commands.runs:runs", "List the runs on this machine."),
+    "worker": ("foretell.app.commands.worker:worker", "Answer cells of runs that many machines share."),
     "show": ("foretell.app.commands.show:show", "What a run found, and every step to it."),
     "replay": ("foretell.app.commands.replay:replay", "Run again from the journal alone, offline, and compare."),
     "audit": (
@@ -30,6 +31,7 @@ COMMANDS = {
         "Learn from past trials how to combine new ones; apply it; prove it.",
     ),
     "study": ("foretell.app.commands.study:study", "Experiments on the trials of many configurations."),
+    "arena": ("foretell.app.commands.arena:arena", "A living benchmark: events, contexts, forecasts, results."),
     "export": ("foretell.app.commands.export:export", "Write a run's forecasts as a board wants them."),
     "data": ("foretell.app.commands.data:data", "Download and inspect public question sets."),
     "corpus": (
@@ -37,6 +39,16 @@ COMMANDS = {
         "Your own dated documents: import them, search them as of a date.",
     ),
     "questions": ("foretell.app.commands.questions:questions", "Check a file of questions and show what is in it."),
+    "fetch": ("foretell.app.commands.fetch:fetch", "The open questions of a platform, as a file to run."),
+    "submit": (
+        "foretell.app.commands.submit:submit",
+        "Hand forecasts in to Metaculus, Prophet Arena or ForecastBench.",
+    ),
+    "ledger": ("foretell.app.commands.ledger:ledger", "What was handed in, and proof that the record stands."),
+    "serve": ("foretell.app.commands.serve:serve", "Everything here in a browser: ask, watch, what-if, leaderboards."),
+    "site": ("foretell.app.commands.site:site", "The same pages as files that open from disk."),
+    "mcp": ("foretell.app.commands.mcp:mcp", "Serve foretell to assistants over MCP."),
+    "init": ("foretell.app.commands.init:init", "Begin something of your own: a bot."),
     "dev": ("foretell.app.commands.dev:dev", "For developers: fake services on this machine."),
 }
 """Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""

@@ -1,6 +1,6 @@
-"""Every study of trials by name: a name leads to "module:function" and to one line of what it asks."""
+"""Every study by name: a name leads to "module:function" and to one line of what it asks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -29,13 +29,46 @@ STUDIES: Mapping[str, tuple[str, str]] = {
         "foretell.arena.studies.models:study",
         "Base models side by side, by the paper's protocol and by an honest one.",
     ),
+    "stability": (
+        "foretell.arena.studies.tree.stability:study",
+        "How much of the error is bias, how much chance between runs?",
+    ),
+    "threshold": (
+        "foretell.arena.studies.tree.thresholds:study",
+        "Where to cut a probability into True and False, and what tuning the cut is worth.",
+    ),
+    "consensus": (
+        "foretell.arena.studies.tree.consensus:study",
+        "Who is right where others are wrong (McNemar), and who says the same?",
+    ),
+    "frontier": (
+        "foretell.arena.studies.tree.frontier:study",
+        "What does a right answer cost, in dollars and in time?",
+    ),
+    "tree-noise": (
+        "foretell.arena.studies.tree.noise:study",
+        "What does noise in the leaves of a tree do to its answer, rule by rule?",
+    ),
+    "tree-weights": (
+        "foretell.arena.studies.tree.weights:study",
+        "What are the weights of a tree worth against means and random weights?",
+    ),
+    "tree-scale": ("foretell.arena.studies.tree.scale:study", "Does taking a claim apart further help?"),
+    "tree-roles": (
+        "foretell.arena.studies.tree.roles:study",
+        "Which part deserves the better model: analyzer, grounder or synthesizer?",
+    ),
 }
+SIMULATED = frozenset(
+    {"stability", "threshold", "consensus", "frontier", "tree-noise", "tree-weights", "tree-scale", "tree-roles"}
+)
+"""Those that play in a made-up world where no tables are given."""
 
 
-def require_study(name: str) -> None:
-    """Refuse a name that is no study's."""
+def require_study(name: str, others: Iterable[str] = ()) -> None:
+    """Refuse a name that is no study's; one of `others` may be meant."""
     if name not in STUDIES:
-        near = get_close_matches(name, STUDIES, n=1)
+        near = get_close_matches(name, [*STUDIES, *others], n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(STUDIES)}"
         raise InputError(f"no study is called {name!r}", hint=hint)
 

@@ -4,15 +4,17 @@ Scores are taken of what models stated, before anything was made to fit (Prophet
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from foretell.arena.studies.model_page import model_study_page
+from foretell.arena.report.figures.forest import ForestRow, forest_plot
+from foretell.arena.report.study_page import study_page
 from foretell.arena.studies.shares import DRAWS, mean, share
 from foretell.arena.studies.structure import Structure
-from foretell.arena.study import Column, Entry, Grid, Study, Value
+from foretell.arena.study import Column, Entry, Grid, Picture, Study, Value
 from foretell.evaluate.bootstrap import Resampling
 from foretell.evaluate.consistency import chain_gap, logical_chain_score
+from foretell.evaluate.intervals import Interval
 from foretell.questions.question import Question
 
 TOLERANCE = 0.02
@@ -95,14 +97,16 @@ def consistency_study(
         title="Do the probabilities fit each other?",
         finding=_finding(scored, tolerance),
         grids=(_grid(entries), _origins(known, structures)),
+        pictures=tuple(_pictures(entries)),
         notes=tuple(_notes(statements, known, structures)),
         settings={"tolerance": tolerance, "draws": resampling.draws, "seed": resampling.seed},
+        advice=ADVICE,
     )
 
 
 def consistency_page(study: Study) -> str:
     """The study as a web page."""
-    return model_study_page(study, ADVICE)
+    return study_page(study)
 
 
 def _grid(entries: Sequence[Entry]) -> Grid:
@@ -120,6 +124,16 @@ def _grid(entries: Sequence[Entry]) -> Grid:
         entries=tuple(entries),
         caption="Of the probabilities as stated; in brackets 95 % intervals, events resampled (Wilson for the share).",
     )
+
+
+def _pictures(entries: Sequence[Entry]) -> Iterator[Picture]:
+    """The two scores with their intervals, where more than one forecaster has them."""
+    for name, place, label in (("logic", 1, "logical-chain score"), ("exclusive", 4, "share that sums to one")):
+        found = [(entry.name, entry.values[place]) for entry in entries]
+        rows = [ForestRow(name=who, interval=value) for who, value in found if isinstance(value, Interval)]
+        if len(rows) > 1:
+            rows.sort(key=lambda row: -row.interval.estimate)
+            yield Picture(name=name, title=label.capitalize(), figure=forest_plot(rows, label=label, decimals=3))
 
 
 def _row(group: Sequence[Consistency], tolerance: float, resampling: Resampling) -> tuple[Value, ...]:

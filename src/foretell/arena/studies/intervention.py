@@ -5,14 +5,15 @@ On the log-odds scale, the share of a push that is still there k steps later is 
 and x′ without the dash being the untouched and the pushed run. One: the belief is carried on; zero: it is ignored.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log, nan
 
 import numpy as np
 
+from foretell.arena.studies.side_by_side import side_by_side
 from foretell.arena.studies.trajectory import Trace, belief_path
+from foretell.arena.study import Progress, quietly
 from foretell.evaluate.arrays import Floats
 from foretell.evaluate.intervals import percentile_interval
 from foretell.forecasters.agent.agent import BeliefAgent
@@ -109,8 +110,21 @@ async def intervene(
     to: Callable[[float], float] = opposite,
 ) -> list[Pair]:
     """Run every question untouched and pushed after the model spoke at `step`; those that ended before are left out."""
-    pairs = await asyncio.gather(*(_pair(agent, q, context_of, step, to) for q in questions))
-    return [pair for pair in pairs if pair is not None]
+    tried = await try_pushes(agent, questions, context_of, step=step, to=to)
+    return [pair for _, pair in tried if pair is not None]
+
+
+async def try_pushes(
+    agent: BeliefAgent,
+    questions: Iterable[Question],
+    context_of: Callable[[Question], AgentContext],
+    *,
+    step: int = 2,
+    to: Callable[[float], float] = opposite,
+    progress: Progress = quietly,
+) -> list[tuple[Trace, Pair | None]]:
+    """Every question untouched, and beside it the pair where it could be pushed."""
+    return await side_by_side(list(questions), lambda one: _pair(agent, one, context_of, step, to), progress)
 
 
 async def _pair(
@@ -119,16 +133,17 @@ async def _pair(
     context_of: Callable[[Question], AgentContext],
     step: int,
     to: Callable[[float], float],
-) -> Pair | None:
+) -> tuple[Trace, Pair | None]:
     untouched = await _trace(agent, question, context_of(question))
     held: Mapping[int, Mapping[str, float]] = {point.step: point.p for point in belief_path(untouched)}
     # A belief that came with the answer steers nothing: there must be a later one.
     if step - 1 not in held or max(held) <= step - 1:
-        return None
+        return untouched, None
     target = question.targets[0].id
     goal = to(held[step - 1][target])
     pushed = await _trace(replace(agent, push=Push(step=step, p={target: goal})), question, context_of(question))
-    return Pair(question_id=question.id, target=target, step=step, to=goal, untouched=untouched, pushed=pushed)
+    pair = Pair(question_id=question.id, target=target, step=step, to=goal, untouched=untouched, pushed=pushed)
+    return untouched, pair
 
 
 async def _trace(agent: BeliefAgent, question: Question, context: AgentContext) -> list[Event]:

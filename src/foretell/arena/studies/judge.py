@@ -1,12 +1,13 @@
 """How well forecasts are reasoned: a model marks five sides of each from 1 to 5, by a fixed rubric."""
 
-import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from foretell.arena.studies.rubric import DIMENSIONS, HIGHEST, LOWEST, REFERENCE, Reference, instruction
+from foretell.arena.studies.side_by_side import side_by_side
+from foretell.arena.study import Progress, quietly
 from foretell.forecasters.agent.rationale import without_numbers
 from foretell.forecasters.context.asking import ask_until, closed
 from foretell.forecasters.context.context import Context
@@ -19,7 +20,6 @@ from foretell.questions.forecast import Forecast
 
 LONGEST_REASONS = 12_000
 LONGEST_WHY = 1_000
-Progress = Callable[[int, int], None]
 _MARK = closed({"reason": {"type": "string"}, "score": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}})
 SCHEMA = closed(dict.fromkeys(DIMENSIONS, _MARK))
 
@@ -39,6 +39,12 @@ class Case:
         made = self.forecast
         told = [self.context.digest, self.view.name, made.forecaster, made.trial, made.rationale]
         return content_key(["reasoning", *told])[:16]
+
+    def sheet(self) -> str:
+        """What people read who rate it: the same that the judge reads, as plain text."""
+        numbers = "\n".join(f"- {target}: {p:.3f}" for target, p in self.forecast.p.items())
+        reasons = without_numbers(self.forecast.rationale)[:LONGEST_REASONS]
+        return f"{render(self.context, self.view)}\n\n# Probabilities\n\n{numbers}\n\n# Reasons\n\n{reasons}"
 
     def task(self) -> str:
         """What the judge reads, as JSON: no text can pose as another. The forecaster stays unnamed."""
@@ -79,19 +85,9 @@ class ReasoningJudge:
     """The temperature is 0 whatever they say."""
     attempts: int = 3
 
-    async def judge(self, cases: Sequence[Case], progress: Progress | None = None) -> list[Marked]:
+    async def judge(self, cases: Sequence[Case], progress: Progress = quietly) -> list[Marked]:
         """The marks of every case, in their order."""
-        done = 0
-
-        async def one(case: Case) -> Marked:
-            nonlocal done
-            marked = await self._mark(case)
-            done += 1
-            if progress is not None:
-                progress(done, len(cases))
-            return marked
-
-        return list(await asyncio.gather(*(one(case) for case in cases)))
+        return await side_by_side(cases, self._mark, progress)
 
     def request(self, case: Case) -> Request:
         """What the model is asked."""

@@ -4,14 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from foretell.arena.report.figures.forest import ForestRow, forest_plot
+from foretell.arena.report.study_page import study_page
 from foretell.arena.studies.agreement import Agreement, agreement
 from foretell.arena.studies.judge import Marked
-from foretell.arena.studies.model_page import model_study_page
 from foretell.arena.studies.ratings import Rating
 from foretell.arena.studies.rubric import DIMENSIONS
 from foretell.arena.studies.shares import DRAWS, mean
-from foretell.arena.study import Column, Entry, Grid, Study, Value
+from foretell.arena.study import Column, Entry, Grid, Picture, Study, Value
 from foretell.evaluate.bootstrap import Resampling
+from foretell.evaluate.intervals import Interval
 
 MEAN = "mean"
 ADVICE = (
@@ -34,19 +36,27 @@ def judge_study(marked: Sequence[Marked], ratings: Sequence[Rating] = (), resamp
     known = {one.case.item for one in marked}
     if ratings:
         grids += _agreements(done, ratings, resampling)
+    rows = [
+        ForestRow(name=entry.name, interval=overall)
+        for entry in grids[0].entries
+        if isinstance(overall := entry.values[-1], Interval)
+    ]
+    figure = forest_plot(rows, label="mean mark, 1 to 5", decimals=2)
     return Study(
         name="reasoning",
         title="How well forecasts are reasoned",
         finding=_finding(done),
         grids=tuple(grids),
+        pictures=(Picture(name="marks", title="Mean marks", figure=figure),) if rows else (),
         notes=tuple(_notes(marked, ratings, known)),
         settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
+        advice=ADVICE,
     )
 
 
 def judge_page(study: Study) -> str:
     """The study as a web page."""
-    return model_study_page(study, ADVICE)
+    return study_page(study)
 
 
 def _by_forecaster(done: Sequence[Marked], resampling: Resampling) -> Grid:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
+from foretell.arena.studies.side_by_side import side_by_side
+from foretell.arena.study import Progress, quietly
 from foretell.forecasters.agent.context import AgentContext, Watched
 from foretell.forecasters.context.answers import Outcomes, rationale_in, read_probabilities
 from foretell.forecasters.context.asking import ask_until, closed
@@ -105,10 +107,13 @@ class Remembered:
 
 
 async def recall_events(
-    events: Sequence[Past], context_of: Callable[[Question], AgentContext], role: Role = "agent"
+    events: Sequence[Past],
+    context_of: Callable[[Question], AgentContext],
+    role: Role = "agent",
+    progress: Progress = quietly,
 ) -> list[Remembered]:
     """Put every event to the model three times: what it remembers, a forecast without sources, one with them."""
-    return list(await asyncio.gather(*(_remembered(past, context_of(past.question), role) for past in events)))
+    return await side_by_side(events, lambda past: _remembered(past, context_of(past.question), role), progress)
 
 
 async def _remembered(past: Past, context: AgentContext, role: Role) -> Remembered:

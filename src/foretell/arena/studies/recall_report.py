@@ -6,7 +6,7 @@ from statistics import median
 
 import numpy as np
 
-from foretell.arena.studies.model_page import model_study_page
+from foretell.arena.report.study_page import study_page
 from foretell.arena.studies.recall import PROOF, Memory, Remembered
 from foretell.arena.studies.shares import DRAWS, mean, share
 from foretell.arena.study import Column, Entry, Grid, Study, Value
@@ -39,12 +39,13 @@ def recall_study(by_model: Mapping[str, Group], resampling: Resampling = DRAWS) 
         grids=(_rates(by_model), _categories(by_model), _scores(by_model, resampling)),
         notes=tuple(_notes(by_model)),
         settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
+        advice=ADVICE,
     )
 
 
 def recall_page(study: Study) -> str:
     """The study as a web page."""
-    return model_study_page(study, ADVICE)
+    return study_page(study)
 
 
 def _rates(by_model: Mapping[str, Group]) -> Grid:

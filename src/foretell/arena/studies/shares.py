@@ -27,3 +27,18 @@ def share(hits: int, of: int) -> Interval | None:
 def mean(values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DRAWS) -> Interval | None:
     """The mean with an interval from resampling clusters; None of nothing."""
     return bootstrap_score(list(values), list(cluster), resampling=resampling) if values else None
+
+
+def rate(values: Sequence[float], cluster: Sequence[str], resampling: Resampling = DRAWS) -> Interval | None:
+    """The mean of zeros and ones, clusters resampled; where all are equal, Wilson's interval over clusters.
+
+    Resampling what is all the same gives an interval of no width, which would be too sure.
+
+    >>> found = rate([1.0] * 20, [str(n // 2) for n in range(20)])
+    >>> found.estimate, round(found.low, 3), found.n_clusters
+    (1.0, 0.722, 10)
+    """
+    if len(set(values)) == 1 and values[0] in (0.0, 1.0):
+        units = len(set(cluster))
+        return share(units if values[0] else 0, units)
+    return mean(values, cluster, resampling)

@@ -1,10 +1,11 @@
 """The smoke exam: a few questions before a paid run, to see whether trials come to an end, and at what price."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from foretell.arena.studies.side_by_side import side_by_side
 from foretell.arena.studies.trajectory import Habits, Trace, errors, habits
+from foretell.arena.study import Progress, quietly
 from foretell.evaluate.reliability import wilson_interval
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.context import AgentContext
@@ -58,10 +59,19 @@ async def smoke_exam(
     mark: PassMark | None = None,
 ) -> Verdict:
     """Run one trial of each question and judge what happened."""
+    return judge(await trials(agent, questions, context_of), mark or PassMark())
+
+
+async def trials(
+    agent: BeliefAgent,
+    questions: Sequence[Question],
+    context_of: Callable[[Question], AgentContext],
+    progress: Progress = quietly,
+) -> list[Trace]:
+    """One trial of each question."""
     if not questions:
         raise InputError("the smoke exam needs at least one question")
-    traces = await asyncio.gather(*(_trace(agent, question, context_of(question)) for question in questions))
-    return judge(traces, mark or PassMark())
+    return list(await side_by_side(questions, lambda one: _trace(agent, one, context_of(one)), progress))
 
 
 def judge(traces: Sequence[Trace], mark: PassMark) -> Verdict:

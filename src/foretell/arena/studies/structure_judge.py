@@ -1,12 +1,13 @@
 """A model reads the outcomes of a question and says which imply which, and which exclude each other."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
+from foretell.arena.studies.side_by_side import side_by_side
 from foretell.arena.studies.structure import Link, Structure, circular, links, maximal_paths, plain_structure
+from foretell.arena.study import Progress, quietly
 from foretell.forecasters.context.answers import Outcomes
 from foretell.forecasters.context.asking import ask_until, closed
 from foretell.forecasters.context.rendering import outcomes
@@ -46,9 +47,9 @@ class StructureJudge:
     """The temperature is 0 whatever they say."""
     attempts: int = 3
 
-    async def structures(self, questions: Sequence[Question]) -> list[Structure]:
+    async def structures(self, questions: Sequence[Question], progress: Progress = quietly) -> list[Structure]:
         """The structure of every question, in their order."""
-        return list(await asyncio.gather(*(self.structure(question) for question in questions)))
+        return await side_by_side(questions, self.structure, progress)
 
     async def structure(self, question: Question) -> Structure:
         """What the model finds; where it gives no usable answer, what the question itself shows."""

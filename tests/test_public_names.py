@@ -1,0 +1,40 @@
+"""The public names: all there, each in its home, and nothing loaded before it is used."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import foretell
+
+LIGHT = """
+import sys
+import foretell
+dir(foretell)
+heavy = {"numpy", "scipy", "duckdb", "pydantic", "click", "yaml", "httpx2", "rich", "inspect_ai", "mcp", "matplotlib"}
+print(sorted(heavy & set(sys.modules)), sum(name.startswith("foretell") for name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize("name", foretell.__all__)
+def test_every_name_leads_to_its_home(name: str):
+    found = getattr(foretell, name)
+    assert found is getattr(import_module(foretell._HOMES[name]), name)
+    assert found.__doc__
+    assert name in dir(foretell)
+
+
+def test_the_list_is_complete_and_sorted():
+    assert foretell.__all__ == sorted(foretell._HOMES)
+
+
+def test_importing_costs_nothing():
+    told = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.split() == ["[]", "1"]
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'guess'"):
+        foretell.guess  # noqa: B018 - the access itself is the test
+    assert not hasattr(foretell, "guess")
