@@ -24,7 +24,6 @@ import numpy as np
 from foretell.arena.live.tables import MIGRATIONS, PART
 from foretell.arena.standings.from_book import from_book
 from foretell.arena.standings.view import standings_view
-from foretell.fakes.postgres import LocalPostgres
 from foretell.llm.database.opening import open_database
 from foretell.llm.database.port import Database
 
@@ -224,6 +223,8 @@ def on_sqlite(folder: Path) -> None:
 
 
 def on_postgres() -> None:
+    from foretell.fakes.postgres import LocalPostgres  # The process that is measured does without it.
+
     with LocalPostgres(safe=False) as server:
         url = server.create("arena")
         with closing(open_database(url, "arena")) as database:

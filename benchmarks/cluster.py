@@ -65,7 +65,6 @@ class Timing:
 def child() -> None:
     """The command line in a process of its own, with a search that costs nothing."""
     equipment._local = lambda _settings: Engine()
-    cli.COMMANDS.setdefault("worker", ("foretell.app.commands.worker:worker", ""))
     sys.argv = ["foretell", *sys.argv[2:]]
     cli.main()
 

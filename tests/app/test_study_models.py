@@ -127,6 +127,15 @@ def test_smoke_says_what_the_run_will_cost(place: Path):
     assert found["settings"]["passed"] is True
 
 
+def test_the_run_after_an_exam_does_not_pay_for_it_again(place: Path, provider: FakeProcess):
+    study("smoke", "run.yaml", "--limit", "5")
+    paid = provider.stats()["arrived"]
+    assert foretell("run", "run.yaml").exit_code == 0
+    billed = provider.stats()["billed"]
+    assert max(billed.values()) == 1
+    assert paid < provider.stats()["arrived"] <= 3 * paid  # of three trials the first was there
+
+
 def test_smoke_without_a_file_takes_questions_that_come_with_the_package(place: Path):
     found = study("smoke", "--model", "openai:gpt-5-mini", "--limit", "2")
     assert found["title"] == "Smoke exam of openai:gpt-5-mini"

@@ -22,11 +22,6 @@ Build = Callable[..., Any]
 Child = subprocess.Popen[str]
 
 BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
-LAUNCH = """
-from foretell.app import cli
-cli.COMMANDS.setdefault("worker", ("foretell.app.commands.worker:worker", ""))
-cli.main()
-"""
 QUESTIONS, TRIALS = 12, 3
 CELLS = QUESTIONS * TRIALS
 HERE = 4
@@ -59,7 +54,7 @@ class Site:
 
     def start(self, *arguments: str, **environment: str) -> Child:
         child = subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, *arguments],
+            self.house.command(*arguments),
             cwd=self.house.folder,
             env={**self.house.whole_environment, **environment},
             stdout=subprocess.PIPE,
@@ -356,12 +351,6 @@ def test_a_run_can_be_refused_and_dropped(site: Site):
 
 
 def test_without_an_address_there_is_nothing_to_work_for(house: Any):
-    child = subprocess.run(
-        [sys.executable, "-c", LAUNCH, "worker"],
-        env={**house.whole_environment, "FORETELL_DATABASE_URL": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    child = house.with_environment(FORETELL_DATABASE_URL="").foretell("worker")
     assert child.returncode == 2
     assert "FORETELL_DATABASE_URL=postgresql://" in child.stderr

@@ -30,7 +30,7 @@ COMMANDS = {
         "foretell.app.commands.calibrate:calibrate",
         "Learn from past trials how to combine new ones; apply it; prove it.",
     ),
-    "study": ("foretell.app.commands.study:study", "Experiments on the trials of many configurations."),
+    "study": ("foretell.app.commands.study:study", "Experiments on forecasts and on those who make them."),
     "arena": ("foretell.app.commands.arena:arena", "A living benchmark: events, contexts, forecasts, results."),
     "export": ("foretell.app.commands.export:export", "Write a run's forecasts as a board wants them."),
     "data": ("foretell.app.commands.data:data", "Download and inspect public question sets."),

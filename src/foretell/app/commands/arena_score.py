@@ -33,10 +33,12 @@ def score(file: Path, html: Path | None, as_json: bool, **options: Any) -> None:
     from foretell.app.live_arena import Opening
 
     async def scored(arena: "LiveArena") -> "StandingsReport":
+        from foretell.app.settings import load_settings
         from foretell.arena.standings.from_book import from_book
         from foretell.arena.standings.report import standings_report
 
-        standings = await arena.store.aside(from_book, arena.store.database, arena.name)
+        kept = load_settings().home / "standings"
+        standings = await arena.store.aside(from_book, arena.store.database, arena.name, keep=kept)
         return standings_report(standings, **options)
 
     found = with_arena(file, Opening(), scored)

@@ -28,7 +28,7 @@ class Serving:
         self.access = access
         self.store = Store(settings.store)
         self.jobs = Jobs(settings)
-        self.boards = Boards(self.store)
+        self.boards = Boards(self.store, settings.home / "standings")
         self.leaving = threading.Event()
         """Set when the server is about to end: whoever listens lets go."""
         self._pace = Pace()

@@ -1,5 +1,6 @@
 """How far entries are apart on the same events: the mean L2 distance of their forecasts (Prophet Arena D.5)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,21 +20,27 @@ class Divergence:
     """Events both answered."""
 
 
-def divergence(scored: Scored) -> Divergence:
-    """Distances on the markets that both answered; an event asked several times counts once, as the mean."""
+def divergence(scored: Scored, of: Sequence[str] | None = None) -> Divergence:
+    """Distances on the markets that both answered; an event asked several times counts once, as the mean.
+
+    Of all entries, or of those named, in that order.
+    """
     standings = scored.standings
-    size = len(standings.entries)
+    names = tuple(standings.names if of is None else of)
+    places = [standings.names.index(name) for name in names]
+    size = len(names)
     moments = scored.moments
     distance, n = np.zeros((size, size)), np.zeros((size, size), np.int64)
-    given = np.where(moments.answered, standings.p, 0.0)
+    answered = moments.answered[places]
+    given = np.where(answered, standings.p[places], 0.0)
     for i in range(size):
-        n[i, i] = int((scored.sums.moments[i] > 0).sum())
+        n[i, i] = int((scored.sums.moments[places[i]] > 0).sum())
         for j in range(i + 1, size):
-            both = moments.answered[i] & moments.answered[j]
+            both = answered[i] & answered[j]
             squares = np.where(both, (given[i] - given[j]) ** 2, 0.0)
             apart = np.sqrt(np.add.reduceat(squares, standings.starts))
             asked = np.add.reduceat(both, standings.starts, dtype=np.int64) > 0
             total, weight = moments.by_event(np.where(asked & moments.admitted, apart, np.nan))
             distance[i, j] = distance[j, i] = total.sum() / weight.sum() if weight.any() else np.nan
             n[i, j] = n[j, i] = int((weight > 0).sum())
-    return Divergence(names=standings.names, distance=distance, n=n)
+    return Divergence(names=names, distance=distance, n=n)

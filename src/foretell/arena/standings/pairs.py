@@ -14,16 +14,20 @@ from foretell.evaluate.significance import Comparison, comparison_of
 Pair = tuple[int, int]
 
 
-def pair_matrix(scored: Scored) -> PairwiseMatrix:
+def pair_matrix(scored: Scored, of: Sequence[int] | None = None) -> PairwiseMatrix:
     """Brier score of the row minus that of the column, event by event; below 0 the row is better.
 
-    `n` counts the events both answered. NaN where there is none.
+    Of all entries, or of those at some places in that order. `n` counts the events both answered, NaN where there is
+    none.
     """
-    size = len(scored.standings.entries)
-    found = compare_pairs(scored, [(i, j) for i in range(size) for j in range(i + 1, size)])
+    chosen = list(range(len(scored.standings.entries)) if of is None else of)
+    size = len(chosen)
+    places = [(a, b) for a in range(size) for b in range(a + 1, size)]
+    compared = compare_pairs(scored, [(chosen[a], chosen[b]) for a, b in places])
+    found = dict(zip(places, compared.values(), strict=True))
     diff, se, low, high = (np.zeros((size, size)) for _ in range(4))
     p, n = np.ones((size, size)), np.zeros((size, size), np.int64)
-    np.fill_diagonal(n, (scored.sums.moments > 0).sum(axis=1))
+    np.fill_diagonal(n, (scored.sums.moments[chosen] > 0).sum(axis=1))
     for (a, b), one in found.items():
         diff[a, b], diff[b, a] = one.diff, -one.diff
         low[a, b], high[a, b], low[b, a], high[b, a] = one.low, one.high, -one.high, -one.low

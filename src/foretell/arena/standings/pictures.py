@@ -124,10 +124,9 @@ def _pairs(subject: Subject) -> Picture:
 
 
 def _divergence(subject: Subject) -> Picture:
-    found = divergence(subject.scored)
     names = [name for name in subject.view.pairs.names if name != ALWAYS_HALF]
-    at = [found.names.index(name) for name in names]
-    plot = distance_heatmap(names, found.distance[np.ix_(at, at)], label="mean L2 distance of an event's forecasts")
+    found = divergence(subject.scored, names)
+    plot = distance_heatmap(names, found.distance, label="mean L2 distance of an event's forecasts")
     return Picture(name="divergence", title="How far entries are apart", figure=plot)
 
 

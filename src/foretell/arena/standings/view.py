@@ -13,16 +13,18 @@ from foretell.arena.standings.board import Group, Line, Rebalanced, Scored, grou
 from foretell.arena.standings.curves import LeadTimeCurve, lead_time_curve
 from foretell.arena.standings.drawing import DRAWS
 from foretell.arena.standings.measures import MEASURES
-from foretell.arena.standings.pairs import pair_matrix
+from foretell.arena.standings.pairs import pair_matrix, versus
 from foretell.arena.standings.standings import Standings
 from foretell.arena.standings.sums import Choice
 from foretell.evaluate.bootstrap import Resampling
 from foretell.evaluate.compare import PairwiseMatrix
-from foretell.evaluate.significance import Comparison, stars
+from foretell.evaluate.significance import Comparison
 
 SCHEMA = "foretell/standings/1"
 PAGE_MEASURES = ("brier", "return0")
 """What the page tells of every category and platform."""
+MOST_PAIRED = 40
+"""Entries that are compared each with each."""
 CHOICES: dict[Choice, str] = {
     "mean": "an event counts once: the mean over its moments",
     "last": "only the last moment of every event counts",
@@ -49,7 +51,7 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """All paired differences of Brier scores, in the order of the board."""
+    """All paired differences of Brier scores among the leading entries, in the order of the board."""
 
     names: tuple[str, ...]
     matrix: PairwiseMatrix
@@ -105,11 +107,10 @@ def standings_view(
 def view_of(standings: Standings, scored: Scored, *, by: Sequence[str] = ()) -> StandingsView:
     """The page data of standings that have been scored."""
     with ThreadPoolExecutor() as threads:  # Most of the time is numpy's, which lets other threads compute.
-        matrix = threads.submit(pair_matrix, scored)
+        versus_crowd = threads.submit(_versus, scored)
         curve = threads.submit(lead_time_curve, scored)
         other = threads.submit(_groups, scored, by)
         lines = leaderboard(scored)
-    pairs = _pairs(scored, lines, matrix.result())
     groups, shares = other.result()
     return StandingsView(
         arena=standings.name,
@@ -117,8 +118,8 @@ def view_of(standings: Standings, scored: Scored, *, by: Sequence[str] = ()) -> 
         first=_time(scored.standings.moments.taken_at.min()),
         last=_time(scored.standings.moments.taken_at.max()),
         lines=lines,
-        versus_crowd=_versus(pairs),
-        pairs=pairs,
+        versus_crowd=versus_crowd.result(),
+        pairs=_pairs(scored, lines),
         groups=groups,
         rebalanced=shares,
         lead_times=curve.result(),
@@ -144,44 +145,15 @@ def _groups(scored: Scored, by: Sequence[str]) -> tuple[dict[str, tuple[Group, .
     return groups | {name: grouped(scored, name) for name in by}, rebalanced(scored)
 
 
-def _pairs(scored: Scored, lines: Sequence[Line], matrix: PairwiseMatrix) -> Pairs:
-    """The matrix of all pairs, sorted as the board is."""
-    names = scored.standings.names
-    order = np.array([names.index(line.entry.name) for line in lines])
-    at = np.ix_(order, order)
-    return Pairs(
-        names=tuple(line.entry.name for line in lines),
-        matrix=PairwiseMatrix(
-            diff=matrix.diff[at],
-            se=matrix.se[at],
-            low=matrix.low[at],
-            high=matrix.high[at],
-            p=matrix.p[at],
-            n=matrix.n[at],
-        ),
-    )
+def _pairs(scored: Scored, lines: Sequence[Line]) -> Pairs:
+    """The matrix of the leading pairs, sorted as the board is: of hundreds nobody reads every pair."""
+    names = tuple(line.entry.name for line in lines[:MOST_PAIRED])
+    return Pairs(names=names, matrix=pair_matrix(scored, [scored.standings.names.index(name) for name in names]))
 
 
-def _versus(pairs: Pairs) -> dict[str, Comparison]:
-    """The column of the crowd."""
-    if CROWD not in pairs.names:
-        return {}
-    at, matrix = pairs.names.index(CROWD), pairs.matrix
-    return {
-        name: Comparison(
-            diff=float(matrix.diff[i, at]),
-            se=float(matrix.se[i, at]),
-            low=float(matrix.low[i, at]),
-            high=float(matrix.high[i, at]),
-            p=float(matrix.p[i, at]),
-            p_two_sided=min(1.0, 2 * float(matrix.p[i, at])),
-            stars=stars(float(matrix.p[i, at])),
-            n=int(matrix.n[i, at]),
-            n_clusters=int(matrix.n[i, at]),
-        )
-        for i, name in enumerate(pairs.names)
-        if i != at and matrix.n[i, at]
-    }
+def _versus(scored: Scored) -> dict[str, Comparison]:
+    """Everybody against the crowd."""
+    return versus(scored, CROWD) if CROWD in scored.standings.names else {}
 
 
 def _settings(scored: Scored) -> dict[str, Any]:

@@ -19,9 +19,7 @@ from foretell.app.web.views.arena import (
 )
 from foretell.arena.live.biography import Biography
 from foretell.arena.report.figures.history import MarketHistory, history_plot
-from foretell.arena.report.study_page import study_parts
 from foretell.arena.report.svg import Figure
-from foretell.arena.standings.report import ADVICE
 from foretell.arena.standings.sums import Choice
 from foretell.questions.clock import instant
 from foretell.questions.problems import InputError
@@ -87,10 +85,10 @@ def show_board(request: Request, here: Here, arena: str, chosen: Chosen) -> Resp
     _require(here, arena)
     more: dict[str, Any] = {"arena": arena, "chosen": chosen, "offer": offer(here.boards.standings(arena))}
     try:
-        study = here.boards.board(arena, chosen).study(pictures=True)
+        study, parts = here.boards.page(arena, chosen)
     except InputError as reason:
         return page(request, "arena.html", None, reason=str(reason), parts=[], **more)
-    return page(request, "arena.html", study, reason="", parts=study_parts(study, ADVICE), **more)
+    return page(request, "arena.html", study, reason="", parts=parts, **more)
 
 
 @router.get("/arena/{arena}/events", include_in_schema=False)

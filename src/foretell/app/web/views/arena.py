@@ -4,18 +4,22 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from foretell.arena.live.biography import Biography, biography
 from foretell.arena.live.book import Book
+from foretell.arena.report.markup import Markup
+from foretell.arena.report.study_page import study_parts
 from foretell.arena.standings.from_book import from_book
 from foretell.arena.standings.lead_times import LEAD_TIMES, lead_time_of
-from foretell.arena.standings.report import StandingsReport, standings_report
+from foretell.arena.standings.report import ADVICE, StandingsReport, standings_report
 from foretell.arena.standings.standings import Standings
 from foretell.arena.standings.sums import Choice
 from foretell.arena.store import Store
+from foretell.arena.study import Study
 from foretell.evaluate.arrays import Bools
 from foretell.questions.problems import InputError
 
@@ -114,14 +118,16 @@ class Events:
 class Boards:
     """Makes boards and holds the last ones, until something is said or comes out."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, keep: Path) -> None:
+        """`keep` is a folder for what was read, so that the next server begins where this one ended."""
         self._store = store
+        self._keep = keep
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
     def standings(self, arena: str) -> Standings:
         """All numbers of an arena."""
-        return self._once((arena, self._mark(arena)), lambda: from_book(self._store.database, arena))
+        return self._once((arena, self._mark(arena)), lambda: from_book(self._store.database, arena, keep=self._keep))
 
     def board(self, arena: str, filters: Filters) -> StandingsReport:
         """The board under some filters; an `InputError` where nothing is left to rank on."""
@@ -134,6 +140,15 @@ class Boards:
             return standings_report(kept, by=("category",), choice=filters.moments, draws=DRAWS)
 
         return self._once((arena, self._mark(arena), filters), made)
+
+    def page(self, arena: str, filters: Filters) -> tuple[Study, list[tuple[str, str, Markup]]]:
+        """The same with its pictures, as the parts of a page: drawn once, shown often."""
+
+        def made() -> tuple[Study, list[tuple[str, str, Markup]]]:
+            study = self.board(arena, filters).study(pictures=True)
+            return study, study_parts(study, ADVICE)
+
+        return self._once((arena, self._mark(arena), filters, "page"), made)
 
     def _mark(self, arena: str) -> tuple[Any, ...]:
         """Changes whenever a forecast or a result comes in."""

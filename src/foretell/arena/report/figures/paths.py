@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from foretell.arena.report.markup import Markup, shorten
-from foretell.arena.report.scales import Scale, covering
+from foretell.arena.report.scales import Scale, covering, tick_label
 from foretell.arena.report.svg import Figure, empty, figure, line, mark, polyline, text
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 250, 44, 16, 40, 40
@@ -65,7 +65,7 @@ def _frame(x: Scale, y: Scale, label: str) -> list[Markup]:
     for value in y.ticks(4):
         parts += [
             line(LEFT, y(value), WIDTH - RIGHT, y(value), "l-grid thin"),
-            text(LEFT - 6, y(value) + 4, f"{value:g}", "s r k"),
+            text(LEFT - 6, y(value) + 4, tick_label(value), "s r k"),
         ]
     first, last = int(x.low), int(x.high)
     for step in range(first, last + 1, max(1, round((last - first) / 8))):
