@@ -21,10 +21,10 @@ from typing import Any
 from foretell.app.loop import run as run_on_loop
 from foretell.fakes.providers.process import FakeProcess
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.allotment import GrowSettings
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster, TreeSettings
-from foretell.forecasters.tree.ground import GroundSettings
 from foretell.forecasters.tree.grounders.searching import Searching
+from foretell.forecasters.tree.growing.allotment import GrowSettings
+from foretell.forecasters.tree.growing.ground import GroundSettings
 from foretell.llm.cost import Budget
 from foretell.llm.journal import Journal
 from foretell.llm.limits import Limits

@@ -18,8 +18,8 @@ from playwright.sync_api import sync_playwright
 
 from foretell.app.settings import Settings
 from foretell.app.web.server import create_app
-from foretell.forecasters.tree.evaluate import evaluated
-from foretell.forecasters.tree.tree_file import write_tree
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.files.tree_file import write_tree
 from what_if import make
 
 BUDGET = 50.0

@@ -5,12 +5,12 @@ import statistics
 import time
 from collections.abc import Callable
 
-from foretell.forecasters.tree.edits import Edit, SetLink, SetP
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
 from foretell.forecasters.tree.links import Average, Formula, Linear, Link, NoisyOr
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.walk import leaves
-from foretell.forecasters.tree.whatif import resynthesize
+from foretell.forecasters.tree.whatif.edits import Edit, SetLink, SetP
+from foretell.forecasters.tree.whatif.whatif import resynthesize
 
 SIZE, EDITS, BUDGET = 1_000, 300, 0.005
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from foretell.arena.pairing import compare, compare_pair
     from foretell.arena.results import Combining, combined
     from foretell.arena.scoring import Scoring, score, score_table
-    from foretell.forecasters.tree.tree_file import read_tree, write_tree
-    from foretell.forecasters.tree.whatif import what_if
+    from foretell.forecasters.tree.files.tree_file import read_tree, write_tree
+    from foretell.forecasters.tree.whatif.whatif import what_if
     from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Snapshot, Target
 
 _HOMES = {
@@ -37,11 +37,11 @@ _HOMES = {
     "open_benchmark": "foretell.app.datasets",
     "read_inspect_log": "foretell.app.inspect_door.logs",
     "read_table": "foretell.arena.joining",
-    "read_tree": "foretell.forecasters.tree.tree_file",
+    "read_tree": "foretell.forecasters.tree.files.tree_file",
     "score": "foretell.arena.scoring",
     "score_table": "foretell.arena.scoring",
-    "what_if": "foretell.forecasters.tree.whatif",
-    "write_tree": "foretell.forecasters.tree.tree_file",
+    "what_if": "foretell.forecasters.tree.whatif.whatif",
+    "write_tree": "foretell.forecasters.tree.files.tree_file",
 }
 """Public name → module. Loaded on first use, so that importing foretell costs nothing."""
 

@@ -17,8 +17,8 @@ import pytest
 from foretell.arena.store import Store
 from foretell.fakes.providers.deep import FakeDeep
 from foretell.fakes.providers.process import FakeProcess
-from foretell.forecasters.tree.evaluate import evaluate, evaluated
-from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
+from foretell.forecasters.tree.arithmetic.evaluate import evaluate, evaluated
+from foretell.forecasters.tree.files.tree_file import read_tree, tree_from_dict
 from foretell.forecasters.tree.walk import leaves
 from foretell.questions.event import LeakBlocked, TreeGrown
 

@@ -13,9 +13,9 @@ from foretell.app.settings import Settings
 from foretell.app.site.crawl import Chosen, Written, write_site
 from foretell.arena.spec import QuestionsSpec, RunSpec
 from foretell.arena.store import CellKey, Store
-from foretell.forecasters.tree.edits import Scenario, SetP
-from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.forecasters.tree.whatif import play
+from foretell.forecasters.tree.files.tree_file import read_tree_file
+from foretell.forecasters.tree.whatif.edits import Scenario, SetP
+from foretell.forecasters.tree.whatif.whatif import play
 from foretell.questions import Forecast, Question, Target
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"

@@ -9,11 +9,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from foretell.app.settings import Settings
-from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.files.tree_file import read_tree_file, write_tree
 from foretell.forecasters.tree.links import Linear, NoisyOr
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
-from foretell.forecasters.tree.whatif import play
+from foretell.forecasters.tree.whatif.edits import Scenario, SetP
+from foretell.forecasters.tree.whatif.whatif import play
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

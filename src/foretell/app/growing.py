@@ -17,10 +17,10 @@ from foretell.arena.cells import cells_of
 from foretell.arena.executor import Executor
 from foretell.arena.spec import BudgetSpec, QuestionsSpec, RunSpec
 from foretell.arena.store import Store
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.files.tree_file import tree_from_dict, write_tree
 from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import tree_from_dict, write_tree
 from foretell.llm.journal import Journal
 from foretell.questions.event import Emit, TreeGrown, ignore
 from foretell.questions.forecast import Failure, Forecast

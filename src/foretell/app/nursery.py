@@ -12,12 +12,12 @@ from foretell.app.thought_options import ThoughtOptions
 from foretell.app.tree_options import TreeOptions
 from foretell.app.workbench import Workbench
 from foretell.arena.executor import Answer
+from foretell.forecasters.tree.files.tree_file import write_tree
 from foretell.forecasters.tree.forecaster import TreeForecaster
-from foretell.forecasters.tree.ground import Grounder, Leaf
+from foretell.forecasters.tree.growing.ground import Grounder, Leaf
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.thoughts.forecaster import ThoughtsForecaster
 from foretell.forecasters.tree.thoughts.settings import ThoughtSettings
-from foretell.forecasters.tree.tree_file import write_tree
 from foretell.llm.message import Reply, Request
 from foretell.questions.event import Emit, ignore
 from foretell.questions.problems import InputError

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from foretell.app.tree_options import TreeOptions, read_options
 from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.tree.ground import GroundSettings
+from foretell.forecasters.tree.growing.ground import GroundSettings
 from foretell.forecasters.tree.thoughts.settings import Kind, ThoughtSettings
 from foretell.questions.problems import InputError
 

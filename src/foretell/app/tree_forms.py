@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from foretell.forecasters.tree.tree_file import TreeFile
+    from foretell.forecasters.tree.files.tree_file import TreeFile
 
 FORMS = ("problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html", "json", "circuit")
 
@@ -13,7 +13,7 @@ def tree_form(found: "TreeFile", form: str) -> str:
     import json
     from importlib import import_module
 
-    from foretell.forecasters.tree.whatif import compare
+    from foretell.forecasters.tree.whatif.whatif import compare
 
     plain = {
         "problog": ("problog", "to_problog"),
@@ -26,11 +26,11 @@ def tree_form(found: "TreeFile", form: str) -> str:
         module, name = plain[form]
         return getattr(import_module(f"foretell.forecasters.tree.export.{module}"), name)(found.tree)
     if form == "json":
-        from foretell.forecasters.tree.tree_file import tree_text
+        from foretell.forecasters.tree.files.tree_file import tree_text
 
         return tree_text(found.tree, found.scenarios)
     if form == "circuit":
-        from foretell.forecasters.tree.sensitivity import worked_out
+        from foretell.forecasters.tree.influence.sensitivity import worked_out
 
         return json.dumps(worked_out(found.tree)[0].to_dict(), ensure_ascii=False) + "\n"
     outcomes = compare(found.tree, found.scenarios.values())

@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.tree.allotment import GrowSettings
-from foretell.forecasters.tree.analyze import AnalyzeSettings
 from foretell.forecasters.tree.forecaster import TreeSettings
-from foretell.forecasters.tree.ground import GroundSettings
-from foretell.forecasters.tree.rules import rule_named
-from foretell.forecasters.tree.synthesize import SynthesizeSettings
+from foretell.forecasters.tree.growing.allotment import GrowSettings
+from foretell.forecasters.tree.growing.analyze import AnalyzeSettings
+from foretell.forecasters.tree.growing.ground import GroundSettings
+from foretell.forecasters.tree.growing.rules import rule_named
+from foretell.forecasters.tree.growing.synthesize import SynthesizeSettings
 from foretell.llm.limits import Limits
 from foretell.questions.problems import InputError
 

@@ -52,6 +52,8 @@ MIGRATIONS = (
     """,
     # Failures are few and counted often; without it every forecast of a run is read for that.
     "create index cell_failed on cell (run) where failure is not null;",
+    # Who follows a run asks for what came after the last number seen.
+    "create index event_of_run on event (run, id);",
 )
 """Each entry brings the tables one version further; existing entries never change."""
 

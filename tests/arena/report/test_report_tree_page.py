@@ -4,10 +4,10 @@ from pathlib import Path
 
 from foretell.arena.report.figures.tornado import TornadoRow, tornado_plot
 from foretell.arena.report.tree_page import tree_page
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.files.tree_file import read_tree_file
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.forecasters.tree.whatif import compare
+from foretell.forecasters.tree.whatif.whatif import compare
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
 ODD = '<script>alert(1)</script> & "q"\n\nsecond'

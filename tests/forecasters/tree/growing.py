@@ -9,9 +9,9 @@ from typing import Any
 from foretell.fakes.providers.heard import Heard, Said, Tool
 from foretell.fakes.providers.tree import tree as play
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.asking import Asker
-from foretell.forecasters.tree.ground import Leaf
-from foretell.forecasters.tree.matter import Matter
+from foretell.forecasters.tree.growing.asking import Asker
+from foretell.forecasters.tree.growing.ground import Leaf
+from foretell.forecasters.tree.growing.matter import Matter
 from foretell.llm.canonical import request_key
 from foretell.llm.message import Assistant, Reply, Request, Tokens, ToolCall, ToolSpec
 from foretell.llm.model import Model

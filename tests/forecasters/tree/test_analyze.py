@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.analyze import Analysis, Analyzer, AnalyzeSettings
 from foretell.forecasters.tree.checks import structural_problems
-from foretell.forecasters.tree.draft import Draft, Room, depth_of
-from foretell.forecasters.tree.matter import Place
+from foretell.forecasters.tree.growing.analyze import Analysis, Analyzer, AnalyzeSettings
+from foretell.forecasters.tree.growing.draft import Draft, Room, depth_of
+from foretell.forecasters.tree.growing.matter import Place
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.llm.message import Request
 from foretell.llm.model import ModelError

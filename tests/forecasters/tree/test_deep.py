@@ -13,9 +13,9 @@ from tests.forecasters.tree.growing import Desk, playing
 from foretell.fakes.providers.deep import FakeDeep
 from foretell.fakes.server import failing
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.ground import Grounded
 from foretell.forecasters.tree.grounders.deep import Deep
 from foretell.forecasters.tree.grounders.offered import Offered
+from foretell.forecasters.tree.growing.ground import Grounded
 from foretell.llm.journal import Journal
 from foretell.llm.limits import Limits
 from foretell.llm.message import Request

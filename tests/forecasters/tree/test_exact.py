@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import by_worlds, claim, formula_tree, random_expression, random_tree, tree_of
 
-from foretell.forecasters.tree import conditioning
 from foretell.forecasters.tree import expression as ex
-from foretell.forecasters.tree.circuit import run_many
-from foretell.forecasters.tree.compile import compile_tree
-from foretell.forecasters.tree.conditioning import Entangled
-from foretell.forecasters.tree.evaluate import evaluate
+from foretell.forecasters.tree.arithmetic import conditioning
+from foretell.forecasters.tree.arithmetic.circuit import run_many
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.conditioning import Entangled
+from foretell.forecasters.tree.arithmetic.evaluate import evaluate
 from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Judged, Linear, Link, NoisyOr
 from foretell.forecasters.tree.problems import InvalidTree
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from foretell.forecasters.tree.edits import Unpin
-from foretell.forecasters.tree.tree_file import check_file, read_tree_file
-from foretell.forecasters.tree.whatif import compare, resynthesize
+from foretell.forecasters.tree.files.tree_file import check_file, read_tree_file
+from foretell.forecasters.tree.whatif.edits import Unpin
+from foretell.forecasters.tree.whatif.whatif import compare, resynthesize
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
 

@@ -3,8 +3,7 @@ import random
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.edits import Scenario, SetP
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
 from foretell.forecasters.tree.export.graphs import to_dot, to_mermaid
 from foretell.forecasters.tree.export.markdown import quoted, to_markdown
 from foretell.forecasters.tree.export.outline import outline
@@ -20,7 +19,8 @@ from foretell.forecasters.tree.links import (
     NoisyOr,
 )
 from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.whatif import compare
+from foretell.forecasters.tree.whatif.edits import Scenario, SetP
+from foretell.forecasters.tree.whatif.whatif import compare
 
 ODD = 'Prices "rise" <b>&</b> | fall\n# a {b} [c](d) #1;'
 

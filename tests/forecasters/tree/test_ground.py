@@ -10,13 +10,13 @@ from tests.forecasters.tree.growing import Desk, playing, reply_of
 
 from foretell.fakes.providers.heard import Call, Said
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.ground import CannotGround, Crew, Grounded, GroundSettings, Leaf
 from foretell.forecasters.tree.grounders.adaptive import Adaptive, kind_of
 from foretell.forecasters.tree.grounders.believing import Believing
 from foretell.forecasters.tree.grounders.plain import Given, Plain
 from foretell.forecasters.tree.grounders.searching import Searching
+from foretell.forecasters.tree.growing.ground import CannotGround, Crew, Grounded, GroundSettings, Leaf
+from foretell.forecasters.tree.growing.spending import Patient, Purse
 from foretell.forecasters.tree.proposition import Grounding
-from foretell.forecasters.tree.spending import Patient, Purse
 from foretell.llm.cost import Budget, Metered
 from foretell.llm.message import Reply, Request, Tokens
 from foretell.llm.model import BudgetSpent, ModelError

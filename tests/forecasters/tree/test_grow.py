@@ -16,20 +16,20 @@ from foretell.fakes.providers.heard import Call, Said
 from foretell.forecasters.agent.context import AgentContext
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.tree.allotment import GrowSettings
-from foretell.forecasters.tree.analyze import AnalyzeSettings
-from foretell.forecasters.tree.evaluate import evaluate
+from foretell.forecasters.tree.arithmetic.evaluate import evaluate
+from foretell.forecasters.tree.files.tree_file import tree_from_dict
 from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings, claim_of
-from foretell.forecasters.tree.ground import CannotGround, Crew, Grounded, Grounder, GroundSettings, Leaf
 from foretell.forecasters.tree.grounders.plain import Given
 from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.grow import Plan, grow
+from foretell.forecasters.tree.growing.allotment import GrowSettings
+from foretell.forecasters.tree.growing.analyze import AnalyzeSettings
+from foretell.forecasters.tree.growing.ground import CannotGround, Crew, Grounded, Grounder, GroundSettings, Leaf
+from foretell.forecasters.tree.growing.grow import Plan, grow
+from foretell.forecasters.tree.growing.record import Record
+from foretell.forecasters.tree.growing.rules import rule_named
+from foretell.forecasters.tree.growing.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.links import Average, Linear
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.record import Record
-from foretell.forecasters.tree.rules import rule_named
-from foretell.forecasters.tree.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.tree_file import tree_from_dict
 from foretell.forecasters.tree.walk import leaves
 from foretell.llm.canonical import request_key
 from foretell.llm.cost import Budget, Metered

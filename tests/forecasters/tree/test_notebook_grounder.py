@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.ground import Grounded
 from foretell.forecasters.tree.grounders.notebook import InNotebook
-from foretell.forecasters.tree.spending import Purse
+from foretell.forecasters.tree.growing.ground import Grounded
+from foretell.forecasters.tree.growing.spending import Purse
 from foretell.llm.journal import Journal
 from foretell.llm.message import Request
 from foretell.llm.model import ModelError

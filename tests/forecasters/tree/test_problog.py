@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
 from foretell.forecasters.tree.export.bayes_net import bayes_net, to_bif, to_xmlbif
 from foretell.forecasters.tree.export.problog import problog_names, to_problog
 from foretell.forecasters.tree.links import Assumption, Average, Formula, Linear

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.evaluate import evaluated, stale
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated, stale
+from foretell.forecasters.tree.growing.rejudge import rejudged
+from foretell.forecasters.tree.growing.rules import rule_named
+from foretell.forecasters.tree.growing.synthesize import Synthesizer, SynthesizeSettings
 from foretell.forecasters.tree.links import Judged
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.rejudge import rejudged
-from foretell.forecasters.tree.rules import rule_named
-from foretell.forecasters.tree.synthesize import Synthesizer, SynthesizeSettings
-from foretell.forecasters.tree.whatif import resynthesize
+from foretell.forecasters.tree.whatif.edits import SetP
+from foretell.forecasters.tree.whatif.whatif import resynthesize
 from foretell.llm.model import ModelError
 
 

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, formula_tree, random_tree, tree_of, wide_tree
 
-from foretell.forecasters import tree as package
-from foretell.forecasters.tree.beta_paths import beta_paths
-from foretell.forecasters.tree.compile import compile_tree
-from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree import arithmetic as package
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.influence.beta_paths import beta_paths
+from foretell.forecasters.tree.influence.ranges import ranges
+from foretell.forecasters.tree.influence.sensitivity import sensitivities, tornado
+from foretell.forecasters.tree.influence.spread import spread
 from foretell.forecasters.tree.links import Average, Formula, Linear
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.ranges import ranges
-from foretell.forecasters.tree.sensitivity import sensitivities, tornado
-from foretell.forecasters.tree.spread import spread
-from foretell.forecasters.tree.whatif import resynthesize
+from foretell.forecasters.tree.whatif.edits import SetP
+from foretell.forecasters.tree.whatif.whatif import resynthesize
 from foretell.questions.problems import InputError
 
 SEEDS = st.integers(0, 2**32)

@@ -12,13 +12,13 @@ from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.forecasters.priors import FixedRates
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.files.tree_file import write_tree
 from foretell.forecasters.tree.forecaster import claim_of
 from foretell.forecasters.tree.links import Linear
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.relinked import relinked
 from foretell.forecasters.tree.stored import StoredTrees, stored_trees
-from foretell.forecasters.tree.tree_file import write_tree
 from foretell.forecasters.tree.views import Views
 from foretell.questions import AsOf, Forecast, InputError, Question, Snapshot, Target, instant
 

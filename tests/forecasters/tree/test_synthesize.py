@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.evaluate import evaluate
+from foretell.forecasters.tree.arithmetic.evaluate import evaluate
+from foretell.forecasters.tree.growing.matter import Place
+from foretell.forecasters.tree.growing.rules import RULES, rule_named
+from foretell.forecasters.tree.growing.synthesize import Synthesis, Synthesizer, SynthesizeSettings
 from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Judged, Linear, NoisyOr
-from foretell.forecasters.tree.matter import Place
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.rules import RULES, rule_named
-from foretell.forecasters.tree.synthesize import Synthesis, Synthesizer, SynthesizeSettings
 from foretell.llm.model import BudgetSpent, ModelError
 from foretell.llm.scripted import ScriptedModel
 from foretell.questions import InputError

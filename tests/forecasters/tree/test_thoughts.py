@@ -17,9 +17,9 @@ from foretell.forecasters.agent.context import AgentContext
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.tree.ground import CannotGround, Grounded, GroundSettings, Leaf
 from foretell.forecasters.tree.grounders.plain import Given
 from foretell.forecasters.tree.grounders.searching import Searching
+from foretell.forecasters.tree.growing.ground import CannotGround, Grounded, GroundSettings, Leaf
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.thoughts.forecaster import ThoughtsForecaster
 from foretell.forecasters.tree.thoughts.settings import KINDS, Kind, ThoughtSettings

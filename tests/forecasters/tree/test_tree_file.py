@@ -7,7 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.edits import (
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.files.tree_file import (
+    check_file,
+    read_tree,
+    read_tree_file,
+    tree_from_dict,
+    tree_from_text,
+    tree_text,
+    tree_to_dict,
+    write_tree,
+)
+from foretell.forecasters.tree.links import Average, Linear
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.proposition import Grounding, Tree
+from foretell.forecasters.tree.whatif.edits import (
     AddNode,
     MoveNode,
     RemoveNode,
@@ -19,20 +33,6 @@ from foretell.forecasters.tree.edits import (
     SetReport,
     ShareNode,
     Unpin,
-)
-from foretell.forecasters.tree.evaluate import evaluated
-from foretell.forecasters.tree.links import Average, Linear
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.tree_file import (
-    check_file,
-    read_tree,
-    read_tree_file,
-    tree_from_dict,
-    tree_from_text,
-    tree_text,
-    tree_to_dict,
-    write_tree,
 )
 from foretell.questions.clock import AsOf
 from foretell.questions.problems import InputError
@@ -240,8 +240,8 @@ def test_missing_and_binary_files(tmp_path: Path):
 
 
 def test_reasons_for_a_model_hold_the_caret():
-    from foretell.forecasters.tree.building import with_link
     from foretell.forecasters.tree.links import Formula
+    from foretell.forecasters.tree.whatif.building import with_link
 
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1", p=0.5), claim("P2", p=0.5))
     with pytest.raises(InvalidTree) as caught:

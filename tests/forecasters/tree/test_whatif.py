@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_link, random_tree, tree_of, wide_tree
 
-from foretell.forecasters.tree.edits import (
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated, stale
+from foretell.forecasters.tree.links import Assumption, Average, Formula, InhibitedNoisyOr, Judged, Linear, NoisyOr
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.proposition import Grounding, Tree
+from foretell.forecasters.tree.walk import leaves, parents
+from foretell.forecasters.tree.whatif.edits import (
     AddNode,
     Edit,
     MoveNode,
@@ -20,12 +25,7 @@ from foretell.forecasters.tree.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.evaluate import evaluated, stale
-from foretell.forecasters.tree.links import Assumption, Average, Formula, InhibitedNoisyOr, Judged, Linear, NoisyOr
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.walk import leaves, parents
-from foretell.forecasters.tree.whatif import changes, compare, held, play, resynthesize
+from foretell.forecasters.tree.whatif.whatif import changes, compare, held, play, resynthesize
 
 SEEDS = st.integers(0, 2**32)
 NUMERIC = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
@@ -275,13 +275,13 @@ def test_what_if_calls_no_model():
     import subprocess
     import sys
 
-    code = "import sys, foretell.forecasters.tree.whatif; print([m for m in sys.modules if 'foretell.llm' in m])"
+    code = "import sys, foretell.forecasters.tree.whatif.whatif; print([m for m in sys.modules if 'foretell.llm' in m])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
 
 
 def test_growing_step_by_step():
-    from foretell.forecasters.tree.building import (
+    from foretell.forecasters.tree.whatif.building import (
         next_ids,
         planted,
         ready,

@@ -9,8 +9,8 @@ from foretell.app.commands.tree_grow import grow
 from foretell.app.tree_forms import FORMS, tree_form
 
 if TYPE_CHECKING:
+    from foretell.forecasters.tree.files.tree_file import TreeFile
     from foretell.forecasters.tree.proposition import Tree
-    from foretell.forecasters.tree.tree_file import TreeFile
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 SCALINGS = ("min-max", "softmax", "clip")
@@ -54,7 +54,7 @@ def show(file: Path, inputs: bool, paths: bool) -> None:
     from foretell.forecasters.tree.export.names import one_line
     from foretell.forecasters.tree.export.outline import marks, outline
     from foretell.forecasters.tree.export.words import number
-    from foretell.forecasters.tree.tree_file import read_tree_file
+    from foretell.forecasters.tree.files.tree_file import read_tree_file
 
     found = read_tree_file(file)
     console = Console(highlight=False)
@@ -79,7 +79,7 @@ def _show_inputs(tree: "Tree") -> None:
 
     from foretell.forecasters.tree.export.names import one_line
     from foretell.forecasters.tree.export.words import number
-    from foretell.forecasters.tree.sensitivity import sensitivities
+    from foretell.forecasters.tree.influence.sensitivity import sensitivities
 
     table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
     for row in sensitivities(tree):
@@ -89,7 +89,7 @@ def _show_inputs(tree: "Tree") -> None:
 
 
 def _show_paths(tree: "Tree") -> None:
-    from foretell.forecasters.tree.beta_paths import beta_paths
+    from foretell.forecasters.tree.influence.beta_paths import beta_paths
 
     for path in beta_paths(tree):
         steps = " × ".join(f"{slope:.3g}" for slope in path.slopes)
@@ -105,7 +105,7 @@ def _warn(found: "TreeFile") -> None:
 @click.argument("file", type=FILE)
 def check(file: Path) -> None:
     """Say everything that is wrong with FILE, and everything worth knowing. Exit code 1 if it cannot be used."""
-    from foretell.forecasters.tree.tree_file import check_file
+    from foretell.forecasters.tree.files.tree_file import check_file
 
     problems = check_file(file)
     for problem in problems:
@@ -132,8 +132,8 @@ def export(file: Path, form: str, out: Path | None, scaling: str | None) -> None
     in [0, 1] that add up to 1 at most; other trees are refused unless you choose a --scaling, which changes numbers.
     """
     from foretell.app.commands.output import write_text
+    from foretell.forecasters.tree.files.tree_file import TreeFile, read_tree_file
     from foretell.forecasters.tree.scaling import scale_tree
-    from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 
     found = read_tree_file(file)
     if scaling is not None:

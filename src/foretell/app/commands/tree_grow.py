@@ -100,7 +100,7 @@ def _cast(model: str, roles: tuple[str, ...]) -> dict[str, str]:
 
 
 def _tell(harvest: "Harvest", *, html: bool, as_json: bool) -> None:
-    from foretell.forecasters.tree.tree_file import tree_to_dict
+    from foretell.forecasters.tree.files.tree_file import tree_to_dict
 
     for warning in harvest.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from foretell.forecasters.tree.edits import Scenario
+    from foretell.forecasters.tree.files.tree_file import TreeFile
+    from foretell.forecasters.tree.influence.sensitivity import Bar
+    from foretell.forecasters.tree.influence.spread import Spread
     from foretell.forecasters.tree.proposition import Tree
-    from foretell.forecasters.tree.sensitivity import Bar
-    from foretell.forecasters.tree.spread import Spread
-    from foretell.forecasters.tree.tree_file import TreeFile
-    from foretell.forecasters.tree.whatif import Outcome
+    from foretell.forecasters.tree.whatif.edits import Scenario
+    from foretell.forecasters.tree.whatif.whatif import Outcome
 
 UNNAMED = "as set"
 SCHEMA = "foretell/whatif/1"
@@ -57,8 +57,8 @@ def whatif(
     """
     import json
 
-    from foretell.forecasters.tree.tree_file import read_tree_file
-    from foretell.forecasters.tree.whatif import compare
+    from foretell.forecasters.tree.files.tree_file import read_tree_file
+    from foretell.forecasters.tree.whatif.whatif import compare
 
     found = read_tree_file(file)
     scenarios = _scenarios(found, sets, unpin, names, every, save)
@@ -86,7 +86,7 @@ def _scenarios(
     save: str | None,
 ) -> "list[Scenario]":
     """Those that were named, then the one made of --set and --unpin."""
-    from foretell.forecasters.tree.edits import Scenario, SetP, Unpin
+    from foretell.forecasters.tree.whatif.edits import Scenario, SetP, Unpin
     from foretell.questions.problems import InputError
 
     chosen = list(found.scenarios) if every else list(names)
@@ -118,7 +118,7 @@ def _numbers(pairs: Sequence[str], option: str) -> dict[str, float]:
 
 
 def _tornado(tree: "Tree", sd: Mapping[str, float]) -> "list[Bar]":
-    from foretell.forecasters.tree.sensitivity import tornado
+    from foretell.forecasters.tree.influence.sensitivity import tornado
 
     return tornado(tree, sd=sd or None)
 
@@ -126,13 +126,13 @@ def _tornado(tree: "Tree", sd: Mapping[str, float]) -> "list[Bar]":
 def _spread(tree: "Tree", sd: Mapping[str, float], correlation: float, draws: int, seed: int) -> "Spread":
     import numpy as np
 
-    from foretell.forecasters.tree.spread import spread
+    from foretell.forecasters.tree.influence.spread import spread
 
     return spread(tree, sd, correlation=correlation, draws=draws, rng=np.random.default_rng(seed))
 
 
 def _save(file: Path, found: "TreeFile", scenarios: "Sequence[Scenario]") -> None:
-    from foretell.forecasters.tree.tree_file import write_tree
+    from foretell.forecasters.tree.files.tree_file import write_tree
 
     kept = found.with_scenario(scenarios[-1])
     write_tree(file, kept.tree, kept.scenarios)
@@ -148,7 +148,7 @@ def _to_dict(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from foretell.forecasters.tree.edit_file import edit_to_dict
+    from foretell.forecasters.tree.files.edit_file import edit_to_dict
 
     body: dict[str, Any] = {
         "schema": SCHEMA,

@@ -83,8 +83,8 @@ def told(forecast: Forecast, question: Question) -> dict[str, Any]:
 async def grow_tree(desk: Desk, wish: TreeWish) -> dict[str, Any]:
     """A tree of claims behind a claim, with its numbers, its file and its cost."""
     from foretell.app.growing import Wish, grow_claim
-    from foretell.forecasters.tree.sensitivity import sensitivities
-    from foretell.forecasters.tree.tree_file import tree_to_dict
+    from foretell.forecasters.tree.files.tree_file import tree_to_dict
+    from foretell.forecasters.tree.influence.sensitivity import sensitivities
 
     made = Wish(
         asked=Asked(text=wish.claim, by=wish.by, as_of=wish.as_of, criteria=wish.criteria),

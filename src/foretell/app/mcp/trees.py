@@ -11,10 +11,10 @@ from foretell.forecasters.tree.problems import InvalidTree
 from foretell.questions.problems import InputError
 
 if TYPE_CHECKING:
-    from foretell.forecasters.tree.edits import Edit, Scenario
+    from foretell.forecasters.tree.files.tree_file import TreeFile
     from foretell.forecasters.tree.proposition import Tree
-    from foretell.forecasters.tree.tree_file import TreeFile
-    from foretell.forecasters.tree.whatif import Outcome
+    from foretell.forecasters.tree.whatif.edits import Edit, Scenario
+    from foretell.forecasters.tree.whatif.whatif import Outcome
 
 MOST_CLAIMS = 20_000
 DRAWS = 10_000
@@ -36,8 +36,8 @@ async def what_if(desk: Desk, wish: WhatIfWish) -> dict[str, Any]:
 
 
 def _played(desk: Desk, wish: WhatIfWish) -> dict[str, Any]:
-    from foretell.forecasters.tree.sensitivity import sensitivities
-    from foretell.forecasters.tree.whatif import compare
+    from foretell.forecasters.tree.influence.sensitivity import sensitivities
+    from foretell.forecasters.tree.whatif.whatif import compare
 
     found = _read(desk, wish)
     outcomes = compare(found.tree, _scenarios(found, wish))
@@ -57,8 +57,8 @@ def _played(desk: Desk, wish: WhatIfWish) -> dict[str, Any]:
 def _read(desk: Desk, wish: WhatIfWish) -> "TreeFile":
     from dataclasses import replace
 
-    from foretell.forecasters.tree.evaluate import evaluate
-    from foretell.forecasters.tree.tree_file import read_tree_file, tree_from_dict
+    from foretell.forecasters.tree.arithmetic.evaluate import evaluate
+    from foretell.forecasters.tree.files.tree_file import read_tree_file, tree_from_dict
 
     if (wish.tree is None) == (wish.file is None):
         raise InputError("give either the tree or the file that holds it")
@@ -71,7 +71,7 @@ def _read(desk: Desk, wish: WhatIfWish) -> "TreeFile":
 
 
 def _scenarios(found: "TreeFile", wish: WhatIfWish) -> "list[Scenario]":
-    from foretell.forecasters.tree.edits import Scenario, SetP, Unpin
+    from foretell.forecasters.tree.whatif.edits import Scenario, SetP, Unpin
 
     for name in wish.scenarios:
         if name not in found.scenarios:
@@ -101,8 +101,8 @@ def _extras(tree: "Tree", wish: WhatIfWish) -> dict[str, Any]:
     """The tornado and the spread, where they were asked for."""
     import numpy as np
 
-    from foretell.forecasters.tree.sensitivity import tornado
-    from foretell.forecasters.tree.spread import spread
+    from foretell.forecasters.tree.influence.sensitivity import tornado
+    from foretell.forecasters.tree.influence.spread import spread
 
     extras: dict[str, Any] = {}
     if wish.tornado:

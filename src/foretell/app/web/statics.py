@@ -34,7 +34,7 @@ def _style() -> str:
 
 def _circuit() -> str:
     """What runs a tree's operations: the same file that the tree's own tests compare with Python."""
-    return files("foretell.forecasters.tree").joinpath("circuit.js").read_text(encoding="utf-8")
+    return files("foretell.forecasters.tree.arithmetic").joinpath("circuit.js").read_text(encoding="utf-8")
 
 
 @cache

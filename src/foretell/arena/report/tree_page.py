@@ -22,10 +22,10 @@ from foretell.forecasters.tree.export.markdown import READING
 from foretell.forecasters.tree.export.outline import Line as OutlineLine
 from foretell.forecasters.tree.export.outline import marks, outline
 from foretell.forecasters.tree.export.words import in_numbers, in_words, number
+from foretell.forecasters.tree.influence.ranges import ranges
+from foretell.forecasters.tree.influence.sensitivity import sensitivities, tornado
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.ranges import ranges
-from foretell.forecasters.tree.sensitivity import sensitivities, tornado
-from foretell.forecasters.tree.whatif import Outcome
+from foretell.forecasters.tree.whatif.whatif import Outcome
 
 BARS = 20
 

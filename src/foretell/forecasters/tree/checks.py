@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from foretell.forecasters.tree.circuit import ROUNDING, Circuit
+from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit
 from foretell.forecasters.tree.expression import ASSUMPTION, ID
 from foretell.forecasters.tree.link_checks import link_problems
 from foretell.forecasters.tree.links import Judged

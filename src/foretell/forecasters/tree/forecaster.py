@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from foretell.forecasters.agent.context import AgentContext
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.tree.allotment import GrowSettings
-from foretell.forecasters.tree.analyze import AnalyzeSettings
-from foretell.forecasters.tree.ground import Crew, Grounder, GroundSettings
+from foretell.forecasters.tree.files.tree_file import tree_to_dict
 from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.grow import Plan, grow
-from foretell.forecasters.tree.matter import Matter
+from foretell.forecasters.tree.growing.allotment import GrowSettings
+from foretell.forecasters.tree.growing.analyze import AnalyzeSettings
+from foretell.forecasters.tree.growing.ground import Crew, Grounder, GroundSettings
+from foretell.forecasters.tree.growing.grow import Plan, grow
+from foretell.forecasters.tree.growing.matter import Matter
+from foretell.forecasters.tree.growing.record import Record
+from foretell.forecasters.tree.growing.spending import Patient
+from foretell.forecasters.tree.growing.summary import summary
+from foretell.forecasters.tree.growing.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.record import Record
-from foretell.forecasters.tree.spending import Patient
-from foretell.forecasters.tree.summary import summary
-from foretell.forecasters.tree.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.tree_file import tree_to_dict
 from foretell.forecasters.tree.walk import leaves
 from foretell.questions.distribution import Categorical
 from foretell.questions.event import Emit, Failed, ForecastMade, TreeGrown, ignore

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from random import Random
 
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.growing.rules import Unasked, rule_named
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.rules import Unasked, rule_named
 from foretell.questions.problems import InputError
 
 

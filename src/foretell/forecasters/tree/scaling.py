@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
 from foretell.forecasters.tree.links import Linear
 from foretell.forecasters.tree.problems import InvalidTree, Problem
 from foretell.forecasters.tree.proposition import Tree

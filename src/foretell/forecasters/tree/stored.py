@@ -12,13 +12,13 @@ from random import Random
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.tree.claims import tidy
+from foretell.forecasters.tree.files.tree_file import read_tree
 from foretell.forecasters.tree.forecaster import claim_of
+from foretell.forecasters.tree.growing.claims import tidy
+from foretell.forecasters.tree.growing.summary import summary
+from foretell.forecasters.tree.growing.targets import analysed, probabilities
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.relinked import relinked
-from foretell.forecasters.tree.summary import summary
-from foretell.forecasters.tree.targets import analysed, probabilities
-from foretell.forecasters.tree.tree_file import read_tree
 from foretell.forecasters.tree.walk import leaves
 from foretell.questions.clock import AsOf
 from foretell.questions.distribution import Categorical

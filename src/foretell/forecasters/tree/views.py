@@ -14,13 +14,13 @@ from foretell.forecasters.outside.past import PastQuestions
 from foretell.forecasters.outside.view import OutsideView
 from foretell.forecasters.priors import Rates
 from foretell.forecasters.series.forecasters import Auto
-from foretell.forecasters.tree.draft import ROOT, child_id
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
 from foretell.forecasters.tree.forecaster import claim_of
+from foretell.forecasters.tree.growing.draft import ROOT, child_id
+from foretell.forecasters.tree.growing.summary import summary
+from foretell.forecasters.tree.growing.targets import analysed, probabilities
 from foretell.forecasters.tree.links import Linear
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.summary import summary
-from foretell.forecasters.tree.targets import analysed, probabilities
 from foretell.questions.distribution import Categorical
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target

@@ -11,8 +11,8 @@ from tests.forecasters.tree.random_trees import KINDS, random_tree
 
 from foretell.arena.studies.tree.disturbance import DISTURBANCES, moved, normal, reverse, spoilt, uncertain
 from foretell.evaluate.arrays import Floats
-from foretell.forecasters.tree.circuit import run_many
-from foretell.forecasters.tree.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.circuit import run_many
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.walk import leaves
 

@@ -17,10 +17,10 @@ from foretell.arena.study import Material
 from foretell.evaluate.bootstrap import Resampling
 from foretell.evaluate.intervals import Interval
 from foretell.evaluate.significance import Comparison
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.files.tree_file import write_tree
 from foretell.forecasters.tree.links import Judged, Linear
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.tree_file import write_tree
 from foretell.questions import InputError
 
 QUICK = Resampling(draws=100)

@@ -14,8 +14,8 @@ from foretell.arena.studies.tree.sketch import sketch
 from foretell.arena.studies.tree.world import Kind, World, WorldSettings, ask, draw_world
 from foretell.evaluate.arrays import Floats
 from foretell.forecasters.tree import expression as ex
-from foretell.forecasters.tree.circuit import run_many
-from foretell.forecasters.tree.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.circuit import run_many
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
 from foretell.forecasters.tree.links import Formula, Linear, NoisyOr
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.scaling import bayes_net_faults

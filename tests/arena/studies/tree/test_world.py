@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from foretell.arena.studies.tree.shape import draw_shape
 from foretell.arena.studies.tree.world import KINDS, Kind, WorldSettings, ask, draw_world, happened
+from foretell.forecasters.tree.arithmetic.evaluate import evaluate
 from foretell.forecasters.tree.checks import problems
-from foretell.forecasters.tree.evaluate import evaluate
 from foretell.forecasters.tree.links import Linear
 from foretell.forecasters.tree.scaling import bayes_net_faults
 from foretell.forecasters.tree.walk import post_order

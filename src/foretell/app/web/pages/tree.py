@@ -15,12 +15,12 @@ from foretell.app.web.views.tree import ClaimView, TreeView, WhatIf, claim_view,
 from foretell.app.web.views.trees import Trees, list_trees, open_tree, tree_path
 from foretell.arena.report.figures.tornado import TornadoRow, tornado_plot
 from foretell.arena.report.svg import Figure
-from foretell.forecasters.tree.edits import Scenario
+from foretell.forecasters.tree.files.tree_file import TreeFile, write_tree
+from foretell.forecasters.tree.influence.sensitivity import tornado
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.scaling import unfit_links
-from foretell.forecasters.tree.sensitivity import tornado
-from foretell.forecasters.tree.tree_file import TreeFile, write_tree
-from foretell.forecasters.tree.whatif import play
+from foretell.forecasters.tree.whatif.edits import Scenario
+from foretell.forecasters.tree.whatif.whatif import play
 
 BARS = 15
 CONDITIONAL = ("problog", "bif", "xmlbif")

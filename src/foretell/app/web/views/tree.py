@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.forecasters.tree.circuit import Circuit
-from foretell.forecasters.tree.edits import Edit, Scenario, SetP
+from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.export.outline import Line, marks, outline
 from foretell.forecasters.tree.export.words import in_numbers, in_words
+from foretell.forecasters.tree.files.tree_file import TreeFile
+from foretell.forecasters.tree.influence.sensitivity import claim_of, sensitivities, worked_out
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.sensitivity import claim_of, sensitivities, worked_out
-from foretell.forecasters.tree.tree_file import TreeFile
-from foretell.forecasters.tree.whatif import Outcome, play
+from foretell.forecasters.tree.whatif.edits import Edit, Scenario, SetP
+from foretell.forecasters.tree.whatif.whatif import Outcome, play
 from foretell.questions.problems import InputError
 
 LONGEST = 400

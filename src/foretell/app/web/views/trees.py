@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foretell.app.settings import Settings
-from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
+from foretell.forecasters.tree.files.tree_file import TreeFile, read_tree_file
 from foretell.questions.problems import InputError
 
 SUFFIX = ".json"

@@ -20,7 +20,7 @@ from foretell.arena.study import Column, Entry, Grid, Material, Picture, Progres
 from foretell.evaluate.bootstrap import Resampling, bootstrap_score
 from foretell.evaluate.intervals import Interval
 from foretell.forecasters.combine.rows import Examples
-from foretell.forecasters.tree.draft import depth_of
+from foretell.forecasters.tree.growing.draft import depth_of
 from foretell.questions.problems import InputError
 
 GROUNDERS: Mapping[str, tuple[SimulatedGrounder, Cost]] = {

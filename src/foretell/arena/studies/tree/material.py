@@ -6,8 +6,8 @@ from pathlib import Path
 
 from foretell.arena.studies.tree.play import Scene
 from foretell.arena.study import Material
+from foretell.forecasters.tree.files.tree_file import read_tree
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import read_tree
 from foretell.questions.problems import InputError
 
 ROLES = ("analyzer", "grounder", "synthesizer")

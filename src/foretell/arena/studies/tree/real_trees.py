@@ -13,8 +13,8 @@ from foretell.arena.study import Column, Entry, Grid, Study
 from foretell.evaluate.arrays import Floats
 from foretell.evaluate.bootstrap import bootstrap_score, bootstrap_sums
 from foretell.evaluate.intervals import Interval
-from foretell.forecasters.tree.circuit import run_many
-from foretell.forecasters.tree.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.circuit import run_many
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
 from foretell.forecasters.tree.links import Judged
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.relinked import relinked

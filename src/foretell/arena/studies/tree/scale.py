@@ -22,9 +22,9 @@ from foretell.arena.study import Column, Entry, Grid, Material, Study
 from foretell.evaluate.arrays import Floats
 from foretell.evaluate.bootstrap import Resampling, bootstrap_score
 from foretell.evaluate.intervals import Interval
-from foretell.forecasters.tree.beta_paths import beta_paths
-from foretell.forecasters.tree.draft import ROOT
-from foretell.forecasters.tree.evaluate import evaluated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.growing.draft import ROOT
+from foretell.forecasters.tree.influence.beta_paths import beta_paths
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.walk import leaves, post_order
 

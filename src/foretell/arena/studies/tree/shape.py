@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from foretell.forecasters.tree.draft import ROOT, child_id, depth_of
+from foretell.forecasters.tree.growing.draft import ROOT, child_id, depth_of
 
 Shape = Mapping[str, tuple[str, ...]]
 """By claim, its children; leaves have none."""

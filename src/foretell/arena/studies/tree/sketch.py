@@ -12,8 +12,8 @@ import numpy as np
 
 from foretell.evaluate.arrays import Floats
 from foretell.forecasters.combine.rows import logit, sigmoid
-from foretell.forecasters.tree.circuit import Circuit, run_many
-from foretell.forecasters.tree.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.circuit import Circuit, run_many
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
 from foretell.forecasters.tree.expression import ASSUMPTION
 from foretell.forecasters.tree.links import Formula, Linear, Link, NoisyOr
 from foretell.forecasters.tree.proposition import Proposition, Tree

@@ -14,9 +14,9 @@ import numpy as np
 from foretell.arena.studies.tree.shape import Shape, draw_shape
 from foretell.evaluate.arrays import Bools, Floats
 from foretell.forecasters.tree import expression as ex
-from foretell.forecasters.tree.circuit import Circuit, run_many
-from foretell.forecasters.tree.compile import compile_tree
-from foretell.forecasters.tree.draft import ROOT
+from foretell.forecasters.tree.arithmetic.circuit import Circuit, run_many
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
+from foretell.forecasters.tree.growing.draft import ROOT
 from foretell.forecasters.tree.links import Assumption, Formula, Linear, Link
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.walk import leaves, post_order

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from foretell.forecasters.tree.export.names import one_line
 from foretell.forecasters.tree.export.outline import marks, outline
 from foretell.forecasters.tree.export.words import in_numbers, in_words, number
+from foretell.forecasters.tree.influence.ranges import ranges
+from foretell.forecasters.tree.influence.sensitivity import sensitivities
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.ranges import ranges
-from foretell.forecasters.tree.sensitivity import sensitivities
-from foretell.forecasters.tree.whatif import Outcome
+from foretell.forecasters.tree.whatif.whatif import Outcome
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$#]|:(?=//)|@(?=\w))")
 READING = (

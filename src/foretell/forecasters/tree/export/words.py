@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from foretell.forecasters.tree import expression as ex
-from foretell.forecasters.tree.edits import Unpin
 from foretell.forecasters.tree.export.names import one_line
+from foretell.forecasters.tree.influence.sensitivity import worked_out
 from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Judged, Linear, Link, NoisyOr
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.sensitivity import worked_out
-from foretell.forecasters.tree.whatif import resynthesize
+from foretell.forecasters.tree.whatif.edits import Unpin
+from foretell.forecasters.tree.whatif.whatif import resynthesize
 
 
 def number(p: float | None) -> str:

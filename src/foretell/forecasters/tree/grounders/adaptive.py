@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.asking import TEXT, Asker, Wanted, shape
-from foretell.forecasters.tree.ground import Grounded, Grounder, Leaf
 from foretell.forecasters.tree.grounders.plain import task_of
+from foretell.forecasters.tree.growing.asking import TEXT, Asker, Wanted, shape
+from foretell.forecasters.tree.growing.ground import Grounded, Grounder, Leaf
 from foretell.forecasters.tree.prompts import told
 from foretell.llm.model import ModelError
 from foretell.questions.problems import InputError

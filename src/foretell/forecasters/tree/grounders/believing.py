@@ -8,8 +8,8 @@ from foretell.forecasters.agent.rationale import without_numbers
 from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.agent.submit import Clamp
 from foretell.forecasters.agent.variants import FULL
-from foretell.forecasters.tree.asking import LONGEST_REPORT, LONGEST_SENTENCE
-from foretell.forecasters.tree.ground import CannotGround, Grounded, Leaf
+from foretell.forecasters.tree.growing.asking import LONGEST_REPORT, LONGEST_SENTENCE
+from foretell.forecasters.tree.growing.ground import CannotGround, Grounded, Leaf
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.llm.model import BudgetSpent
 from foretell.questions.event import Event, Failed, ForecastMade

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretell.forecasters.agent.form import as_probability
-from foretell.forecasters.tree.asking import CHANCE, TEXT, Unfit, report_in, shape
-from foretell.forecasters.tree.ground import Grounded
+from foretell.forecasters.tree.growing.asking import CHANCE, TEXT, Unfit, report_in, shape
+from foretell.forecasters.tree.growing.ground import Grounded
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.llm.message import ToolSpec
 from foretell.tools.shelf import Shelf

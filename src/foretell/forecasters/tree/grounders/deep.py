@@ -6,13 +6,13 @@ from typing import Any
 
 from foretell.forecasters.agent.context import AgentContext, Watched
 from foretell.forecasters.agent.reading import Unusable, read_object
-from foretell.forecasters.tree.asking import CHANCE, TEXT, Asker, Unfit, Wanted, seeded, shape
-from foretell.forecasters.tree.ground import CannotGround, Grounded, Leaf
 from foretell.forecasters.tree.grounders.bridge import Bridge
 from foretell.forecasters.tree.grounders.conclusion import cited, concluded
 from foretell.forecasters.tree.grounders.offered import SPECS, Offered
 from foretell.forecasters.tree.grounders.plain import task_of
 from foretell.forecasters.tree.grounders.searching import Searching
+from foretell.forecasters.tree.growing.asking import CHANCE, TEXT, Asker, Unfit, Wanted, seeded, shape
+from foretell.forecasters.tree.growing.ground import CannotGround, Grounded, Leaf
 from foretell.forecasters.tree.prompts import sections, told
 from foretell.llm.message import Reply, System, User
 from foretell.llm.names import ModelName

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.asking import TEXT, Asker, Unfit, Wanted, shape
-from foretell.forecasters.tree.ground import Grounded, Leaf
 from foretell.forecasters.tree.grounders.conclusion import SCHEMA, concluded
 from foretell.forecasters.tree.grounders.kept_notebook import KeptNotebook, Ran
 from foretell.forecasters.tree.grounders.plain import task_of
+from foretell.forecasters.tree.growing.asking import TEXT, Asker, Unfit, Wanted, shape
+from foretell.forecasters.tree.growing.ground import Grounded, Leaf
 from foretell.forecasters.tree.prompts import told
 from foretell.llm.message import Assistant, Message, User
 from foretell.questions.event import Emit, ToolUsed

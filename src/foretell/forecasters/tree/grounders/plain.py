@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.asking import Asker, Wanted
-from foretell.forecasters.tree.ground import CannotGround, Grounded, Leaf
 from foretell.forecasters.tree.grounders.conclusion import WITHOUT_SOURCES, concluded
+from foretell.forecasters.tree.growing.asking import Asker, Wanted
+from foretell.forecasters.tree.growing.ground import CannotGround, Grounded, Leaf
 from foretell.forecasters.tree.prompts import sections, told
 from foretell.forecasters.tree.proposition import Grounding
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from foretell.forecasters.agent.context import AgentContext, Watched
 from foretell.forecasters.agent.reading import Unusable, read_object
-from foretell.forecasters.tree.asking import Asker, NoAnswer, Unfit, answer_in
-from foretell.forecasters.tree.ground import Grounded, Leaf
 from foretell.forecasters.tree.grounders.conclusion import CONCLUDE, SCHEMA, SPEC, cited, concluded
 from foretell.forecasters.tree.grounders.plain import task_of
+from foretell.forecasters.tree.growing.asking import Asker, NoAnswer, Unfit, answer_in
+from foretell.forecasters.tree.growing.ground import Grounded, Leaf
 from foretell.forecasters.tree.prompts import told
 from foretell.llm.message import Assistant, Message, Reply, System, ToolCall, ToolResult, ToolSpec, User
 from foretell.llm.model import BudgetSpent, ModelError

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from foretell.forecasters.agent.context import AgentContext
 from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.forecasters.tree.forecaster import claim_of
-from foretell.forecasters.tree.ground import Crew, Grounder
 from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.matter import Matter
-from foretell.forecasters.tree.spending import FOR_LEAVES, Patient
-from foretell.forecasters.tree.targets import analysed, probabilities
+from foretell.forecasters.tree.growing.ground import Crew, Grounder
+from foretell.forecasters.tree.growing.matter import Matter
+from foretell.forecasters.tree.growing.spending import FOR_LEAVES, Patient
+from foretell.forecasters.tree.growing.targets import analysed, probabilities
 from foretell.forecasters.tree.thoughts.line import Conclusion, Thought
 from foretell.forecasters.tree.thoughts.minutes import Minutes
 from foretell.forecasters.tree.thoughts.search import NothingFound, think

@@ -1,6 +1,6 @@
 """What happened while thoughts were thought, told in the order of their places and never in that of the clock."""
 
-from foretell.forecasters.tree.record import Told
+from foretell.forecasters.tree.growing.record import Told
 from foretell.questions.event import Emit, Event, ModelCalled, ignore
 from foretell.questions.forecast import Usage
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.tree.ground import GroundSettings
+from foretell.forecasters.tree.growing.ground import GroundSettings
 from foretell.questions.problems import InputError
 
 Kind = Literal["chain", "tree", "graph", "forest"]

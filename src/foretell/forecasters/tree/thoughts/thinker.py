@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.asking import CHANCE, LONGEST_SENTENCE, TEXT, Asker, Unfit, Wanted, shape
-from foretell.forecasters.tree.claims import faults_of, tidy
-from foretell.forecasters.tree.ground import Crew, Leaf
 from foretell.forecasters.tree.grounders.conclusion import WITHOUT_SOURCES, concluded
-from foretell.forecasters.tree.matter import Matter
-from foretell.forecasters.tree.matter import Place as Surroundings
-from foretell.forecasters.tree.overlap import likeness
+from foretell.forecasters.tree.growing.asking import CHANCE, LONGEST_SENTENCE, TEXT, Asker, Unfit, Wanted, shape
+from foretell.forecasters.tree.growing.claims import faults_of, tidy
+from foretell.forecasters.tree.growing.ground import Crew, Leaf
+from foretell.forecasters.tree.growing.matter import Matter
+from foretell.forecasters.tree.growing.matter import Place as Surroundings
+from foretell.forecasters.tree.growing.overlap import likeness
+from foretell.forecasters.tree.growing.spending import Purse
 from foretell.forecasters.tree.prompts import sections, told
-from foretell.forecasters.tree.spending import Purse
 from foretell.forecasters.tree.thoughts.line import Conclusion, Line, Thought
 from foretell.forecasters.tree.thoughts.minutes import Job, Minutes, Place, key
 from foretell.forecasters.tree.thoughts.side_by_side import side_by_side

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.evaluate import Working, keeping, with_numbers
 from foretell.forecasters.tree.checks import result_problems
-from foretell.forecasters.tree.circuit import Circuit, rerun
-from foretell.forecasters.tree.compile import compile_tree
-from foretell.forecasters.tree.editing import Editing
-from foretell.forecasters.tree.evaluate import Working, keeping, with_numbers
 from foretell.forecasters.tree.links import Judged
 from foretell.forecasters.tree.problems import insist
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.walk import Layout, has_own_value, layout, own_value
+from foretell.forecasters.tree.whatif.editing import Editing
 
 
 def recomputed(tree: Tree, known: Working, editing: Editing) -> Tree:

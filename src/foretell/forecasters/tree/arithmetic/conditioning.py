@@ -13,9 +13,9 @@ hang on. A weighted sum needs no independence at all: its expectation is the wei
 from collections import Counter
 from collections.abc import Sequence
 
-from foretell.forecasters.tree.emit import Emitter
-from foretell.forecasters.tree.gates import Coin, Gates, Same, Weighted, is_proper
-from foretell.forecasters.tree.scope import Scope, Settled
+from foretell.forecasters.tree.arithmetic.emit import Emitter
+from foretell.forecasters.tree.arithmetic.gates import Coin, Gates, Same, Weighted, is_proper
+from foretell.forecasters.tree.arithmetic.scope import Scope, Settled
 from foretell.questions.problems import InputError
 
 LARGEST = 20_000

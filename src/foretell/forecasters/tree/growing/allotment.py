@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from foretell.forecasters.tree.draft import Room, depth_of
+from foretell.forecasters.tree.growing.draft import Room, depth_of
 from foretell.questions.problems import InputError
 
 

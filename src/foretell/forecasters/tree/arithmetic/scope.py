@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from foretell.forecasters.tree.gates import Gates, Same, Weighted
+from foretell.forecasters.tree.arithmetic.gates import Gates, Same, Weighted
 
 
 class Settled(NamedTuple):

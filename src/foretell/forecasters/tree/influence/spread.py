@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from foretell.forecasters.tree.circuit import Circuit, run_many, slopes
+from foretell.forecasters.tree.arithmetic.circuit import Circuit, run_many, slopes
+from foretell.forecasters.tree.influence.sensitivity import insist_on_inputs, worked_out
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.sensitivity import insist_on_inputs, worked_out
 from foretell.questions.problems import InputError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from foretell.forecasters.tree.circuit import Floats
+    from foretell.forecasters.tree.arithmetic.circuit import Floats
 
 EXACT_UP_TO = 12
 """Uncertain inputs for which the spread is worked out over all combinations."""

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from foretell.forecasters.tree.asking import Asker, Unfit, Wanted, report_in
-from foretell.forecasters.tree.evaluate import evaluate
+from foretell.forecasters.tree.arithmetic.evaluate import evaluate
+from foretell.forecasters.tree.growing.asking import Asker, Unfit, Wanted, report_in
+from foretell.forecasters.tree.growing.matter import Matter, Place
+from foretell.forecasters.tree.growing.rules import LINEAR, Rule, Unasked
 from foretell.forecasters.tree.links import Average, Linear, Link
-from foretell.forecasters.tree.matter import Matter, Place
 from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.prompts import sections, told
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.rules import LINEAR, Rule, Unasked
 from foretell.forecasters.tree.scaling import SCALINGS, bayes_net_faults
 from foretell.llm.model import ModelError
 from foretell.questions.problems import InputError

@@ -15,19 +15,19 @@ from functools import partial
 from typing import TypeVar
 
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.allotment import Allotment, GrowSettings
-from foretell.forecasters.tree.analyze import Analysis, Analyzer, AnalyzeSettings
-from foretell.forecasters.tree.asking import Asker
-from foretell.forecasters.tree.draft import ROOT, Room
-from foretell.forecasters.tree.evaluate import evaluated
-from foretell.forecasters.tree.ground import Crew, Grounded, Leaf
-from foretell.forecasters.tree.link_file import link_to_dict
-from foretell.forecasters.tree.matter import Matter, Place
-from foretell.forecasters.tree.overlap import repeated
+from foretell.forecasters.tree.arithmetic.evaluate import evaluated
+from foretell.forecasters.tree.files.link_file import link_to_dict
+from foretell.forecasters.tree.growing.allotment import Allotment, GrowSettings
+from foretell.forecasters.tree.growing.analyze import Analysis, Analyzer, AnalyzeSettings
+from foretell.forecasters.tree.growing.asking import Asker
+from foretell.forecasters.tree.growing.draft import ROOT, Room
+from foretell.forecasters.tree.growing.ground import Crew, Grounded, Leaf
+from foretell.forecasters.tree.growing.matter import Matter, Place
+from foretell.forecasters.tree.growing.overlap import repeated
+from foretell.forecasters.tree.growing.record import Record
+from foretell.forecasters.tree.growing.spending import FOR_LEAVES, Purse, cost_of_leaf
+from foretell.forecasters.tree.growing.synthesize import Synthesis, Synthesizer, SynthesizeSettings
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.record import Record
-from foretell.forecasters.tree.spending import FOR_LEAVES, Purse, cost_of_leaf
-from foretell.forecasters.tree.synthesize import Synthesis, Synthesizer, SynthesizeSettings
 from foretell.forecasters.tree.walk import leaves
 from foretell.questions.event import NodeAnalyzed, NodeGrounded, NodeSynthesized
 

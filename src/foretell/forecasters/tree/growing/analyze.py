@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.forecasters.tree.asking import TEXT, Asker, NoAnswer, Unfit, Wanted, shape
-from foretell.forecasters.tree.draft import Draft, Room
-from foretell.forecasters.tree.matter import Matter, Place
-from foretell.forecasters.tree.overlap import Overlap, alike, correlated
+from foretell.forecasters.tree.growing.asking import TEXT, Asker, NoAnswer, Unfit, Wanted, shape
+from foretell.forecasters.tree.growing.draft import Draft, Room
+from foretell.forecasters.tree.growing.matter import Matter, Place
+from foretell.forecasters.tree.growing.overlap import Overlap, alike, correlated
 from foretell.forecasters.tree.prompts import sections, told
 from foretell.forecasters.tree.proposition import Proposition
 from foretell.llm.model import ModelError

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from foretell.forecasters.tree.edits import SetGrounding, SetLink
-from foretell.forecasters.tree.evaluate import keeping, working
+from foretell.forecasters.tree.arithmetic.evaluate import keeping, working
 from foretell.forecasters.tree.links import Link
 from foretell.forecasters.tree.problems import InvalidTree, Problem
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.whatif import resynthesize
+from foretell.forecasters.tree.whatif.edits import SetGrounding, SetLink
+from foretell.forecasters.tree.whatif.whatif import resynthesize
 from foretell.questions.clock import AsOf
 
 

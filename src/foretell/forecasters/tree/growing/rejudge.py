@@ -1,13 +1,13 @@
 """Asking again: judged claims that something beneath has changed under, from the leaves up, on demand only."""
 
-from foretell.forecasters.tree.edits import SetLink, SetReport
-from foretell.forecasters.tree.evaluate import stale
+from foretell.forecasters.tree.arithmetic.evaluate import stale
+from foretell.forecasters.tree.growing.matter import Place
+from foretell.forecasters.tree.growing.synthesize import Synthesizer
 from foretell.forecasters.tree.links import Judged
-from foretell.forecasters.tree.matter import Place
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.synthesize import Synthesizer
 from foretell.forecasters.tree.walk import parents
-from foretell.forecasters.tree.whatif import resynthesize
+from foretell.forecasters.tree.whatif.edits import SetLink, SetReport
+from foretell.forecasters.tree.whatif.whatif import resynthesize
 
 
 async def rejudged(tree: Tree, synthesizer: Synthesizer) -> tuple[Tree, tuple[str, ...]]:

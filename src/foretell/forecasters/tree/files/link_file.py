@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from foretell.forecasters.tree.fields import Fields
+from foretell.forecasters.tree.files.fields import Fields
 from foretell.forecasters.tree.links import (
     Assumption,
     Average,

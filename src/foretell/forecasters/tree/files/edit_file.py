@@ -4,7 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
-from foretell.forecasters.tree.edits import (
+from foretell.forecasters.tree.files.fields import Fields
+from foretell.forecasters.tree.files.link_file import link_to_dict, read_link
+from foretell.forecasters.tree.files.node_file import grounding_to_dict, node_to_dict, read_grounding, read_node
+from foretell.forecasters.tree.problems import Problem
+from foretell.forecasters.tree.whatif.edits import (
     AddNode,
     Edit,
     MoveNode,
@@ -18,10 +22,6 @@ from foretell.forecasters.tree.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.fields import Fields
-from foretell.forecasters.tree.link_file import link_to_dict, read_link
-from foretell.forecasters.tree.node_file import grounding_to_dict, node_to_dict, read_grounding, read_node
-from foretell.forecasters.tree.problems import Problem
 
 NAMES: Mapping[str, type] = {
     "set_p": SetP,

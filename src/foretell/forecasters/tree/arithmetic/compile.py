@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from foretell.forecasters.tree.circuit import Circuit
-from foretell.forecasters.tree.conditioning import Conditioning
-from foretell.forecasters.tree.emit import Emitter
-from foretell.forecasters.tree.gates import Gates, Given
+from foretell.forecasters.tree.arithmetic.circuit import Circuit
+from foretell.forecasters.tree.arithmetic.conditioning import Conditioning
+from foretell.forecasters.tree.arithmetic.emit import Emitter
+from foretell.forecasters.tree.arithmetic.gates import Gates, Given
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.walk import Layout, has_own_value, own_value
 

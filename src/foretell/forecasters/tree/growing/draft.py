@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foretell.forecasters.tree.claims import faults_of, tidy
-from foretell.forecasters.tree.matter import Place
-from foretell.forecasters.tree.overlap import likeness
+from foretell.forecasters.tree.growing.claims import faults_of, tidy
+from foretell.forecasters.tree.growing.matter import Place
+from foretell.forecasters.tree.growing.overlap import likeness
 from foretell.forecasters.tree.proposition import Proposition
 
 ROOT = "P0"

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from math import prod
 
-from foretell.forecasters.tree.circuit import slopes
+from foretell.forecasters.tree.arithmetic.circuit import slopes
+from foretell.forecasters.tree.influence.sensitivity import worked_out
 from foretell.forecasters.tree.links import Average, Linear
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.sensitivity import worked_out
 from foretell.forecasters.tree.walk import has_own_value
 
 MOST = 10_000

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from foretell.forecasters.tree.fields import Fields
-from foretell.forecasters.tree.link_file import link_to_dict, read_link
+from foretell.forecasters.tree.files.fields import Fields
+from foretell.forecasters.tree.files.link_file import link_to_dict, read_link
 from foretell.forecasters.tree.proposition import Grounding, Proposition
 
 

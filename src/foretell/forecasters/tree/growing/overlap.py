@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
-from foretell.forecasters.tree.asking import NUMBER, TEXT, Asker, Wanted, shape
+from foretell.forecasters.tree.growing.asking import NUMBER, TEXT, Asker, Wanted, shape
 from foretell.forecasters.tree.prompts import sections, told
 
 Likeness = Literal["same", "opposite", "alike", "apart"]

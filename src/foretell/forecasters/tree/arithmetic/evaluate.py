@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from foretell.forecasters.tree.arithmetic.circuit import Circuit
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
 from foretell.forecasters.tree.checks import problems, result_problems, written_problems
-from foretell.forecasters.tree.circuit import Circuit
-from foretell.forecasters.tree.compile import compile_tree
 from foretell.forecasters.tree.links import Judged
 from foretell.forecasters.tree.problems import Problem, insist
 from foretell.forecasters.tree.proposition import Proposition, Tree

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.matter import Matter, Place
+from foretell.forecasters.tree.growing.matter import Matter, Place
+from foretell.forecasters.tree.growing.spending import Purse
 from foretell.forecasters.tree.proposition import Grounding
-from foretell.forecasters.tree.spending import Purse
 from foretell.llm.model import BudgetSpent
 from foretell.questions.problems import InputError
 from foretell.questions.question import Question, Target

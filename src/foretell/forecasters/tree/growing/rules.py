@@ -9,7 +9,7 @@ from math import log
 from random import Random
 from typing import Any, cast
 
-from foretell.forecasters.tree.asking import CHANCE, NUMBER, TEXT, shape
+from foretell.forecasters.tree.growing.asking import CHANCE, NUMBER, TEXT, shape
 from foretell.forecasters.tree.links import (
     Assumption,
     Average,

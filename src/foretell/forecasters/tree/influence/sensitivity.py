@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from foretell.forecasters.tree.circuit import Circuit, rerun, slopes
-from foretell.forecasters.tree.compile import compile_tree
-from foretell.forecasters.tree.evaluate import Working, keeping, working
+from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, slopes
+from foretell.forecasters.tree.arithmetic.compile import compile_tree
+from foretell.forecasters.tree.arithmetic.evaluate import Working, keeping, working
 from foretell.forecasters.tree.expression import ASSUMPTION
 from foretell.forecasters.tree.links import Formula
 from foretell.forecasters.tree.proposition import Tree

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.forecasters.tree.arithmetic.evaluate import evaluate
 from foretell.forecasters.tree.checks import problems as tree_problems
-from foretell.forecasters.tree.edit_file import read_scenario, scenario_to_dict
-from foretell.forecasters.tree.edits import Scenario
-from foretell.forecasters.tree.evaluate import evaluate
-from foretell.forecasters.tree.fields import Fields, object_from_pairs
-from foretell.forecasters.tree.node_file import node_to_dict, read_node
+from foretell.forecasters.tree.files.edit_file import read_scenario, scenario_to_dict
+from foretell.forecasters.tree.files.fields import Fields, object_from_pairs
+from foretell.forecasters.tree.files.node_file import node_to_dict, read_node
 from foretell.forecasters.tree.problems import InvalidTree, Problem, insist
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.scaling import unfit_links
+from foretell.forecasters.tree.whatif.edits import Scenario
 from foretell.questions.clock import AsOf, instant
 from foretell.questions.problems import InputError
 

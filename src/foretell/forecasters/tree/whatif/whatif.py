@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from foretell.forecasters.tree.circuit import ROUNDING
-from foretell.forecasters.tree.editing import Editing
-from foretell.forecasters.tree.edits import Edit, Scenario, SetP
-from foretell.forecasters.tree.evaluate import Working, evaluated, stale, working
+from foretell.forecasters.tree.arithmetic.circuit import ROUNDING
+from foretell.forecasters.tree.arithmetic.evaluate import Working, evaluated, stale, working
 from foretell.forecasters.tree.links import Linear
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.recompute import recomputed
+from foretell.forecasters.tree.whatif.editing import Editing
+from foretell.forecasters.tree.whatif.edits import Edit, Scenario, SetP
+from foretell.forecasters.tree.whatif.recompute import recomputed
 
 FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "grounding")
 

@@ -6,7 +6,7 @@ tree, recomputed from the numbers around it, comes out the same to the last bit 
 
 from collections.abc import Mapping, Sequence
 
-from foretell.forecasters.tree.circuit import Op, read_by
+from foretell.forecasters.tree.arithmetic.circuit import Op, read_by
 
 
 class Emitter:

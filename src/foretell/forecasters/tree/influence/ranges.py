@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from foretell.forecasters.tree.circuit import run_many
+from foretell.forecasters.tree.arithmetic.circuit import run_many
+from foretell.forecasters.tree.influence.sensitivity import worked_out
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.sensitivity import worked_out
 
 MOST = 12
 """Missing numbers up to which all combinations are gone through."""

@@ -4,7 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from foretell.forecasters.tree.checks import node_problems, structural_problems
-from foretell.forecasters.tree.edits import (
+from foretell.forecasters.tree.expression import ASSUMPTION
+from foretell.forecasters.tree.links import Formula, InhibitedNoisyOr, Linear, Link, NoisyOr
+from foretell.forecasters.tree.problems import InvalidTree, Problem, insist
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.walk import post_order
+from foretell.forecasters.tree.whatif.edits import (
     AddNode,
     Edit,
     MoveNode,
@@ -17,11 +22,6 @@ from foretell.forecasters.tree.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.expression import ASSUMPTION
-from foretell.forecasters.tree.links import Formula, InhibitedNoisyOr, Linear, Link, NoisyOr
-from foretell.forecasters.tree.problems import InvalidTree, Problem, insist
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.walk import post_order
 
 
 class Editing:

@@ -1,0 +1,1 @@
+"""Growing a tree with models: analyze, ground, synthesize, within budgets."""

@@ -1,0 +1,1 @@
+"""What an answer hangs on: slopes, importance, paths, spread and ranges."""

@@ -1,0 +1,1 @@
+"""Edits on a tree, and only what they touch worked out anew."""
