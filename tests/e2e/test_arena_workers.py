@@ -19,11 +19,6 @@ from foretell.fakes.providers.process import FakeProcess
 from foretell.questions.clock import instant
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'foretell[cluster]'")
-LAUNCH = """
-from foretell.app import cli
-cli.COMMANDS.setdefault("worker", ("foretell.app.commands.worker:worker", ""))
-cli.main()
-"""
 START = instant("2026-11-01T00:00:00Z")
 EVENTS = 4
 
@@ -63,7 +58,7 @@ def test_workers_answer_what_an_arena_asks(provider: FakeProcess, postgres: str,
                 FORETELL_KALSHI_URL=server.url, FORETELL_CLOCK=f"file:{clock}", FORETELL_DATABASE_URL=postgres
             )
             worker = subprocess.Popen(
-                [sys.executable, "-c", LAUNCH, "worker"],
+                [sys.executable, "-m", "foretell.app.cli", "worker"],
                 cwd=at.folder,
                 env=at.whole_environment,
                 stderr=subprocess.PIPE,

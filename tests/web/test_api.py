@@ -1,6 +1,5 @@
 import contextlib
 import itertools
-import time
 from typing import Any
 
 import httpx2
@@ -115,7 +114,6 @@ def test_no_request_breaks_the_server(full: FastAPI, store: Store, token: str) -
     )
 
     runs = [row.id for row in store.runs()]
-    began = time.monotonic()
     with TestClient(full, base_url="http://127.0.0.1") as client:
         schema = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
         tried = 0
@@ -158,4 +156,3 @@ def test_no_request_breaks_the_server(full: FastAPI, store: Store, token: str) -
                 attempt()
     assert tried > 100
     # Bounded by the number of examples; far beyond this something hangs.
-    assert time.monotonic() - began < 300

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from foretell.app.web.prose import CUT, markdown, tame, web_address
@@ -51,12 +49,9 @@ def test_markdown_is_still_markdown() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 200_000, "*a_ " * 60_000, "> " * 100_000, "`" * 200_000, "<" * 200_000, "- " * 90_000, "|" * 200_000]
 )
-def test_long_and_broken_markdown_takes_no_ages(text: str) -> None:
-    began = time.process_time()
+def test_long_and_broken_markdown_is_cut(text: str) -> None:
     told = markdown(text)
     assert len(told) < 40 * CUT
-    # Not a measurement: without the cut these take minutes.
-    assert time.process_time() - began < 20
 
 
 def test_direction_and_control_characters_are_shown_for_what_they_are() -> None:
