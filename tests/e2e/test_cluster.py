@@ -92,6 +92,11 @@ class Site:
                 assert time.monotonic() < until, "nothing goes on"
                 time.sleep(0.05)
 
+    def until_told(self, words: str, *arguments: str) -> None:
+        until = time.monotonic() + PATIENCE
+        while words not in self.tell(*arguments):
+            assert time.monotonic() < until, "nobody says so"
+
     def answers(self) -> list[Any]:
         with closing(Store(self.url)) as store:
             return list(store.answers(self.run_id))
@@ -184,6 +189,7 @@ def test_requests_per_minute_and_cells_hold_over_workers(site: Site):
     limits = {"FORETELL_LIMITS": f"openai requests={per_minute}"}
     site.house.spec(trials=2)
     site.worker("--everywhere", str(everywhere), **limits)
+    site.until_told(f"at most {everywhere} cells at once", "worker", "--status")
     site.worker(here=50, **limits)  # Keeps to the cap that the other one named.
     site.ended(site.run())
     assert f"at most {everywhere} cells at once" in site.tell("worker", "--status")
