@@ -1,0 +1,74 @@
+"""The board of 200 entries on 20,000 targets: scoring it, drawing its page, and showing the page again, against 1 s."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from foretell.app.web.rendering import render
+from foretell.app.web.views.arena import Filters, offer
+from foretell.arena.report.study_page import study_parts
+from foretell.arena.standings.report import ADVICE, standings_report
+from foretell.arena.standings.standings import Entry, Events, Markets, Moments, Standings
+from foretell.arena.table import Labels
+
+EVENTS, MOMENTS, ENTRIES = 5_000, 4, 200
+CATEGORIES = ("Politics", "Economics", "Sports", "Weather", "Culture", "Science", "Companies")
+T = TypeVar("T")
+
+
+def made() -> Standings:
+    rng = np.random.default_rng(0)
+    event = np.repeat(np.arange(EVENTS), MOMENTS)
+    n = len(event)
+    truth = rng.uniform(0.02, 0.98, EVENTS)
+    outcome = (rng.random(EVENTS) < truth)[event].astype(float)
+    price = np.clip(truth[event] + rng.normal(0, 0.05, n), 0.02, 0.98)
+    start = np.datetime64("2026-01-01", "s")
+    return Standings(
+        name="big",
+        events=Events(
+            ids=tuple(f"e{i}" for i in range(EVENTS)),
+            category=Labels(codes=np.arange(EVENTS) % len(CATEGORIES), names=CATEGORIES),
+            platform=Labels(codes=np.zeros(EVENTS, np.int64), names=("kalshi",)),
+            cluster=np.arange(EVENTS),
+        ),
+        moments=Moments(
+            event=event,
+            taken_at=start + np.arange(n) * np.timedelta64(600, "s"),
+            hours=np.tile([96.0, 48.0, 24.0, 12.0], EVENTS),
+        ),
+        markets=Markets(
+            moment=np.arange(n),
+            target=("yes",) * n,
+            outcome=outcome,
+            known_at=np.full(n, np.datetime64("2026-06-01", "s")),
+            last=price,
+            yes_ask=price + 0.01,
+            no_ask=1.01 - price,
+        ),
+        entries=tuple(Entry(name=f"entry {i}", said=n, dollars=0.01, seconds=1.0) for i in range(ENTRIES)),
+        p=np.clip(truth[event] + rng.normal(0, 0.1, (ENTRIES, n)), 0.01, 0.99),
+    )
+
+
+def timed(what: str, job: Callable[[], T]) -> T:
+    start = time.perf_counter()
+    found = job()
+    print(f"{what}: {time.perf_counter() - start:.2f} of 1 s")
+    return found
+
+
+def main() -> None:
+    standings = made()
+    report = timed("scores, intervals, pairs", lambda: standings_report(standings, by=("category",), draws=500))
+    study = timed("pictures", lambda: report.study(pictures=True))
+    parts = timed("tables as markup", lambda: study_parts(study, ADVICE))
+    more = {"arena": "big", "chosen": Filters(), "offer": offer(standings), "reason": "", "parts": parts}
+    text = timed("the page from its parts, as every later visit", lambda: render("arena.html", study, **more))
+    print(f"{len(text) / 1e6:.1f} MB of page")
+
+
+if __name__ == "__main__":
+    main()
