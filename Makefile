@@ -10,7 +10,7 @@ demo: $(VENV)/.demo
 	$(BIN)/foretell demo --html $(OUT)/demo.html
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
