@@ -193,7 +193,8 @@ async def opened(season: Season, home: Path) -> "AsyncGenerator[Run]":
         async with Exchange(world, clock).server() as server, AsyncHttpClient() as http:
             addresses = {
                 PROVIDER: f"{provider.url}/v1",
-                ENGINE: f"{server.url}/{ENGINE}",
+                # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
+                ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{ENGINE}",
                 "kalshi": f"{server.url}{KALSHI}",
             }
             # The public exchange is asked ten times a second; this one is our own.
