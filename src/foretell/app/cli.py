@@ -2,9 +2,10 @@
 
 import logging
 import sys
-from importlib import import_module
 
 import click
+
+from foretell.app.lazy_group import LazyGroup
 
 COMMANDS = {
     "ask": ("foretell.app.commands.ask:ask", "Ask one question: a researched probability with its reasons."),
@@ -54,26 +55,6 @@ COMMANDS = {
 """Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""
 
 
-class LazyGroup(click.Group):
-    """Lists commands from the table and imports a command's module when it is needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table, which is the order a newcomer meets them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, attribute = COMMANDS[cmd_name][0].split(":")
-        return getattr(import_module(module), attribute)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table as it stands, without loading any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
-
-
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from importlib.metadata import version
@@ -82,7 +63,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )

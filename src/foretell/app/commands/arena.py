@@ -1,8 +1,8 @@
 """`foretell arena`: a living benchmark, stage by stage or as one service."""
 
-from importlib import import_module
-
 import click
+
+from foretell.app.lazy_group import LazyGroup
 
 COMMANDS = {
     "init": ("foretell.app.commands.arena_init:init", "Write the file of a new arena, with every field explained."),
@@ -19,27 +19,7 @@ COMMANDS = {
 """Command name → (module:attribute, one line of help), as in the table of all commands."""
 
 
-class LazyArena(click.Group):
-    """Lists commands from the table and imports a command's module when it is needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order a newcomer meets them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, attribute = COMMANDS[cmd_name][0].split(":")
-        return getattr(import_module(module), attribute)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table as it stands, without loading any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
-
-
-@click.group(cls=LazyArena)
+@click.group(cls=LazyGroup, table=COMMANDS)
 def arena() -> None:
     """A living benchmark: real events in, everybody on the same context, forecasts on a schedule, results, a board.
 

@@ -1,8 +1,8 @@
 """foretell study: experiments on forecasts and on those who make them, each loaded only when it is called."""
 
-from importlib import import_module
-
 import click
+
+from foretell.app.lazy_group import LazyGroup
 
 ANY = "NAME"
 COMMANDS = {
@@ -26,7 +26,7 @@ COMMANDS = {
 """Name → (module:attribute, one line of help); every other word is the name of a study of scores."""
 
 
-class StudyGroup(click.Group):
+class StudyGroup(LazyGroup):
     """Studies with options of their own; what is none of them is the name of a study of scores, or its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -34,17 +34,6 @@ class StudyGroup(click.Group):
         if args and args[0] not in COMMANDS and args[0] not in ctx.help_option_names:
             args = [ANY, *args]
         return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, attribute = COMMANDS[cmd_name][0].split(":")
-        return getattr(import_module(module), attribute)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table as it stands, without loading any command."""
@@ -56,7 +45,7 @@ class StudyGroup(click.Group):
             formatter.write_dl([(name, told) for name, (_, told) in STUDIES.items()])
 
 
-@click.group(cls=StudyGroup, invoke_without_command=True, subcommand_metavar="NAME …")
+@click.group(cls=StudyGroup, table=COMMANDS, invoke_without_command=True, subcommand_metavar="NAME …")
 @click.pass_context
 def study(context: click.Context) -> None:
     """Experiments on forecasts and on those who make them; without NAME, list them.
