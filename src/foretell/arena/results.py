@@ -51,13 +51,7 @@ def _together(answers: Sequence[Forecast], how: Combining, failed: int, question
     said = dict(panel.p) if panel else _calibrated(trials, how, question, plain)
     # The log distance never sends a long shot to exactly zero.
     p = coherent(question, said, distance="log").p if question is not None else said
-    usage = Usage(
-        dollars=sum(t.usage.dollars for t in answers),
-        input_tokens=sum(t.usage.input_tokens for t in answers),
-        output_tokens=sum(t.usage.output_tokens for t in answers),
-        seconds=max(t.usage.seconds for t in answers),
-        calls=sum(t.usage.calls for t in answers),
-    )
+    usage = Usage.side_by_side(answer.usage for answer in answers)
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
     told = f"{panel.rationale}\n\n" if panel else _told(trials, how, plain, p)

@@ -84,7 +84,7 @@ class Trials:
             as_of=context.as_of,
             p=p,
             rationale="\n\n".join([told, *([judged.rationale] if judged else []), *reasons, *failed]),
-            usage=total([*(one.usage for one in made), *([judged.usage] if judged else [])]),
+            usage=Usage.side_by_side([*(one.usage for one in made), *([judged.usage] if judged else [])]),
             distribution=_distribution(made, p),
         )
 
@@ -98,17 +98,6 @@ class Trials:
             return await self.judge.judge(question, made, context)
         except CannotForecast:
             return None
-
-
-def total(usages: Sequence[Usage]) -> Usage:
-    """What trials cost together; they ran side by side, so the longest tells the time."""
-    return Usage(
-        dollars=sum(usage.dollars for usage in usages),
-        input_tokens=sum(usage.input_tokens for usage in usages),
-        output_tokens=sum(usage.output_tokens for usage in usages),
-        seconds=max((usage.seconds for usage in usages), default=0.0),
-        calls=sum(usage.calls for usage in usages),
-    )
 
 
 def _distribution(made: Sequence[Forecast], p: Mapping[str, float]) -> Categorical | Numeric | None:

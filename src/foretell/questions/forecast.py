@@ -1,6 +1,6 @@
 """What a forecaster said, what it cost, and what is left when it broke."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -17,6 +17,22 @@ class Usage:
     output_tokens: int = 0
     seconds: float = 0.0
     calls: int = 0
+
+    @classmethod
+    def side_by_side(cls, usages: Iterable["Usage"]) -> "Usage":
+        """What things that ran at the same time cost together: sums, but of the seconds the longest.
+
+        >>> Usage.side_by_side([Usage(dollars=0.5, seconds=3.0, calls=1), Usage(dollars=0.25, seconds=2.0, calls=2)])
+        Usage(dollars=0.75, input_tokens=0, output_tokens=0, seconds=3.0, calls=3)
+        """
+        all_of = list(usages)
+        return cls(
+            dollars=sum(one.dollars for one in all_of),
+            input_tokens=sum(one.input_tokens for one in all_of),
+            output_tokens=sum(one.output_tokens for one in all_of),
+            seconds=max((one.seconds for one in all_of), default=0.0),
+            calls=sum(one.calls for one in all_of),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -187,9 +187,9 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}  # type: ignore[reportUnknownVariableType]
+        return {str(key): plain(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]  # type: ignore[reportUnknownVariableType]
+        return [plain(inner) for inner in cast("list[Any]", value)]
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -18,11 +18,12 @@ from foretell.forecasters.tree.growing.record import Record
 from foretell.forecasters.tree.growing.spending import Patient
 from foretell.forecasters.tree.growing.summary import summary
 from foretell.forecasters.tree.growing.synthesize import SynthesizeSettings
+from foretell.forecasters.tree.growing.targets import analysed, probabilities
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.walk import leaves
 from foretell.questions.distribution import Categorical
 from foretell.questions.event import Emit, Failed, ForecastMade, TreeGrown, ignore
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Failure, Forecast, Usage
 from foretell.questions.question import Question, Target
 
 CLAIM = "claim"
@@ -82,8 +83,8 @@ class TreeForecaster:
         if not isinstance(context, AgentContext):
             raise TypeError("a tree needs models and tools: give it an AgentContext")
         began = asyncio.get_running_loop().time()
-        analysed = self._analysed(question)
-        plans = self._plans(question, replace(context, model=Patient(context.model)), analysed)
+        targets = analysed(question, shortcut=self.settings.shortcut)
+        plans = self._plans(question, replace(context, model=Patient(context.model)), targets)
         trees = await _all_grown(plans)
         for target, tree in trees.items():
             for event in plans[target].record.events(tree):
@@ -94,21 +95,8 @@ class TreeForecaster:
         answer = self._answer(question, context, trees)
         if isinstance(answer, Failure):
             return answer
-        usages = [plan.record.usage() for plan in plans.values()]
-        usage = replace(
-            answer.usage,
-            dollars=sum(one.dollars for one in usages),
-            input_tokens=sum(one.input_tokens for one in usages),
-            output_tokens=sum(one.output_tokens for one in usages),
-            calls=sum(one.calls for one in usages),
-            seconds=asyncio.get_running_loop().time() - began,
-        )
-        return replace(answer, usage=usage)
-
-    def _analysed(self, question: Question) -> tuple[Target, ...]:
-        """The targets that get a tree."""
-        two = question.exclusive and len(question.targets) == 2
-        return question.targets[:1] if two and self.settings.shortcut else question.targets
+        spent = Usage.side_by_side(plan.record.usage() for plan in plans.values())
+        return replace(answer, usage=replace(spent, seconds=asyncio.get_running_loop().time() - began))
 
     def _plans(self, question: Question, context: AgentContext, targets: tuple[Target, ...]) -> dict[str, Plan]:
         """One plan per target; all of them share the crew, and each has an equal part of the money."""
@@ -144,7 +132,8 @@ class TreeForecaster:
                     question_id=question.id, forecaster=name, as_of=context.as_of, error=error, trial=context.trial
                 )
         several = question.exclusive and len(question.targets) > 1
-        p = self.settings.clamp.apply(_probabilities(question, trees), exclusive=several)
+        roots = {target: tree.nodes[tree.root].p or 0.0 for target, tree in trees.items()}
+        p = self.settings.clamp.apply(probabilities(question, roots), exclusive=several)
         context.emit(ForecastMade(p=p, how=self._how(trees)))
         return Forecast(
             question_id=question.id,
@@ -188,15 +177,3 @@ def claim_of(question: Question, target: Target) -> str:
     if question.exclusive:
         return f'The answer to the question "{question.text}" is "{label}"{day}.'
     return f'The answer to the question "{question.text}" is yes for "{label}"{day}.'
-
-
-def _probabilities(question: Question, trees: Mapping[str, Tree]) -> dict[str, float]:
-    """By target: as the trees say, options of which exactly one comes true divided by their sum."""
-    p = {target: tree.nodes[tree.root].p or 0.0 for target, tree in trees.items()}
-    if not question.exclusive or len(question.targets) < 2:
-        return p
-    if len(p) == 1:
-        first, other = (target.id for target in question.targets)
-        return {first: p[first], other: 1.0 - p[first]}
-    total = sum(p.values())
-    return {target: value / total if total else 1.0 / len(p) for target, value in p.items()}

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from foretell.sources.datasets.question_set import QuestionSet
 
@@ -37,4 +37,4 @@ def _fields(line: str) -> Any:
         found = json.loads(line)
     except ValueError:
         return ()
-    return found if isinstance(found, dict) else ()  # type: ignore[reportUnknownVariableType]
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else ()

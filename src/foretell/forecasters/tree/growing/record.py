@@ -70,11 +70,15 @@ class Record:
 
     def usage(self) -> Usage:
         """What the models cost together."""
-        events = [event for told in self._told.values() for event in told.events()]
-        called = [event for event in events if isinstance(event, ModelCalled)]
-        return Usage(
-            dollars=sum(event.dollars or 0.0 for event in called),
-            input_tokens=sum(event.input_tokens for event in called),
-            output_tokens=sum(event.output_tokens for event in called),
-            calls=len(called),
-        )
+        return usage_of(event for told in self._told.values() for event in told.events())
+
+
+def usage_of(events: Iterable[Event]) -> Usage:
+    """What the model calls among some events cost."""
+    called = [event for event in events if isinstance(event, ModelCalled)]
+    return Usage(
+        dollars=sum(event.dollars or 0.0 for event in called),
+        input_tokens=sum(event.input_tokens for event in called),
+        output_tokens=sum(event.output_tokens for event in called),
+        calls=len(called),
+    )

@@ -21,7 +21,7 @@ from foretell.forecasters.tree.thoughts.thinker import Thinker
 from foretell.llm.model import ModelError
 from foretell.questions.distribution import Categorical
 from foretell.questions.event import Emit, Failed, ForecastMade, ignore
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Failure, Forecast, Usage
 from foretell.questions.question import Question, Target
 
 Thinking = tuple[float, list[Conclusion]]
@@ -64,16 +64,8 @@ class ThoughtsForecaster:
         answer = self._answer(question, context, dict(zip(minutes, ends, strict=True)))
         if isinstance(answer, Failure):
             return answer
-        usages = [one.usage() for one in minutes.values()]
-        usage = replace(
-            answer.usage,
-            dollars=sum(one.dollars for one in usages),
-            input_tokens=sum(one.input_tokens for one in usages),
-            output_tokens=sum(one.output_tokens for one in usages),
-            calls=sum(one.calls for one in usages),
-            seconds=asyncio.get_running_loop().time() - began,
-        )
-        return replace(answer, usage=usage)
+        spent = Usage.side_by_side(one.usage() for one in minutes.values())
+        return replace(answer, usage=replace(spent, seconds=asyncio.get_running_loop().time() - began))
 
     def _thinkers(
         self, question: Question, context: AgentContext, targets: Sequence[Target], minutes: Mapping[str, Minutes]

@@ -1,7 +1,7 @@
 """What happened while thoughts were thought, told in the order of their places and never in that of the clock."""
 
-from foretell.forecasters.tree.growing.record import Told
-from foretell.questions.event import Emit, Event, ModelCalled, ignore
+from foretell.forecasters.tree.growing.record import Told, usage_of
+from foretell.questions.event import Emit, Event, ignore
 from foretell.questions.forecast import Usage
 
 Place = tuple[int, int, int]
@@ -40,10 +40,4 @@ class Minutes:
 
     def usage(self) -> Usage:
         """What the models cost together."""
-        called = [event for event in self.events() if isinstance(event, ModelCalled)]
-        return Usage(
-            dollars=sum(event.dollars or 0.0 for event in called),
-            input_tokens=sum(event.input_tokens for event in called),
-            output_tokens=sum(event.output_tokens for event in called),
-            calls=len(called),
-        )
+        return usage_of(self.events())
