@@ -21,23 +21,24 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from foretell.app import equipment
-from foretell.app.datasets import Benchmark
-from foretell.app.loop import run as run_on_loop
-from foretell.app.running import Prepared, execute
-from foretell.app.settings import Settings
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.fakes.providers import FakeProviders
-from foretell.fakes.providers.process import FakeProcess
-from foretell.fakes.providers.step_by_step import step_by_step
-from foretell.questions import AsOf, Question, Target, instant
-from foretell.sources.datasets.question_set import QuestionSet
-from foretell.sources.search import SearchHit
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.search.engine import SearchHit
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.practice.models.scripts import agent_script
+from foretell.practice.models.server import PracticeModels
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.runs import services
+from foretell.runs.event_loop import run as run_on_loop
+from foretell.runs.question_sets import Benchmark
+from foretell.runs.runner import PreparedRun, execute_run
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
 
 AT_ONCE = 500
 TRIALS = 5
 STEPS = 8
-BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+BRAIN = "foretell.practice.models.scripts:agent_script"
 PASSAGE = "The speaker said that the house would settle it after the recess, once both committees had been heard. "
 
 
@@ -150,7 +151,7 @@ class Engine:
         )
 
 
-def prepared(url: str, count: int, trials: int = TRIALS) -> Prepared:
+def prepared(url: str, count: int, trials: int = TRIALS) -> PreparedRun:
     spec = RunSpec(
         questions=QuestionsSpec(dataset="made up"),
         models={"agent": f"compat:searcher-{STEPS - 1}@{url}/v1"},
@@ -159,15 +160,15 @@ def prepared(url: str, count: int, trials: int = TRIALS) -> Prepared:
         trials=trials,
     )
     found = QuestionSet(name="made up", questions=questions(count))
-    return Prepared(spec=spec, benchmark=Benchmark(questions=found, history=found), questions=found.questions)
+    return PreparedRun(spec=spec, benchmark=Benchmark(questions=found, history=found), questions=found.questions)
 
 
-def whole(fake: FakeProcess, folder: Path, count: int, watch: Watch) -> Timing:
+def whole(fake: PracticeModelProcess, folder: Path, count: int, watch: Watch) -> Timing:
     """Everything, as `foretell run` does it."""
     settings = Settings(home=folder / "home")
     with watch:
         wall, cpu = time.perf_counter(), time.process_time()
-        progress = run_on_loop(execute(prepared(fake.url, count), settings, concurrency=AT_ONCE))
+        progress = run_on_loop(execute_run(prepared(fake.url, count), settings, concurrency=AT_ONCE))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert (progress.done, progress.failed) == (count * TRIALS, 0), progress
     return Timing(calls=progress.calls, wall=wall, cpu=cpu)
@@ -175,8 +176,8 @@ def whole(fake: FakeProcess, folder: Path, count: int, watch: Watch) -> Timing:
 
 async def bodies_of_one_cell(folder: Path) -> list[dict[str, Any]]:
     """What one cell sends, in its order."""
-    async with FakeProviders(step_by_step) as fake:
-        await execute(prepared(fake.url, 1, trials=1), Settings(home=folder / "one"))
+    async with PracticeModels(agent_script) as fake:
+        await execute_run(prepared(fake.url, 1, trials=1), Settings(home=folder / "one"))
         return [dict(heard.json) for heard in fake.heard]
 
 
@@ -213,7 +214,7 @@ def report(name: str, found: Timing, base: Timing, latency: float) -> None:
 def case(latency: float, count: int) -> None:
     cells = count * TRIALS
     print(f"{count} questions × {TRIALS} trials × {STEPS} steps at {latency:g} s, {AT_ONCE} at once", flush=True)
-    with FakeProcess(latency=latency, brain=BRAIN) as fake, tempfile.TemporaryDirectory() as name:
+    with PracticeModelProcess(latency=latency, brain=BRAIN) as fake, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         bodies = run_on_loop(bodies_of_one_cell(folder))
         base = timed(bare(fake.url, bodies))
@@ -236,7 +237,7 @@ def case(latency: float, count: int) -> None:
 
 
 def main() -> None:
-    equipment._local = lambda _settings: Engine()
+    services._local = lambda _settings: Engine()
     count = 400 if "--full" in sys.argv else 100
     for latency in (2.0, 0.2):
         case(latency, count)

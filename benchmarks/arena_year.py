@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-from foretell.arena.live.tables import MIGRATIONS, PART
-from foretell.arena.standings.from_book import from_book
-from foretell.arena.standings.view import standings_view
-from foretell.llm.database.opening import open_database
-from foretell.llm.database.port import Database
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.store import MIGRATIONS, SCHEMA_NAME
+from foretell.models.database import open_database
+from foretell.models.database.interface import Database
+from foretell.scoring.arena_view import arena_view
 
 ARENA, ENTRIES, MOMENTS, A_DAY, DAYS = "year", 20, 4, 20, 364
 MARKETS = (1, 2, 2, 2, 2, 2, 2, 4, 8, 10)
@@ -70,7 +70,7 @@ def events(days: int) -> Iterator[Event]:
 
 def build(database: Database, days: int) -> int:
     """Fill the tables; how many forecasts there are."""
-    database.migrate(PART, MIGRATIONS)
+    database.migrate(SCHEMA_NAME, MIGRATIONS)
     database.write("insert into arena (name, spec, created) values (?, ?, ?)", (ARENA, "{}", START.isoformat()))
     entries = [(i + 1, ARENA, f"model {i + 1:02d}", f"{i:012x}", "{}", START.isoformat()) for i in range(ENTRIES)]
     insert = "insert into entry (id, arena, name, run, spec, since) values (?, ?, ?, ?, ?, ?)"
@@ -146,9 +146,9 @@ def read(place: str, keep: Path | None) -> dict[str, float]:
     """In a process of its own: seconds of each part. The caller adds the start of the process."""
     times = [time.perf_counter()]
     with closing(open_database(place, "arena")) as database:
-        standings = from_book(database, ARENA, keep=keep)
+        standings = read_arena_table(database, ARENA, keep=keep)
     times.append(time.perf_counter())
-    view = standings_view(standings)
+    view = arena_view(standings)
     times.append(time.perf_counter())
     text = json.dumps(view.to_dict())
     times.append(time.perf_counter())
@@ -223,7 +223,7 @@ def on_sqlite(folder: Path) -> None:
 
 
 def on_postgres() -> None:
-    from foretell.fakes.postgres import LocalPostgres  # The process that is measured does without it.
+    from fakes.postgres import LocalPostgres  # The process that is measured does without it.
 
     with LocalPostgres(safe=False) as server:
         url = server.create("arena")

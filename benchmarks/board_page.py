@@ -6,19 +6,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from foretell.app.web.rendering import render
-from foretell.app.web.views.arena import Filters, offer
-from foretell.arena.report.study_page import study_parts
-from foretell.arena.standings.report import ADVICE, standings_report
-from foretell.arena.standings.standings import Entry, Events, Markets, Moments, Standings
-from foretell.arena.table import Labels
+from foretell.report.arena_report import ARENA_ADVICE, arena_report
+from foretell.report.study_report import study_parts
+from foretell.scoring.arena_table import ArenaEntry, ArenaEventTable, ArenaMarketTable, ArenaMomentTable, ArenaTable
+from foretell.scoring.table import Labels
+from foretell.web.rendering import render
+from foretell.web.views.arena import ArenaFilters, filter_options
 
 EVENTS, MOMENTS, ENTRIES = 5_000, 4, 200
 CATEGORIES = ("Politics", "Economics", "Sports", "Weather", "Culture", "Science", "Companies")
 T = TypeVar("T")
 
 
-def made() -> Standings:
+def made() -> ArenaTable:
     rng = np.random.default_rng(0)
     event = np.repeat(np.arange(EVENTS), MOMENTS)
     n = len(event)
@@ -26,20 +26,20 @@ def made() -> Standings:
     outcome = (rng.random(EVENTS) < truth)[event].astype(float)
     price = np.clip(truth[event] + rng.normal(0, 0.05, n), 0.02, 0.98)
     start = np.datetime64("2026-01-01", "s")
-    return Standings(
+    return ArenaTable(
         name="big",
-        events=Events(
+        events=ArenaEventTable(
             ids=tuple(f"e{i}" for i in range(EVENTS)),
             category=Labels(codes=np.arange(EVENTS) % len(CATEGORIES), names=CATEGORIES),
             platform=Labels(codes=np.zeros(EVENTS, np.int64), names=("kalshi",)),
             cluster=np.arange(EVENTS),
         ),
-        moments=Moments(
+        moments=ArenaMomentTable(
             event=event,
             taken_at=start + np.arange(n) * np.timedelta64(600, "s"),
             hours=np.tile([96.0, 48.0, 24.0, 12.0], EVENTS),
         ),
-        markets=Markets(
+        markets=ArenaMarketTable(
             moment=np.arange(n),
             target=("yes",) * n,
             outcome=outcome,
@@ -48,7 +48,7 @@ def made() -> Standings:
             yes_ask=price + 0.01,
             no_ask=1.01 - price,
         ),
-        entries=tuple(Entry(name=f"entry {i}", said=n, dollars=0.01, seconds=1.0) for i in range(ENTRIES)),
+        entries=tuple(ArenaEntry(name=f"entry {i}", said=n, dollars=0.01, seconds=1.0) for i in range(ENTRIES)),
         p=np.clip(truth[event] + rng.normal(0, 0.1, (ENTRIES, n)), 0.01, 0.99),
     )
 
@@ -62,10 +62,10 @@ def timed(what: str, job: Callable[[], T]) -> T:
 
 def main() -> None:
     standings = made()
-    report = timed("scores, intervals, pairs", lambda: standings_report(standings, by=("category",), draws=500))
+    report = timed("scores, intervals, pairs", lambda: arena_report(standings, by=("category",), draws=500))
     study = timed("pictures", lambda: report.study(pictures=True))
-    parts = timed("tables as markup", lambda: study_parts(study, ADVICE))
-    more = {"arena": "big", "chosen": Filters(), "offer": offer(standings), "reason": "", "parts": parts}
+    parts = timed("tables as markup", lambda: study_parts(study, ARENA_ADVICE))
+    more = {"arena": "big", "chosen": ArenaFilters(), "offer": filter_options(standings), "reason": "", "parts": parts}
     text = timed("the page from its parts, as every later visit", lambda: render("arena.html", study, **more))
     print(f"{len(text) / 1e6:.1f} MB of page")
 

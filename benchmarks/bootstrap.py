@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats, Ints
-from foretell.evaluate.bootstrap import Resampling, bootstrap_score, brier_index_from_sums
-from foretell.evaluate.compare import compare_all, compare_matrix
-from foretell.evaluate.design import Design
+from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.bootstrap import Resampling, bootstrap_score, brier_index_from_sums
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_all, compare_matrix
 
 DRAWS = 5000
 
@@ -75,7 +75,7 @@ def memory(case: str) -> None:
     if case == "clusters":
         compare_all(scores, 0, cluster, statistic=brier_index_from_sums)
     elif case == "crossed":
-        compare_all(scores, 0, Design(cluster=cluster, crossed=day), resampling=few)
+        compare_all(scores, 0, ResamplingDesign(cluster=cluster, crossed=day), resampling=few)
     else:
         bootstrap_score(scores[:, 0], resampling=few)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

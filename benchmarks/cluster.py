@@ -24,21 +24,22 @@ from pathlib import Path
 import yaml
 
 from agent_run import Engine
-from foretell.app import cli, equipment
-from foretell.arena.cells import Cell, cells_of
-from foretell.arena.cluster.engine import CellQueue
-from foretell.arena.cluster.enqueue import enqueue
-from foretell.arena.cluster.worker import Capacity, Orders, Worker
-from foretell.arena.executor import Answer, Executor
-from foretell.arena.spec import read_spec
-from foretell.arena.store import RunRow, Store
-from foretell.fakes.postgres import LocalPostgres, binaries
-from foretell.fakes.providers.process import FakeProcess
-from foretell.llm.database.session_life import SessionLife
-from foretell.questions import Forecast, Question, Target, instant
-from foretell.questions.event import Emit
+from fakes.postgres import LocalPostgres, binaries
+from foretell.cli import main as cli
+from foretell.models.database.liveness import SessionLiveness
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.questions.as_of import instant
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent
+from foretell.runs import services
+from foretell.runs.cell_queue import CellQueue, enqueue
+from foretell.runs.executor import AnswerCell, Executor
+from foretell.runs.spec import read_spec
+from foretell.runs.store import RunCell, RunRow, RunStore, cells_of
+from foretell.runs.worker import Worker, WorkerCapacity, WorkerSignals
 
-BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+BRAIN = "foretell.practice.models.scripts:agent_script"
 LATENCY = 1.0
 STEPS = 4
 TRIALS = 5
@@ -64,7 +65,7 @@ class Timing:
 
 def child() -> None:
     """The command line in a process of its own, with a search that costs nothing."""
-    equipment._local = lambda _settings: Engine()
+    services._local = lambda _settings: Engine()
     sys.argv = ["foretell", *sys.argv[2:]]
     cli.main()
 
@@ -112,7 +113,9 @@ def furnish(folder: Path, url: str, count: int) -> dict[str, str]:
     return {"FORETELL_HOME": str(folder / "home")}
 
 
-def measured(fake: FakeProcess, folder: Path, count: int, workers: int, server: LocalPostgres | None) -> Timing:
+def measured(
+    fake: PracticeModelProcess, folder: Path, count: int, workers: int, server: LocalPostgres | None
+) -> Timing:
     """From the first call at the provider to the last."""
     fake.reset()
     environment = furnish(folder, fake.url, count)
@@ -135,7 +138,7 @@ def measured(fake: FakeProcess, folder: Path, count: int, workers: int, server: 
             time.sleep(0.2)
         assert running.returncode == 0
     times = fake.stats()["times"]
-    with closing(Store(environment.get("FORETELL_DATABASE_URL", folder / "home" / "runs.db"))) as store:
+    with closing(RunStore(environment.get("FORETELL_DATABASE_URL", folder / "home" / "runs.db"))) as store:
         done = store.run(read_spec(folder / "run.yaml").id)
     assert done is not None
     assert (done.done, done.failed) == (count * TRIALS, 0), done
@@ -159,7 +162,7 @@ def throughput(count: int) -> None:
     calls = 2 * STEPS - 1
     print(f"{cells} cells of {calls} calls at {LATENCY:g} s, {HERE} cells at once on a worker")
     ideal = cells * calls * LATENCY / HERE
-    with FakeProcess(latency=LATENCY, brain=BRAIN) as fake, LocalPostgres() as server, _folder() as folder:
+    with PracticeModelProcess(latency=LATENCY, brain=BRAIN) as fake, LocalPostgres() as server, _folder() as folder:
         embedded = measured(fake, folder / "embedded", count, 0, None)
         report("embedded executor, SQLite", embedded, ideal)
         one = measured(fake, folder / "one", count, 1, server)
@@ -184,33 +187,33 @@ QUESTIONS = [
 ]
 
 
-async def nothing(cell: Cell, emit: Emit) -> Forecast:
+async def nothing(cell: RunCell, emit: EmitEvent) -> Forecast:
     return Forecast(question_id=cell.question.id, forecaster="nothing", as_of=cell.question.as_of, p={"yes": 0.5})
 
 
 @asynccontextmanager
-async def nothing_around(row: RunRow) -> AsyncGenerator[Answer]:
+async def nothing_around(row: RunRow) -> AsyncGenerator[AnswerCell]:
     yield nothing
 
 
 async def empty_cells(url: str) -> None:
     """What a cell costs that does nothing at all."""
     cells = list(cells_of("r", QUESTIONS, 1))
-    with _folder() as folder, closing(Store(folder / "runs.db")) as store:
+    with _folder() as folder, closing(RunStore(folder / "runs.db")) as store:
         cpu = time.process_time()
         await Executor(store).run(cells, nothing)
         print(f"  embedded executor: {(time.process_time() - cpu) / len(cells) * 1000:5.2f} ms CPU")
-    with closing(Store(url)) as store, closing(CellQueue(url)) as queue:
+    with closing(RunStore(url)) as store, closing(CellQueue(url)) as queue:
         store.begin("r", "{}", "2026-01-01")
         store.keep_questions("r", QUESTIONS)
         cpu = time.process_time()
         enqueue(queue, store, cells)
         print(f"  queueing it:       {(time.process_time() - cpu) / len(cells) * 1000:5.2f} ms CPU")
         life = store.database.life
-        assert isinstance(life, SessionLife)
-        worker, orders = Worker(url, store, life, nothing_around), Orders()
+        assert isinstance(life, SessionLiveness)
+        worker, orders = Worker(url, store, life, nothing_around), WorkerSignals()
         cpu = time.process_time()
-        serving = asyncio.create_task(worker.serve(Capacity(here=HERE), orders))
+        serving = asyncio.create_task(worker.serve(WorkerCapacity(here=HERE), orders))
         while worker.progress.done < len(cells):
             await asyncio.sleep(0.1)
         print(f"  on a worker:       {(time.process_time() - cpu) / len(cells) * 1000:5.2f} ms CPU", flush=True)

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats, Ints
+from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import leave_one_out
-from foretell.forecasters.combine.logistic import Regression, approximate_leave_out
-from foretell.forecasters.combine.platt import HierarchicalPlatt
-from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
+from foretell.forecasters.combine.logistic import LogisticProblem, approximate_leave_out
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.metrics.arrays import Floats, Ints
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
@@ -57,7 +57,7 @@ def made_up() -> Examples:
 
 def examples(trials: Floats, outcome: Floats, source: Any, question: Any, due: Any, known: Any) -> Examples:
     n, nothing = len(outcome), np.full(len(outcome), np.nan)
-    rows = Rows(
+    rows = TrialRows(
         trials=trials,
         question=question,
         due=due.astype("M8[D]"),
@@ -147,7 +147,7 @@ def approximation(given: Examples) -> None:
     refit, n = Refit(given), len(given)
     design = np.column_stack([refit.x, np.ones(n), np.eye(refit.size)[refit.code]])
     penalty = np.r_[1e-6, 1e-6, np.full(refit.size, 2.0)]
-    problem = Regression.of(design, given.outcome, penalty=penalty, centre=np.eye(2 + refit.size)[0])
+    problem = LogisticProblem.of(design, given.outcome, penalty=penalty, centre=np.eye(2 + refit.size)[0])
     near = sigmoid(approximate_leave_out(problem, np.arange(n)))
     exact = leave_one_out(HierarchicalPlatt(), given, by="event")
     ratio = statistics.median(

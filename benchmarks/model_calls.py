@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.fakes.providers.process import FakeProcess
-from foretell.llm.cost import Budget
-from foretell.llm.journal import Journal
-from foretell.llm.limits import Limits
-from foretell.llm.message import Request, Settings, System, ToolSpec, User
-from foretell.llm.model import Model
-from foretell.llm.opening import Exchange, open_model
-from foretell.llm.wires.openai_body import body
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import Model, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
+from foretell.models.providers.openai_chat import chat_body
+from foretell.models.router import ModelRouter, open_provider
+from foretell.practice.models.process import PracticeModelProcess
 
 AT_ONCE = 500
 TOOL = ToolSpec(
@@ -56,10 +55,13 @@ def request(model: str, place: int) -> Request:
     background = "Some background that the question comes with. " * 170
     return Request(
         model=model,
-        messages=(System(text="You forecast events."), User(text=f"{background}\nQuestion {place}: will it happen?")),
+        messages=(
+            SystemMessage(text="You forecast events."),
+            UserMessage(text=f"{background}\nQuestion {place}: will it happen?"),
+        ),
         tools=(TOOL,),
         force="submit",
-        settings=Settings(max_tokens=1000),
+        settings=ModelSettings(max_tokens=1000),
         slot=f"trial 1, call {place}",
     )
 
@@ -85,7 +87,7 @@ async def bare(url: str, calls: int) -> Timing:
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as session:
 
         async def ask(place: int) -> object:
-            sent = json.dumps(body(request("compat:m@http://x", place), provider="compat", name="m")).encode()
+            sent = json.dumps(chat_body(request("compat:m@http://x", place), provider="compat", name="m")).encode()
             async with session.post(url + "/v1/chat/completions", data=sent) as answer:
                 found = json.loads(await answer.read())
             return json.loads(found["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])["p"]
@@ -99,11 +101,11 @@ async def through(url: str, calls: int, *, journal: Journal | None = None, whole
     name = f"compat:m@{url}/v1"
     async with AsyncExitStack() as stack:
         if whole:
-            exchange = Exchange({}, journal=journal, limits={"compat": Limits(at_once=AT_ONCE)})
+            exchange = ModelRouter({}, journal=journal, limits={"compat": ModelLimits(at_once=AT_ONCE)})
             await stack.enter_async_context(exchange)
             model: Model = exchange.within(Budget("question", calls=10**9, within=Budget("run", dollars=10**9)))
         else:
-            wire = open_model(name, {})
+            wire = open_provider(name, {})
             stack.push_async_callback(wire.close)
             model = wire
         await model.complete(request(name, -1))
@@ -122,7 +124,7 @@ def run(work: Awaitable[Timing]) -> Timing:
 def case(latency: float, calls: int) -> None:
     ideal = calls * latency / AT_ONCE
     print(f"{calls:,} calls of {latency:g} s, {AT_ONCE} at once; the ideal is {ideal:g} s")
-    with FakeProcess(latency=latency) as fake, tempfile.TemporaryDirectory() as folder:
+    with PracticeModelProcess(latency=latency) as fake, tempfile.TemporaryDirectory() as folder:
         base = run(bare(fake.url, calls))
         report("bare aiohttp loop", base, base, ideal)
         report("our wire", run(through(fake.url, calls, whole=False)), base, ideal)

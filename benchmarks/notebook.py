@@ -11,12 +11,12 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from foretell.questions.clock import AsOf
+from foretell.questions.as_of import AsOf
 from foretell.tools.notebook.kernel import Kernel
 from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.pool import Pool
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.session import open_notebook
-from foretell.tools.notebook.watch import descendants, fair_share
+from foretell.tools.notebook.watchdog import descendants, fair_share
 
 TURNS = 7
 CUTOFF = AsOf.day("2025-10-26")
@@ -30,7 +30,7 @@ def bare() -> float:
     return time.perf_counter() - start
 
 
-async def first_result(pool: Pool, cells: list[PythonCell]) -> float:
+async def first_result(pool: KernelPool, cells: list[PythonCell]) -> float:
     start = time.perf_counter()
     async with open_notebook(pool, CUTOFF) as session:
         step = await session.run(cells)
@@ -46,7 +46,7 @@ async def least(turn: Callable[[], Awaitable[float]]) -> float:
 async def opened(*, warm: int, unsandboxed: bool = False) -> tuple[float, float]:
     """Seconds to a plain first result, and to one that needs pandas."""
     preload = ("numpy", "pandas") if warm else ()
-    async with Pool(warm=warm, most=1, preload=preload, unsandboxed=unsandboxed) as pool:
+    async with KernelPool(warm=warm, most=1, preload=preload, unsandboxed=unsandboxed) as pool:
 
         async def turn(cells: list[PythonCell]) -> float:
             while pool.waiting < warm:
@@ -57,7 +57,7 @@ async def opened(*, warm: int, unsandboxed: bool = False) -> tuple[float, float]
 
 
 async def round_trip() -> float:
-    async with Pool(warm=0) as pool, open_notebook(pool, CUTOFF) as session:
+    async with KernelPool(warm=0) as pool, open_notebook(pool, CUTOFF) as session:
 
         async def turn() -> float:
             start = time.perf_counter()
@@ -74,7 +74,7 @@ def shared_out(kernel: Kernel) -> float:
 
 
 async def memory(preload: tuple[str, ...], count: int) -> str:
-    async with Pool(warm=0, most=count, preload=preload) as pool:
+    async with KernelPool(warm=0, most=count, preload=preload) as pool:
         kernels = [await pool.take() for _ in range(count)]
         share = sum(map(shared_out, kernels)) / count
         return f"{kernels[0].memory / 1e6:5.0f} MB resident, {share:4.0f} MB each of {count} with shared pages divided"

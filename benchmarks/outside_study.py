@@ -21,23 +21,19 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from foretell.arena.history import base_rates, past_questions
-from foretell.evaluate.bootstrap import Resampling
-from foretell.evaluate.compare import compare_paired
-from foretell.evaluate.design import Design
+from foretell.forecasters.base_rates.outside_fit import fit_outside, fit_text, table_of
+from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, rate_table, to_files
+from foretell.forecasters.base_rates.outside_view import OutsideView, kind_of, seen_of
+from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.combine.rows import sigmoid
 from foretell.forecasters.forecaster import RunContext
-from foretell.forecasters.outside.fit import fit_text, table_of
-from foretell.forecasters.outside.learn import fit_outside
-from foretell.forecasters.outside.past import PastQuestions
-from foretell.forecasters.outside.rates import rate_table
-from foretell.forecasters.outside.shipped import NUMBERS, REPORT, to_files
-from foretell.forecasters.outside.view import OutsideView, kind_of, seen_of
-from foretell.questions import Question, Target
-from foretell.questions.clock import AsOf
-from foretell.questions.question import LastValue
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_paired
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import LastValue, Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
-from foretell.questions.snapshot import Snapshot
+from foretell.runs.past import base_rates, past_questions
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
@@ -214,7 +210,7 @@ def score(questions: list[Question], answers: list[Resolution], *, remembering: 
 
 def lead(rows: Rows, name: str, reference: str, *, crossed: bool) -> str:
     """Brier score of `name` minus that of `reference`, with a 95 % interval."""
-    design = Design(cluster=rows.question, crossed=rows.due if crossed else None)
+    design = ResamplingDesign(cluster=rows.question, crossed=rows.due if crossed else None)
     found = compare_paired(rows.loss(name), rows.loss(reference), design, resampling=RESAMPLING)
     return f"{found.diff:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import duckdb
 
-from foretell.arena.joining import read_table
-from foretell.arena.scoring import Scoring, score_table
-from foretell.evaluate.bootstrap import Resampling
+from foretell.metrics.bootstrap import Resampling
+from foretell.scoring.join import read_table
+from foretell.scoring.score import ScoringOptions, score_table
 
 FORECASTERS, QUESTIONS, DRAWS = 50, 20_000, 200
 
@@ -69,7 +69,7 @@ def main() -> None:
         f, o = make(Path(name))
 
         def ours(draws: int) -> float:
-            scoring = Scoring(by=("kind", "source"), resampling=Resampling(draws=draws))
+            scoring = ScoringOptions(by=("kind", "source"), resampling=Resampling(draws=draws))
             return min(timed(lambda: score_table(read_table(f, o), scoring)) for _ in range(3))
 
         ours(2)  # the first call also pays for importing scipy

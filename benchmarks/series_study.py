@@ -16,20 +16,18 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from foretell.evaluate.bootstrap import Resampling, brier_index_from_sums
-from foretell.evaluate.compare import compare_paired
-from foretell.evaluate.design import Design
-from foretell.evaluate.proper import brier_index
-from foretell.forecasters.priors import BaseRates, PastOutcomes
+from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
+from foretell.forecasters.series.auto import NOTHING_KNOWN, auto
+from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
 from foretell.forecasters.series.forecasters import PRICES
-from foretell.forecasters.series.history import Chances
-from foretell.forecasters.series.hybrid import hybrid
-from foretell.forecasters.series.seasonal import knn
-from foretell.forecasters.series.select import NOTHING_KNOWN, auto
-from foretell.forecasters.series.trend import linear, safe
-from foretell.forecasters.series.walk import walk
-from foretell.questions import Question, Target
+from foretell.forecasters.series.history import SeriesChances
+from foretell.forecasters.series.seasonal import hybrid, knn, linear, safe
+from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_paired
+from foretell.metrics.scores import brier_index
+from foretell.questions.question import Question, Target
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
@@ -62,7 +60,7 @@ SOURCES = [
     Source("fred", "ts_fred", "series", "value", 42, 1095, "2020-01-01", (30, 0.5)),
     Source("yfinance", "ts_yfinance_close", "ticker", "close", 42, 200, "2024-07-01", (60, 0.1)),
 ]
-Model = Callable[..., Chances]
+Model = Callable[..., SeriesChances]
 
 
 @dataclass
@@ -197,7 +195,7 @@ def tables(title: str, scores: Scores, rows: np.ndarray) -> list[str]:
 def lead(losses: dict[str, np.ndarray], name: str, rows: np.ndarray, series: np.ndarray, due: np.ndarray) -> str:
     if name == "auto":
         return ""
-    design = Design(cluster=series[rows], crossed=due[rows])
+    design = ResamplingDesign(cluster=series[rows], crossed=due[rows])
     found = compare_paired(
         losses["auto"][rows], losses[name][rows], design, statistic=brier_index_from_sums, resampling=RESAMPLING
     )

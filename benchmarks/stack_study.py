@@ -18,21 +18,21 @@ from time import perf_counter
 import duckdb
 import numpy as np
 
-from foretell.arena.backtest import backtest
-from foretell.evaluate.bootstrap import Resampling, brier_index_from_sums
-from foretell.evaluate.compare import compare_paired
-from foretell.evaluate.design import Design
-from foretell.evaluate.proper import brier_index
-from foretell.forecasters.baselines import Crowd
+from foretell.data.datasets.forecastbench_tables import read_question_tables
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.series.series import Series, SeriesInMemory, SeriesSource
+from foretell.forecasters.base_rates.baselines import CrowdForecaster
+from foretell.forecasters.base_rates.past import Past, PastAnswer
+from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes, Rates
 from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.priors import BaseRates, PastOutcomes, Rates
-from foretell.forecasters.stack.past import Answer, Past
 from foretell.forecasters.stack.stack import Stack
-from foretell.questions import Forecast, Question
-from foretell.sources.datasets.question_set import QuestionSet
-from foretell.sources.datasets.tables import read_question_tables
-from foretell.sources.series import Series, SeriesSource
-from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_paired
+from foretell.metrics.scores import brier_index
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+from foretell.runs.backtest import backtest
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
@@ -83,7 +83,7 @@ class Table:
 def past_of(found: QuestionSet) -> Past:
     """Everything asked and answered; every forecast reads it up to its own due date."""
     answers = [
-        Answer(
+        PastAnswer(
             question_id=r.question_id,
             due=r.due,
             target_id=r.target_id,
@@ -158,7 +158,7 @@ def table(questions: Sequence[Question], outcomes: dict, said: dict[str, dict]) 
 
 def lead(found: Table, rows: np.ndarray, crossed: str | None, against: str = "baseline") -> str:
     """How far the stack is ahead in Brier index, with a 95 % interval that resamples questions, and days if crossed."""
-    design = Design(
+    design = ResamplingDesign(
         cluster=found.columns["question"][rows], crossed=None if crossed is None else found.columns[crossed][rows]
     )
     compared = compare_paired(
@@ -233,8 +233,8 @@ def markets(all_rounds: QuestionSet, papers: QuestionSet, stack: Stack, thin: in
         ]
         before = [q for q in frozen[prefix].questions if q.kind == "market"]
         said = {
-            "freeze price": said_by(Crowd(), before, None),
-            "due-date price": said_by(Crowd(), priced, None),
+            "freeze price": said_by(CrowdForecaster(), before, None),
+            "due-date price": said_by(CrowdForecaster(), priced, None),
             "stack": said_by(stack, questions, None),
         }
         one = table(priced, asked.outcomes(), said)

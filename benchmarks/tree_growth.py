@@ -18,26 +18,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.app.loop import run as run_on_loop
-from foretell.fakes.providers.process import FakeProcess
-from foretell.forecasters.agent.context import AgentContext
+from foretell.forecasters.forecaster import AgentContext
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster, TreeSettings
-from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.growing.allotment import GrowSettings
-from foretell.forecasters.tree.growing.ground import GroundSettings
-from foretell.llm.cost import Budget
-from foretell.llm.journal import Journal
-from foretell.llm.limits import Limits
-from foretell.llm.message import ToolSpec
-from foretell.llm.opening import Exchange
-from foretell.llm.roles import Models
-from foretell.questions import AsOf, Forecast, Question, Target, instant
-from foretell.questions.event import Event, TreeGrown
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.search import SPEC
-from foretell.tools.tool import Item, Material
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.budget import TreeSizeSettings
+from foretell.forecasters.tree.grow.ground import GroundSettings
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.models.router import ModelRouter
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import TraceEvent, TreeGrown
+from foretell.runs.event_loop import run as run_on_loop
+from foretell.tools.fence import FencedTools
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, ToolMaterial
+from foretell.tools.web import SEARCH_SPEC
 
-BRAIN = "foretell.fakes.providers.tree:tree"
+BRAIN = "foretell.practice.models.scripts:tree_script"
 WORKERS = 1000
 CHILDREN = 4
 MODEL = f"openai:planner-{CHILDREN}"
@@ -48,15 +51,15 @@ PASSAGE = "The council met on the matter and will meet again before the summer r
 class Search:
     """Finds the same five pages at once: engines are other people's machines."""
 
-    spec: ToolSpec = SPEC
+    spec: ToolSpec = SEARCH_SPEC
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """The same for all words."""
         pages = tuple(
-            Item(title=f"Report {n}", text=PASSAGE, url=f"https://news.example/{n}", published=as_of.at)
+            SourceItem(title=f"Report {n}", text=PASSAGE, url=f"https://news.example/{n}", published=as_of.at)
             for n in range(5)
         )
-        return Material(heading="Results", items=pages)
+        return ToolMaterial(heading="Results", items=pages)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +74,8 @@ class Timing:
     critical: float
 
 
-def toolbox(question: Question, context: AgentContext) -> Fenced:
-    return Fenced.around([Search()], Fence(as_of=context.as_of, question=question, emit=context.emit), None)
+def toolbox(question: Question, context: AgentContext) -> FencedTools:
+    return FencedTools.around([Search()], FenceRules(as_of=context.as_of, question=question, emit=context.emit), None)
 
 
 async def grown(url: str, latency: float, rounds: int, folder: Path) -> Timing:
@@ -84,23 +87,23 @@ async def grown(url: str, latency: float, rounds: int, folder: Path) -> Timing:
         targets=(Target(id="yes"),),
         subtype=CLAIM,
     )
-    events: list[Event] = []
-    limits = {"openai": Limits(at_once=2 * WORKERS)}
+    events: list[TraceEvent] = []
+    limits = {"openai": ModelLimits(at_once=2 * WORKERS)}
     with closing(Journal(folder / f"{rounds}.db")) as journal:
-        async with Exchange(
+        async with ModelRouter(
             {"OPENAI_API_KEY": "x"}, journal=journal, limits=limits, addresses={"openai": f"{url}/v1"}
         ) as exchange:
             context = AgentContext(
                 as_of=question.as_of_in("live"),
-                models=Models(agent=MODEL),
+                models=ModelRoles(agent=MODEL),
                 model=exchange.within(Budget("run")),
                 toolbox=toolbox,
                 emit=events.append,
                 prices=exchange.prices,
             )
-            settings = TreeSettings(size=GrowSettings(rounds=rounds), ground=GroundSettings(at_once=WORKERS))
+            settings = TreeSettings(size=TreeSizeSettings(rounds=rounds), ground=GroundSettings(at_once=WORKERS))
             began, used = time.monotonic(), time.process_time()
-            answer = await TreeForecaster(grounder=Searching(), settings=settings).attempt(question, context)
+            answer = await TreeForecaster(grounder=SearchGrounder(), settings=settings).attempt(question, context)
             wall, cpu = time.monotonic() - began, time.process_time() - used
     assert isinstance(answer, Forecast), answer
     (tree,) = [event.document for event in events if isinstance(event, TreeGrown)]
@@ -127,7 +130,10 @@ def main() -> None:
     options = parser.parse_args()
     found: list[Timing] = []
     print("claims  × claims  × time  wall ÷ critical path  calls  CPU per call  at once")
-    with FakeProcess(brain=BRAIN, latency=options.latency) as provider, tempfile.TemporaryDirectory() as folder:
+    with (
+        PracticeModelProcess(brain=BRAIN, latency=options.latency) as provider,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         # The first tree only warms up: modules, connections, the provider's own start.
         run_on_loop(grown(provider.url, options.latency, 1, Path(folder)))
         for rounds in range(2, options.rounds + 1):

@@ -21,10 +21,10 @@ from typing import Any
 import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
-from foretell.app.settings import Settings
-from foretell.app.web.server import create_app
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun
+from fakes.stored_run import StoredRunBuilder
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
 
 CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
 PLAIN = "<!DOCTYPE html><html lang=en><title>plain</title><h1>A plain page</h1><p>Nothing else.</p></html>"
@@ -50,9 +50,9 @@ def _plain(folder: Path) -> str:
 
 
 def _served(home: Path) -> tuple[str, dict[str, str]]:
-    store = Store(home / "runs.db")
-    small = MadeRun(questions=10, trials=3).keep(store)
-    large = MadeRun(questions=500, trials=5, steps=2).keep(store)
+    store = RunStore(home / "runs.db")
+    small = StoredRunBuilder(questions=10, trials=3).keep(store)
+    large = StoredRunBuilder(questions=500, trials=5, steps=2).keep(store)
     store.close()
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

@@ -16,10 +16,10 @@ from typing import Any
 import uvicorn
 from playwright.sync_api import sync_playwright
 
-from foretell.app.settings import Settings
-from foretell.app.web.server import create_app
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.files.tree_file import write_tree
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.tree_file import write_tree
+from foretell.runs.settings import Settings
+from foretell.web.app import create_app
 from what_if import make
 
 BUDGET = 50.0

@@ -5,12 +5,19 @@ import statistics
 import time
 from collections.abc import Callable
 
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.links import Average, Formula, Linear, Link, NoisyOr
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.walk import leaves
-from foretell.forecasters.tree.whatif.edits import Edit, SetLink, SetP
-from foretell.forecasters.tree.whatif.whatif import resynthesize
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import Edit, SetLink, SetP
+from foretell.forecasters.tree.proposition import (
+    AverageLink,
+    FormulaLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+    Proposition,
+    Tree,
+    leaves,
+)
+from foretell.forecasters.tree.what_if import resynthesize
 
 SIZE, EDITS, BUDGET = 1_000, 300, 0.005
 
@@ -18,13 +25,13 @@ SIZE, EDITS, BUDGET = 1_000, 300, 0.005
 def some_link(rng: random.Random, children: list[str]) -> Link:
     match rng.randrange(4):
         case 0:
-            return Linear(weights={child: 0.9 / len(children) for child in children}, intercept=0.05)
+            return LinearLink(weights={child: 0.9 / len(children) for child in children}, intercept=0.05)
         case 1:
-            return Formula(expression=rng.choice([" AND ", " OR "]).join(children))
+            return FormulaLink(expression=rng.choice([" AND ", " OR "]).join(children))
         case 2:
-            return NoisyOr(strengths={child: rng.random() for child in children}, leak=0.05)
+            return NoisyOrLink(strengths={child: rng.random() for child in children}, leak=0.05)
         case _:
-            return Average()
+            return AverageLink()
 
 
 def make(rng: random.Random, shared: int) -> Tree:
@@ -82,7 +89,7 @@ def main() -> None:
         )
         pins: list[Edit] = [SetP(id=rng.choice(parents), p=rng.random()) for _ in range(EDITS)]
         report("a parent pinned", measure(tree, pins), full)
-        links: list[Edit] = [SetLink(id=rng.choice(parents), link=Average()) for _ in range(EDITS)]
+        links: list[Edit] = [SetLink(id=rng.choice(parents), link=AverageLink()) for _ in range(EDITS)]
         report("a parent's link", measure(tree, links), full)
         new = resynthesize(tree, [SetP(id=ends[0], p=0.25), SetP(id=parents[-1], p=0.75)])
         same = evaluated(Tree(root=new.root, nodes=new.nodes)).nodes == new.nodes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.fakes.postgres import LocalPostgres, binaries
+from fakes.postgres import LocalPostgres, binaries
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 

@@ -5,11 +5,10 @@ import re
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from foretell.arena.joining import read_table
 from foretell.arena.report.terminal import print_board
 from foretell.arena.scoring import Scoring, score_table
+from rich.console import Console
 
 
 def main(run: Path) -> None:

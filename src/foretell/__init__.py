@@ -4,62 +4,65 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from foretell.app.answers import ask
-    from foretell.app.catalog import build_forecaster
-    from foretell.app.datasets import open_benchmark
-    from foretell.app.inspect_door.logs import read_inspect_log
-    from foretell.arena.backtest import backtest
-    from foretell.arena.joining import Reading, read_table
-    from foretell.arena.pairing import compare, compare_pair
-    from foretell.arena.results import Combining, combined
-    from foretell.arena.scoring import Scoring, score, score_table
-    from foretell.forecasters.tree.files.tree_file import read_tree, write_tree
-    from foretell.forecasters.tree.whatif.whatif import what_if
-    from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Snapshot, Target
+    from foretell.forecasters.forecaster import build_forecaster
+    from foretell.forecasters.tree.tree_file import read_tree, write_tree
+    from foretell.forecasters.tree.what_if import what_if
+    from foretell.inspect_tasks.logs import read_inspect_log
+    from foretell.operations.ask import ask
+    from foretell.questions.as_of import AsOf
+    from foretell.questions.errors import InputError
+    from foretell.questions.forecast import Forecast
+    from foretell.questions.question import Question, Snapshot, Target
+    from foretell.questions.resolution import Resolution
+    from foretell.runs.backtest import backtest
+    from foretell.runs.combine import CombinationSettings, combine_trials
+    from foretell.runs.question_sets import open_benchmark
+    from foretell.scoring.join import ReadOptions, read_table
+    from foretell.scoring.score import ScoringOptions, compare, compare_pair, score, score_table
 
 _HOMES = {
     "AsOf": "foretell.questions",
-    "Combining": "foretell.arena.results",
+    "CombinationSettings": "foretell.runs.combine",
     "Forecast": "foretell.questions",
     "InputError": "foretell.questions",
     "Question": "foretell.questions",
-    "Reading": "foretell.arena.joining",
+    "ReadOptions": "foretell.scoring.join",
     "Resolution": "foretell.questions",
-    "Scoring": "foretell.arena.scoring",
+    "ScoringOptions": "foretell.scoring.score",
     "Snapshot": "foretell.questions",
     "Target": "foretell.questions",
-    "ask": "foretell.app.answers",
-    "backtest": "foretell.arena.backtest",
-    "build_forecaster": "foretell.app.catalog",
-    "combined": "foretell.arena.results",
-    "compare": "foretell.arena.pairing",
-    "compare_pair": "foretell.arena.pairing",
-    "open_benchmark": "foretell.app.datasets",
-    "read_inspect_log": "foretell.app.inspect_door.logs",
-    "read_table": "foretell.arena.joining",
-    "read_tree": "foretell.forecasters.tree.files.tree_file",
-    "score": "foretell.arena.scoring",
-    "score_table": "foretell.arena.scoring",
-    "what_if": "foretell.forecasters.tree.whatif.whatif",
-    "write_tree": "foretell.forecasters.tree.files.tree_file",
+    "ask": "foretell.operations.ask",
+    "backtest": "foretell.runs.backtest",
+    "build_forecaster": "foretell.forecasters.forecaster",
+    "combine_trials": "foretell.runs.combine",
+    "compare": "foretell.scoring.score",
+    "compare_pair": "foretell.scoring.score",
+    "open_benchmark": "foretell.runs.question_sets",
+    "read_inspect_log": "foretell.inspect_tasks.logs",
+    "read_table": "foretell.scoring.join",
+    "read_tree": "foretell.forecasters.tree.tree_file",
+    "score": "foretell.scoring.score",
+    "score_table": "foretell.scoring.score",
+    "what_if": "foretell.forecasters.tree.what_if",
+    "write_tree": "foretell.forecasters.tree.tree_file",
 }
 """Public name → module. Loaded on first use, so that importing foretell costs nothing."""
 
 __all__ = [
     "AsOf",
-    "Combining",
+    "CombinationSettings",
     "Forecast",
     "InputError",
     "Question",
-    "Reading",
+    "ReadOptions",
     "Resolution",
-    "Scoring",
+    "ScoringOptions",
     "Snapshot",
     "Target",
     "ask",
     "backtest",
     "build_forecaster",
-    "combined",
+    "combine_trials",
     "compare",
     "compare_pair",
     "open_benchmark",

@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 import foretell
-from foretell.app.answers import Details
-from foretell.app.settings import Settings
-from foretell.arena.waiting import waited
-from foretell.fakes.providers.process import FakeProcess
-from foretell.llm.cost import Budget
-from foretell.questions.problems import InputError
+from foretell.models.budget import Budget
+from foretell.operations.ask import AskOptions
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.questions.errors import InputError
+from foretell.runs.backtest import run_sync
+from foretell.runs.settings import Settings
 
 BRIDGE = "Will the harbour bridge be approved?"
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeProcess]:
-    with FakeProcess(brain="foretell.fakes.providers.step_by_step:step_by_step") as fake:
+def provider() -> Iterator[PracticeModelProcess]:
+    with PracticeModelProcess(brain="foretell.practice.models.scripts:agent_script") as fake:
         yield fake
 
 
 @pytest.fixture
-def settings(tmp_path: Path, provider: FakeProcess) -> Settings:
+def settings(tmp_path: Path, provider: PracticeModelProcess) -> Settings:
     return Settings(home=tmp_path, keys={"OPENAI_API_KEY": "x"}, addresses={"openai": f"{provider.url}/v1"})
 
 
@@ -51,15 +51,15 @@ def test_errors_come_through_a_thread():
         raise InputError("no")
 
     async def notebook() -> None:
-        waited(broken())
+        run_sync(broken())
 
     with pytest.raises(InputError, match="no"):
         asyncio.run(notebook())
 
 
-def test_with_a_model_it_is_researched_once(settings: Settings, provider: FakeProcess):
+def test_with_a_model_it_is_researched_once(settings: Settings, provider: PracticeModelProcess):
     provider.reset()
-    details: Details = {"by": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
+    details: AskOptions = {"by": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
     forecast = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)
     assert forecast.usage.calls > 0
     asked = provider.stats()["arrived"]

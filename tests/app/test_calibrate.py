@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.arena.studies.made_trials import grown, made, write_long
 
-from foretell.app.commands.calibrate import METHODS, calibrate
-from foretell.questions import InputError
+from foretell.cli.calibrate import METHODS, calibrate
+from foretell.questions.errors import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -51,7 +51,7 @@ def test_fit_then_apply_to_a_later_round(method: str, rounds, tmp_path: Path):
 
 
 def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
-    from foretell.arena.scoring import score
+    from foretell.scoring.score import score
 
     f, o, new_f, new_o = rounds
     run("fit", "-f", f, "-o", o, "--method", "platt", "-O", tmp_path / "rule.json")

@@ -2,16 +2,17 @@ from pathlib import Path
 
 import pytest
 
-from foretell.app.catalog import FORECASTERS, build_forecaster
-from foretell.app.datasets import DEMO, demo_benchmark, open_benchmark
-from foretell.forecasters.priors import PAPER_RATES, FixedRates
-from foretell.questions import InputError
+from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
+from foretell.forecasters.forecaster import build_forecaster
+from foretell.plugins import BUILT_IN
+from foretell.questions.errors import InputError
+from foretell.runs.question_sets import DEMO, demo_benchmark, open_benchmark
 
 TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
 NEEDED = {"tree-file": f":file={TREE}"}
 
 
-@pytest.mark.parametrize("name", FORECASTERS)
+@pytest.mark.parametrize("name", BUILT_IN["forecasters"])
 def test_every_name_in_the_table_builds(name: str):
     assert build_forecaster(name + NEEDED.get(name, ""), {"rates": lambda: FixedRates(table=PAPER_RATES)}).name
 

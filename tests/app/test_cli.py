@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.app.cli import COMMANDS, cli
+from foretell.cli.main import COMMANDS, cli
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "foretell.app.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "foretell.cli.main", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
 
 
@@ -29,11 +29,11 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
 def test_help_loads_no_command_and_nothing_heavy():
     code = (
         "import sys; sys.argv = ['foretell', '--help']\n"
-        "from foretell.app.cli import main\n"
+        "from foretell.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'scipy', 'duckdb', 'pydantic', 'rich', 'httpx2', 'yaml', 'statsmodels', 'pandas'}\n"
-        "print('LOADED', sorted(heavy & set(sys.modules)), [m for m in sys.modules if 'foretell.app.commands' in m])"
+        "print('LOADED', sorted(heavy & set(sys.modules)), [m for m in sys.modules if 'foretell.cli' in m])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "LOADED [] []" in out
@@ -48,9 +48,9 @@ def test_every_command_explains_itself(name: str):
 
 
 def test_command_reference_is_up_to_date():
-    """Refresh with: python -m foretell.app.help_pages > docs/commands.md."""
+    """Refresh with: python -m foretell.cli.help_pages > docs/commands.md."""
     # A process of its own: click keeps the help option of a command that another test has called before.
-    command = [sys.executable, "-m", "foretell.app.help_pages"]
+    command = [sys.executable, "-m", "foretell.cli.help_pages"]
     pages = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     assert (DOCS / "commands.md").read_text(encoding="utf-8") == pages
 

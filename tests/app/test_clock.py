@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from foretell.app.clock import clock_of
-from foretell.app.settings import load_settings
-from foretell.questions.clock import instant
-from foretell.questions.problems import InputError
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.settings import clock_of, load_settings
 
 
 def test_this_machines_clock_is_the_usual_one():

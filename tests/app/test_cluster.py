@@ -3,20 +3,20 @@ from pathlib import Path
 
 import pytest
 
-from foretell.app.cluster import Standing, settings_for, shared_url
-from foretell.app.settings import Settings, load_settings
-from foretell.arena.cluster.engine import Queued
-from foretell.arena.cluster.reaper import executor_name
-from foretell.arena.store import CellKey, RunRow
-from foretell.questions import InputError
+from foretell.operations.shared_runs import ClusterStatus, settings_for, shared_url
+from foretell.questions.errors import InputError
+from foretell.runs.cell_queue import QueuedCell
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.store import CellKey, RunRow
+from foretell.runs.worker import executor_name
 
 HERE = Settings(home=Path("home"), keys={"OPENAI_API_KEY": "k", "FRED_API_KEY": "f"})
 ROW = RunRow(id="r", spec={}, created="2026-01-01", services=("openai", "fred"), done=0, failed=0)
 
 
-def queued(trial: int, status: str, worker: int = 0) -> Queued:
+def queued(trial: int, status: str, worker: int = 0) -> QueuedCell:
     key = CellKey(run="r", question="q", due="2026-01-01", trial=trial)
-    return Queued(key=key, status=status, executor=executor_name(worker) if worker else "")
+    return QueuedCell(key=key, status=status, executor=executor_name(worker) if worker else "")
 
 
 def test_standing_in_words():
@@ -27,7 +27,7 @@ def test_standing_in_words():
         queued(3, "ENQUEUED"),
         queued(4, "ENQUEUED", 9),
     ]
-    found = Standing(workers={7: "one:11", 8: "other:12"}, cells=cells, everywhere=3)
+    found = ClusterStatus(workers={7: "one:11", 8: "other:12"}, cells=cells, everywhere=3)
     assert list(found.lines()) == [
         "worker one:11: 2 cells at work",
         "worker other:12: 0 cells at work",
@@ -35,7 +35,7 @@ def test_standing_in_words():
         "run r: 2 cells waiting",
         "at most 3 cells at once over all workers",
     ]
-    assert list(Standing(workers={}, cells=[]).lines()) == ["no worker is there"]
+    assert list(ClusterStatus(workers={}, cells=[]).lines()) == ["no worker is there"]
 
 
 def test_tools_are_those_of_the_machine_that_started_the_run():

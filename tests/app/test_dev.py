@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from foretell.app.commands.dev import environment
-from foretell.app.settings import KEYS, load_settings
-from foretell.fakes.services import KEY
+from foretell.cli.dev import environment
+from foretell.practice.services import KEY
+from foretell.runs.settings import KEYS, load_settings
 
-DEV = [sys.executable, "-c", "from foretell.app.commands.dev import dev; dev(prog_name='foretell dev')"]
-FORETELL = [sys.executable, "-m", "foretell.app.cli"]
+DEV = [sys.executable, "-c", "from foretell.cli.dev import dev; dev(prog_name='foretell dev')"]
+FORETELL = [sys.executable, "-m", "foretell.cli.main"]
 PATIENCE = 60.0
 
 
@@ -77,7 +77,7 @@ def test_the_lines_lead_every_service_to_a_fake_and_give_no_other_key():
 def test_a_taken_port_is_one_line():
     with socket.socket() as taken:
         port = _bound(taken)
-        code = "from foretell.app import cli\ncli.COMMANDS['dev'] = ('foretell.app.commands.dev:dev', '')\ncli.main()"
+        code = "from foretell.cli import main as cli\ncli.COMMANDS['dev'] = ('foretell.cli.dev:dev', '')\ncli.main()"
         command = [sys.executable, "-c", code, "dev", "fakes", "--port-base", str(port)]
         result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert result.returncode == 2

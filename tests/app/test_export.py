@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.app.commands.export import export
-from foretell.arena.cells import cells_of
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.arena.store import Store
-from foretell.questions import Failure, Forecast, InputError, Question
-from foretell.sources.datasets.cache import Cache
-from foretell.sources.datasets.forecastbench import read_submission
-from foretell.sources.datasets.pull import read_pulled
+from foretell.cli.submit import export
+from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.forecastbench import read_submission
+from foretell.data.datasets.forecastbench_download import read_pulled
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore, cells_of
 
 DUE = "2025-10-26"
 NEXT = "2025-11-09"
@@ -38,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two pulled rounds."""
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    cache = Cache(tmp_path / "home" / "forecastbench")
+    cache = DownloadCache(tmp_path / "home" / "forecastbench")
     for day in (DUE, NEXT):
         cache.put(f"question_sets/{day}-llm.json", question_set(day), url="https://example.org")
     return tmp_path / "home"
@@ -47,9 +48,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ran(home: Path, days: tuple[str, ...] = (DUE,), *, without: tuple[str, ...] = (), **spec: Any) -> str:
     """A run in the store: two trials, 0.2 and 0.4, on every question but some, which failed."""
     told = RunSpec(**{"questions": QuestionsSpec(dataset="forecastbench", rounds=days), "trials": 2} | spec)
-    store = Store(home / "runs.db")
+    store = RunStore(home / "runs.db")
     store.begin(told.id, told.to_json(), "2025-10-26T00:00:00+00:00")
-    cache = Cache(home / "forecastbench")
+    cache = DownloadCache(home / "forecastbench")
     questions: list[Question] = [q for day in days for q in read_pulled(cache, day).questions]
     for cell in cells_of(told.id, questions, told.trials):
         common = {"question_id": cell.question.id, "forecaster": "full", "as_of": cell.question.as_of}
@@ -125,7 +126,7 @@ def test_runs_that_are_no_submission_are_refused(home: Path):
     assert "not a round of forecastbench" in refusal(exported(ran(home, questions=QuestionsSpec(dataset="demo"))))
     assert "clairvoyant" in refusal(exported(ran(home, clairvoyant=True)))
     assert "no run begins with 'zzz'" in refusal(exported("zzz"))
-    store = Store(home / "runs.db")
+    store = RunStore(home / "runs.db")
     empty = RunSpec(questions=QuestionsSpec(dataset="forecastbench"), seed=9)
     store.begin(empty.id, empty.to_json(), "2025-10-26")
     store.close()
@@ -143,11 +144,11 @@ def test_from_a_spec_to_a_file_in_real_processes(home: Path):
         f"questions: {{dataset: forecastbench, rounds: ['{DUE}']}}\nforecaster: 'always:p=0.4'\n", encoding="utf-8"
     )
     ran_it = subprocess.run(
-        [sys.executable, "-m", "foretell.app.cli", "run", "run.yaml"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "foretell.cli.main", "run", "run.yaml"], capture_output=True, text=True, check=False
     )
     assert ran_it.returncode == 0, ran_it.stderr
     run = ran_it.stdout.split()[1].rstrip(":")
-    code = "from foretell.app.commands.export import export; export(prog_name='foretell export')"
+    code = "from foretell.cli.submit import export; export(prog_name='foretell export')"
     told = ["forecastbench", run, "--organization", "Example", "--model", "always"]
     sent = subprocess.run([sys.executable, "-c", code, *told], capture_output=True, text=True, check=False)
     assert sent.returncode == 0, sent.stderr

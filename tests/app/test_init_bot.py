@@ -10,10 +10,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from foretell.app.bot_files import FILES, Bot, bot_files
-from foretell.app.commands.init import init
-from foretell.arena.spec import read_spec
-from foretell.questions.problems import InputError
+from foretell.cli.init import init
+from foretell.operations.init_bot import BOT_FILES, BotSettings, bot_files
+from foretell.questions.errors import InputError
+from foretell.runs.spec import read_spec
 
 WORKFLOW = ".github/workflows/forecast.yml"
 EVENTS = {"schedule", "workflow_dispatch", "pull_request"}
@@ -35,7 +35,7 @@ def test_all_files_are_there_and_no_mark_is_left(tmp_path: Path):
     folder = tmp_path / "my-bot"
     told = made(folder)
     assert told.exit_code == 0, told.output
-    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == set(FILES.values())
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == set(BOT_FILES.values())
     for path in folder.rglob("*"):
         assert not path.is_file() or "@@" not in path.read_text(encoding="utf-8")
     assert (folder / "bot.sh").stat().st_mode & 0o100
@@ -83,7 +83,7 @@ def test_pull_requests_send_nothing_and_spend_little(tmp_path: Path):
 
 @pytest.mark.parametrize(("dollars", "hours"), [(3.0, 8), (1.0, 3), (0.5, 24), (10.0, 1), (2.0, 12)])
 def test_runs_of_a_day_together_keep_to_the_days_budget(tmp_path: Path, dollars: float, hours: int):
-    text = bot_files(Bot(name="b", dollars_per_day=dollars, hours=hours))["bot.yaml"]
+    text = bot_files(BotSettings(name="b", dollars_per_day=dollars, hours=hours))["bot.yaml"]
     (tmp_path / "bot.yaml").write_text(text, encoding="utf-8")
     run = read_spec(tmp_path / "bot.yaml").budget.run
     assert run is not None

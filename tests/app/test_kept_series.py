@@ -4,12 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.app.kept_series import KeptSeries
-from foretell.llm.journal import Journal
-from foretell.questions.clock import AsOf
+from foretell.data.http import SourceError
+from foretell.data.series.series import Series, SeriesUnavailable
+from foretell.models.journal import Journal
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
-from foretell.sources.http import SourceError
-from foretell.sources.series import Series, SeriesUnavailable
+from foretell.runs.runtime import JournaledSeries
 
 REF = SeriesRef(provider="dbnomics", id="meteo/x")
 JULY = AsOf.day("2026-07-01")
@@ -32,7 +32,7 @@ class Source:
 
 def test_a_series_is_read_once_and_replayed(tmp_path: Path):
     source, journal = Source(), Journal(tmp_path / "j.db")
-    kept = KeptSeries(source=source, journal=journal)
+    kept = JournaledSeries(source=source, journal=journal)
     one, two = (asyncio.run(kept.fetch(REF, JULY)) for _ in range(2))
     assert source.looks == 1
     assert one.values.tolist() == two.values.tolist() == [0.1, 1.0]
@@ -48,6 +48,6 @@ def test_a_failure_stays_one(tmp_path: Path, failure: Exception):
     source = Source(failure)
     for _ in range(2):
         with pytest.raises(SeriesUnavailable, match=str(failure)):
-            asyncio.run(KeptSeries(source=source, journal=journal).fetch(REF, JULY))
+            asyncio.run(JournaledSeries(source=source, journal=journal).fetch(REF, JULY))
     assert source.looks == 1
     journal.close()

@@ -8,46 +8,45 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.app.commands.study import study as command
-from foretell.app.kept_studies import keep_study, kept_studies, open_study
-from foretell.app.settings import Settings, load_settings
-from foretell.arena.report.study_page import study_page
-from foretell.arena.report.study_text import markdown_study
-from foretell.arena.report.svg import figure, rect
-from foretell.arena.studies.catalog import SIMULATED
-from foretell.arena.study import Column, Entry, Grid, Picture, Study, study_from_dict
-from foretell.evaluate.intervals import Interval
-from foretell.evaluate.significance import Comparison
-from foretell.questions import InputError
+from foretell.cli.study import study as command
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import Comparison
+from foretell.operations.saved_studies import open_study, save_study, saved_studies
+from foretell.questions.errors import InputError
+from foretell.report.charts.svg import figure, rect
+from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable, study_from_dict
+from foretell.report.study_report import markdown_study, study_page
+from foretell.runs.settings import Settings, load_settings
+from foretell.studies.registry import SIMULATED
 
 INTERVAL = Interval(estimate=0.5, low=nan, high=0.75, se=0.1, n_clusters=9, draws=100)
 GAP = Comparison(
     diff=-0.25, se=0.1, low=-0.5, high=-0.125, p=0.01, p_two_sided=0.02, stars="*", n=9, n_clusters=3, warning="few"
 )
-STUDY = Study(
+STUDY = StudyResult(
     name="made",
     title="Made <up>",
     finding="Nothing much.",
     grids=(
-        Grid(
+        StudyTable(
             title="One",
             head="Who",
             columns=(
-                Column(label="n", decimals=0),
-                Column(label="name", decimals=3, tip="not the line's"),
-                Column(label="Δ"),
-                Column(label="Δ", decimals=2),
-                Column(label="said", numeric=False),
+                StudyColumn(label="n", decimals=0),
+                StudyColumn(label="name", decimals=3, tip="not the line's"),
+                StudyColumn(label="Δ"),
+                StudyColumn(label="Δ", decimals=2),
+                StudyColumn(label="said", numeric=False),
             ),
             entries=(
-                Entry(name="a", values=(3, INTERVAL, GAP, nan, "yes")),
-                Entry(name="b", values=(4, None, 1.5, 0.0, None), style="anchor"),
+                StudyRow(name="a", values=(3, INTERVAL, GAP, nan, "yes")),
+                StudyRow(name="b", values=(4, None, 1.5, 0.0, None), style="anchor"),
             ),
             caption="A caption.",
         ),
-        Grid(title="Nothing in it", columns=(), entries=()),
+        StudyTable(title="Nothing in it", columns=(), entries=()),
     ),
-    pictures=(Picture(name="box", title="A box", figure=figure(500, 60, "box", rect(1, 2, 3, 4, "f-blue"))),),
+    pictures=(StudyChart(name="box", title="A box", figure=figure(500, 60, "box", rect(1, 2, 3, 4, "f-blue"))),),
     notes=("A note.",),
     settings={"draws": 100, "level": nan, "names": ["x"]},
     advice=("Read it slowly.",),
@@ -97,8 +96,8 @@ def test_what_is_no_study_is_refused(spoilt: dict[str, object]):
 
 
 def test_kept_and_opened(settings: Settings):
-    assert kept_studies(settings) == []
-    folder = keep_study(settings, STUDY)
+    assert saved_studies(settings) == []
+    folder = save_study(settings, STUDY)
     assert folder == settings.home / "studies" / "made"
     assert sorted(path.name for path in folder.iterdir()) == ["box.svg", "study.json"]
     found, pictures = open_study(settings, "made")
@@ -109,34 +108,34 @@ def test_kept_and_opened(settings: Settings):
 
 
 def test_a_later_one_replaces_the_former_whole(settings: Settings):
-    keep_study(settings, STUDY)
-    keep_study(settings, replace(STUDY, title="Later", pictures=()))
-    keep_study(settings, replace(STUDY, name="another"))
-    assert kept_studies(settings) == ["another", "made"]
+    save_study(settings, STUDY)
+    save_study(settings, replace(STUDY, title="Later", pictures=()))
+    save_study(settings, replace(STUDY, name="another"))
+    assert saved_studies(settings) == ["another", "made"]
     found, pictures = open_study(settings, "made")
     assert (found.title, pictures) == ("Later", {})
     assert sorted(path.name for path in (settings.home / "studies").iterdir()) == ["another", "made"]
 
 
 def test_a_study_that_cannot_be_kept_leaves_the_former_alone(settings: Settings):
-    keep_study(settings, STUDY)
+    save_study(settings, STUDY)
     bad = replace(STUDY, pictures=(replace(STUDY.pictures[0], name="../box"),))
     with pytest.raises(InputError, match="cannot name a file"):
-        keep_study(settings, bad)
+        save_study(settings, bad)
     assert open_study(settings, "made")[0].pictures == STUDY.pictures
     assert [path.name for path in (settings.home / "studies").iterdir()] == ["made"]
 
 
 @pytest.mark.parametrize("name", ["", "..", "../made", "none", ".new-x"])
 def test_names_that_are_not_kept(settings: Settings, name: str):
-    keep_study(settings, STUDY)
+    save_study(settings, STUDY)
     with pytest.raises(InputError, match="kept are: made"):
         open_study(settings, name)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": "foretell/study/1"}', '{"pictures": [{}]}'])
 def test_a_damaged_file_is_named(settings: Settings, text: str):
-    (keep_study(settings, STUDY) / "study.json").write_text(text)
+    (save_study(settings, STUDY) / "study.json").write_text(text)
     with pytest.raises(InputError, match=r"study\.json"):
         open_study(settings, "made")
 

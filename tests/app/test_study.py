@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.arena.studies.made_trials import made, write_long
 
-from foretell.app.commands.study import study
-from foretell.arena.studies.catalog import SIMULATED, STUDIES
-from foretell.questions import InputError
+from foretell.cli.study import study
+from foretell.questions.errors import InputError
+from foretell.studies.registry import SIMULATED, STUDIES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 

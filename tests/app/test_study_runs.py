@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.app.commands.study import study
-from foretell.app.kept_studies import open_study
-from foretell.app.settings import Settings
-from foretell.arena.live.book import Book
-from foretell.arena.live.spec import PREFIX
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.arena.store import CellKey, Store
-from foretell.fakes.stored_run import MadeRun
-from foretell.forecasters.context.build import Built
-from foretell.forecasters.context.context import Context
-from foretell.questions import Forecast, InputError, Question, Target
-from foretell.questions.clock import instant
+from fakes.stored_run import StoredRunBuilder
+from foretell.arena.spec import ARENA_PREFIX
+from foretell.arena.store import ArenaStore
+from foretell.cli.study import study
+from foretell.forecasters.prompt.builder import ContextBuild
+from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.operations.saved_studies import open_study
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import CellKey, RunStore
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 CUP = Question(
@@ -69,19 +71,19 @@ def sheet_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def keep(home: Path, made: MadeRun) -> str:
-    with closing(Store(home / "runs.db")) as store:
+def keep(home: Path, made: StoredRunBuilder) -> str:
+    with closing(RunStore(home / "runs.db")) as store:
         return made.keep(store)
 
 
 def arena(home: Path, said: dict[str, list[Forecast]]) -> None:
     """An arena with two events and one entry per name."""
-    with closing(Store(home / "runs.db")) as store:
-        book = Book(store.database, "mine")
+    with closing(RunStore(home / "runs.db")) as store:
+        book = ArenaStore(store.database, "mine")
         book.begin("{}", NOW)
         for name, forecasts in said.items():
             spec = RunSpec(
-                questions=QuestionsSpec(dataset=f"{PREFIX}mine"), forecaster="context", models={"agent": name}
+                questions=QuestionsSpec(dataset=f"{ARENA_PREFIX}mine"), forecaster="context", models={"agent": name}
             )
             store.begin(spec.id, spec.to_json(), NOW.isoformat())
             store.keep_questions(spec.id, [CUP, GAS])
@@ -90,8 +92,8 @@ def arena(home: Path, said: dict[str, list[Forecast]]) -> None:
                 key = CellKey(run=spec.id, question=one.question_id, due=CUP.due.isoformat(), trial=0)
                 store.finish_cell(key, one)
         for question in (CUP, GAS):
-            shown = Context(question=question, as_of=question.as_of)
-            book.keep_context(Built(context=shown, found=0, dropped={}), NOW)
+            shown = PredictionContext(question=question, as_of=question.as_of)
+            book.keep_context(ContextBuild(context=shown, found=0, dropped={}), NOW)
 
 
 def forecast(question: Question, p: dict[str, float], stated: dict[str, float] | None = None) -> Forecast:
@@ -102,7 +104,7 @@ def forecast(question: Question, p: dict[str, float], stated: dict[str, float] |
         p=p,
         stated=stated,
         rationale="Because of what was reported.",
-        trace=f"context {Context(question=question, as_of=question.as_of).digest}",
+        trace=f"context {PredictionContext(question=question, as_of=question.as_of).digest}",
     )
 
 
@@ -117,8 +119,8 @@ BAD = [
 
 
 def test_habits_of_two_runs(home: Path):
-    first = keep(home, MadeRun(questions=4, trials=2, failing=1))
-    second = keep(home, MadeRun(questions=3, trials=1, steps=5))
+    first = keep(home, StoredRunBuilder(questions=4, trials=2, failing=1))
+    second = keep(home, StoredRunBuilder(questions=3, trials=1, steps=5))
     found = data("habits", "--run", first, "--run", second[:6], "--keep")
     names = [f"agent openai:made-up ({run[:6]})" for run in (first, second)]
     goes = table(found, "How trials go")
@@ -137,9 +139,9 @@ def test_habits_of_two_runs(home: Path):
 
 def test_habits_need_a_run_with_a_trial(home: Path):
     assert "give --run RUN" in str(run("habits").exception)
-    with closing(Store(home / "runs.db")) as store:
-        MadeRun().begin(store)
-    result = run("habits", "--run", MadeRun().spec.id)
+    with closing(RunStore(home / "runs.db")) as store:
+        StoredRunBuilder().begin(store)
+    result = run("habits", "--run", StoredRunBuilder().spec.id)
     assert isinstance(result.exception, InputError)
     assert "no trial yet" in str(result.exception)
 
@@ -177,7 +179,7 @@ def test_a_judge_without_a_key_is_refused(home: Path):
 
 
 def test_a_sheet_for_raters(home: Path, tmp_path: Path):
-    made = keep(home, MadeRun(questions=4, trials=1))
+    made = keep(home, StoredRunBuilder(questions=4, trials=1))
     small, large = tmp_path / "small.csv", tmp_path / "large.csv"
     for sheet, limit in ((small, "2"), (large, "4")):
         assert run("judge", "--run", made, "--sheet", sheet, "--limit", limit).exit_code == 0
@@ -192,7 +194,7 @@ def test_a_sheet_for_raters(home: Path, tmp_path: Path):
 
 def test_entries_of_an_arena_are_judged_by_the_context_they_were_shown(home: Path, tmp_path: Path):
     arena(home, {"openai:good": GOOD})
-    with closing(Store(home / "runs.db")) as store:
+    with closing(RunStore(home / "runs.db")) as store:
         (row,) = store.runs()
     sheet = tmp_path / "sheet.csv"
     assert run("judge", "--run", row.id, "--sheet", sheet).exit_code == 0

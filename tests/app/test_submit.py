@@ -15,33 +15,32 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.app.commands.fetch import fetch
-from foretell.app.commands.ledger import ledger as ledger_command
-from foretell.app.commands.submit import submit
-from foretell.arena.cells import cells_of
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.arena.store import Store
-from foretell.fakes.markets import (
-    FakeArena,
-    FakeAsked,
+from foretell.cli.questions import fetch
+from foretell.cli.submit import ledger as ledger_command
+from foretell.cli.submit import submit
+from foretell.data.datasets.cache import DownloadCache
+from foretell.practice.markets.metaculus import (
     FakeMetaculus,
+    FakeMetaculusQuestion,
     FakeScale,
     MetaculusCatalogue,
     MetaculusInbox,
-    arena_body,
     post_body,
 )
-from foretell.fakes.server import FakeServer
-from foretell.questions import Forecast, InputError, Question, Target
-from foretell.questions.distribution import Numeric
-from foretell.sources.datasets.cache import Cache
+from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
+from foretell.practice.server import PracticeServer
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast, Numeric
+from foretell.questions.question import Question, Target
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore, cells_of
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TOKEN, KEY = "canary-token-5", "pa_live_canary_5"
 
 
 @contextmanager
-def listening(server: FakeServer) -> Iterator[FakeServer]:
+def listening(server: PracticeServer) -> Iterator[PracticeServer]:
     """Serves from a thread of its own, as the command has the main one."""
     loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
 
@@ -78,11 +77,11 @@ def inbox() -> MetaculusInbox:
 
 
 @pytest.fixture
-def metaculus(home: Path, inbox: MetaculusInbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
-    numeric = FakeAsked(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=100))
-    closed = FakeAsked(id=4, title="Over?", closes="2026-10-01T00:00:00Z", status="closed")
+def metaculus(home: Path, inbox: MetaculusInbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[PracticeServer]:
+    numeric = FakeMetaculusQuestion(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=100))
+    closed = FakeMetaculusQuestion(id=4, title="Over?", closes="2026-10-01T00:00:00Z", status="closed")
     posts = [
-        post_body(101, "Will it?", FakeAsked(id=1, title="Will it?")),
+        post_body(101, "Will it?", FakeMetaculusQuestion(id=1, title="Will it?")),
         post_body(103, "How many?", numeric),
         post_body(105, "Over?", closed),
     ]
@@ -100,7 +99,7 @@ def ran(home: Path, *, ids: tuple[str, ...] = ("metaculus/101",), silent: tuple[
     told = RunSpec(**usual | spec)
     asked = {"text": "Will it?", "due": NOW, "targets": (Target(id="yes"),)}
     questions = [Question(id=id, source=id.split("/")[0], closes_at=closing.get(id), **asked) for id in ids]
-    store = Store(home / "runs.db")
+    store = RunStore(home / "runs.db")
     store.begin(told.id, told.to_json(), NOW.isoformat())
     store.keep_questions(told.id, questions)
     for cell in cells_of(told.id, questions, told.trials):
@@ -134,12 +133,12 @@ def refusal(result: Result) -> str:
     return str(result.exception)
 
 
-def posted(server: FakeServer) -> list[Any]:
+def posted(server: PracticeServer) -> list[Any]:
     return [request.json() for request in server.requests if request.method != "GET"]
 
 
 def test_a_dry_run_prints_exactly_what_is_sent_later_and_sends_nothing(
-    home: Path, metaculus: FakeServer, inbox: MetaculusInbox
+    home: Path, metaculus: PracticeServer, inbox: MetaculusInbox
 ):
     run = ran(home, ids=("metaculus/101", "metaculus/103"))
     dry = told(run[:6], "--to", "metaculus", "--comment", "--dry-run")
@@ -165,7 +164,7 @@ def test_a_dry_run_prints_exactly_what_is_sent_later_and_sends_nothing(
     assert TOKEN not in everything
 
 
-def test_sent_once_then_verified(home: Path, metaculus: FakeServer):
+def test_sent_once_then_verified(home: Path, metaculus: PracticeServer):
     run = ran(home)
     first = told(run, "--to", "metaculus", "--yes")
     assert "metaculus/101 forecast: sent" in first.stdout
@@ -182,7 +181,7 @@ def test_sent_once_then_verified(home: Path, metaculus: FakeServer):
     assert json.loads(ledger("show", "--json", "--last", "1").output)["kind"] == "receipt"
 
 
-def test_tampering_is_named(home: Path, metaculus: FakeServer):
+def test_tampering_is_named(home: Path, metaculus: PracticeServer):
     told(ran(home), "--to", "metaculus", "--yes")
     path = home / "ledger.jsonl"
     head = ledger("head").stdout.strip()
@@ -202,7 +201,7 @@ def test_tampering_is_named(home: Path, metaculus: FakeServer):
     assert "the ledger is empty" in refusal(ledger("head"))
 
 
-def test_a_lost_answer_through_the_command(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
+def test_a_lost_answer_through_the_command(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
     inbox.mishaps.coming = ["lost answer"]
     result = told(ran(home), "--to", "metaculus", "--yes")
     assert "metaculus/101 forecast: found" in result.stdout
@@ -210,14 +209,16 @@ def test_a_lost_answer_through_the_command(home: Path, metaculus: FakeServer, in
     assert len(inbox.forecasts) == 1
 
 
-def test_a_platform_that_does_not_answer_is_told_in_one_line(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
+def test_a_platform_that_does_not_answer_is_told_in_one_line(
+    home: Path, metaculus: PracticeServer, inbox: MetaculusInbox
+):
     inbox.mishaps.coming = ["broken"] * 9
     result = told(ran(home), "--to", "metaculus", "--yes")
     assert result.exit_code == 1
     assert "metaculus/101 forecast: failed" in result.stdout
 
 
-def test_problems_are_told_and_the_rest_is_sent(home: Path, metaculus: FakeServer):
+def test_problems_are_told_and_the_rest_is_sent(home: Path, metaculus: PracticeServer):
     run = ran(home, ids=("metaculus/101", "metaculus/105", "metaculus/103"), silent=("metaculus/103",))
     result = told(run, "--to", "metaculus", "--yes")
     assert result.exit_code == 0, result.output
@@ -229,7 +230,7 @@ def test_problems_are_told_and_the_rest_is_sent(home: Path, metaculus: FakeServe
     assert "there is no question 'x'" in refusal(told(run, "--to", "metaculus", "--question", "x"))
 
 
-def test_what_does_not_concern_the_platform_now_is_left_out_unasked(home: Path, metaculus: FakeServer):
+def test_what_does_not_concern_the_platform_now_is_left_out_unasked(home: Path, metaculus: PracticeServer):
     ids = ("metaculus/101", "kalshi/KXFED-26DEC", "metaculus/7")
     run = ran(home, ids=ids, closing={"metaculus/7": "2026-10-30"})
     result = told(run, "--to", "metaculus", "--yes")
@@ -247,7 +248,7 @@ def test_runs_that_are_no_forecasts(home: Path, spec: dict[str, Any], why: str):
     assert why in refusal(told(ran(home, **spec), "--to", "metaculus"))
 
 
-def test_without_anybody_to_ask_or_a_key(home: Path, metaculus: FakeServer, monkeypatch: pytest.MonkeyPatch):
+def test_without_anybody_to_ask_or_a_key(home: Path, metaculus: PracticeServer, monkeypatch: pytest.MonkeyPatch):
     run = ran(home)
     assert "say --yes" in refusal(told(run, "--to", "metaculus"))
     assert posted(metaculus) == []
@@ -260,7 +261,9 @@ def test_without_anybody_to_ask_or_a_key(home: Path, metaculus: FakeServer, monk
 
 
 @pytest.mark.parametrize(("answer", "sent"), [("y\n", 1), ("n\n", 0)])
-def test_a_person_is_asked(home: Path, metaculus: FakeServer, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int):
+def test_a_person_is_asked(
+    home: Path, metaculus: PracticeServer, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
+):
     run = ran(home)
     runner = CliRunner()
     with runner.isolation(input=answer):
@@ -275,7 +278,7 @@ def test_a_person_is_asked(home: Path, metaculus: FakeServer, monkeypatch: pytes
     assert len(posted(metaculus)) == sent
 
 
-def test_a_file_of_forecasts_and_a_typed_question(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
+def test_a_file_of_forecasts_and_a_typed_question(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
     Path("mine.jsonl").write_text('{"question": "metaculus/101", "p": 1.0}\n')
     assert told("mine.jsonl", "--to", "metaculus", "--yes").exit_code == 1
     clipped = told("mine.jsonl", "--to", "metaculus", "--yes", "--clip")
@@ -289,7 +292,7 @@ def test_a_file_of_forecasts_and_a_typed_question(home: Path, metaculus: FakeSer
 
 
 def test_prophet_arena(home: Path, monkeypatch: pytest.MonkeyPatch):
-    fake = FakeArena([arena_body("who", "Who?", {"Ann": None, "Bob": None})], key=KEY)
+    fake = FakeProphetArena([arena_body("who", "Who?", {"Ann": None, "Bob": None})], key=KEY)
     fake.agents = {"me"}
     Path("mine.jsonl").write_text(
         '{"question": "prophet_arena/who", "p": {"Ann": 0.7, "Bob": 0.3}, "rationale": "R"}\n'
@@ -317,7 +320,7 @@ def question_set(day: str) -> bytes:
 
 
 def test_forecastbench(home: Path):
-    Cache(home / "forecastbench").put(
+    DownloadCache(home / "forecastbench").put(
         "question_sets/2026-11-01-llm.json", question_set("2026-11-01"), url="https://example.org"
     )
     rows = [{"question": f"manifold/m{n}", "p": {"yes": 0.3}} for n in range(19)]
@@ -337,9 +340,9 @@ def test_forecastbench(home: Path):
     assert ledger("verify").exit_code == 0
 
 
-def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: FakeServer, inbox: MetaculusInbox):
-    from foretell.forecasters.agent.numeric import thresholds_of
-    from foretell.sources.datasets.files import read_questions
+def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
+    from foretell.data.datasets.question_files import read_questions
+    from foretell.forecasters.agent.answer_format import thresholds_of
 
     fetched = CliRunner().invoke(fetch, ["metaculus", "--tournament", "cup"])
     assert "Wrote questions.jsonl: 2 questions" in fetched.output
@@ -381,13 +384,13 @@ class Deadly(MetaculusInbox):
 def test_killed_while_sending_and_started_again(home: Path, monkeypatch: pytest.MonkeyPatch, at: int, after: bool):
     inbox = Deadly(now=NOW)
     inbox.arm(at, after=after)
-    posts = [post_body(n, "Will it?", FakeAsked(id=n, title="Will it?")) for n in (101, 102)]
+    posts = [post_body(n, "Will it?", FakeMetaculusQuestion(id=n, title="Will it?")) for n in (101, 102)]
     fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts)).taking(inbox)
     monkeypatch.setenv("METACULUS_TOKEN", TOKEN)
     arguments = (ran(home, ids=("metaculus/101", "metaculus/102")), "--to", "metaculus", "--comment", "--yes")
     with listening(fake.server()) as server:
         monkeypatch.setenv("FORETELL_METACULUS_URL", f"{server.url}/api")
-        program = "from foretell.app.commands.submit import submit; submit()"
+        program = "from foretell.cli.submit import submit; submit()"
         inbox.victim = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.DEVNULL)
         assert inbox.victim.wait(60) == -signal.SIGKILL
         again = told(*arguments)

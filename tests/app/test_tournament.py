@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from foretell.app.datasets import open_benchmark
-from foretell.app.running import prepare
-from foretell.app.settings import Settings
-from foretell.app.tournament import Tournament, open_questions
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.fakes.markets.metaculus import FakeMetaculus
-from foretell.fakes.markets.metaculus_catalogue import FakeAsked, MetaculusCatalogue, post_body
-from foretell.questions.clock import instant
-from foretell.questions.problems import InputError
+from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.question_sets import Tournament, open_benchmark, open_questions
+from foretell.runs.runner import prepare_run
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
 
 NOW = instant("2026-11-15T10:00:00Z")
 TOKEN = "metaculus-canary"
@@ -28,13 +26,15 @@ MINE = Tournament(slug="minibench")
 def posts(*, price: float = 0.4) -> list[dict[str, Any]]:
     far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
     return [
-        post_body(11, "Will it rain?", FakeAsked(id=111, title="Will it rain?", centers=(price,), **far)),
+        post_body(11, "Will it rain?", FakeMetaculusQuestion(id=111, title="Will it rain?", centers=(price,), **far)),
         post_body(
             12,
             "Who wins?",
-            FakeAsked(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B"), centers=(0.7, 0.3), **far),
+            FakeMetaculusQuestion(
+                id=121, title="Who wins?", kind="multiple_choice", options=("A", "B"), centers=(0.7, 0.3), **far
+            ),
         ),
-        post_body(13, "How much?", FakeAsked(id=131, title="How much?", kind="numeric", **far)),
+        post_body(13, "How much?", FakeMetaculusQuestion(id=131, title="How much?", kind="numeric", **far)),
     ]
 
 
@@ -117,9 +117,9 @@ def test_a_backtest_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("METACULUS_TOKEN", raising=False)
     spec = RunSpec(questions=QuestionsSpec(dataset="metaculus:minibench"), models={"agent": "openai:x"})
     with pytest.raises(InputError, match="mode: live"):
-        prepare(spec)
+        prepare_run(spec)
     with pytest.raises(InputError, match="METACULUS_TOKEN"):
-        prepare(replace(spec, mode="live"))
+        prepare_run(replace(spec, mode="live"))
     with pytest.raises(InputError, match="open now"):
         open_benchmark("metaculus:minibench")
 

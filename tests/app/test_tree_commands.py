@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.app.commands.tree import FORMS, tree
-from foretell.app.commands.whatif import whatif
-from foretell.questions.problems import InputError
+from foretell.cli.tree import tree
+from foretell.cli.whatif import whatif
+from foretell.operations.tree import TREE_FORMATS
+from foretell.questions.errors import InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 NVDA, BANK = EXAMPLES / "nvda.json", EXAMPLES / "central_bank.json"
@@ -63,7 +64,7 @@ def test_check_tells_everything_and_points_into_formulas(tmp_path: Path):
     assert lines[-1] == f"{bad}: 2 errors"
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TREE_FORMATS)
 def test_every_form_is_written(form: str, tmp_path: Path):
     out = tmp_path / "out"
     assert run(tree, "export", BANK, "--to", form, "--out", out).exit_code == 0

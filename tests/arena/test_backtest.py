@@ -2,14 +2,16 @@ import numpy as np
 import pytest
 
 import foretell
-from foretell.arena.backtest import backtest
-from foretell.arena.history import base_rates, past_outcomes
-from foretell.arena.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
-from foretell.forecasters.baselines import AlwaysP, Crowd, EmpiricalPrior
+from foretell.data.series.series import Series, SeriesInMemory
+from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdForecaster
 from foretell.forecasters.forecaster import RunContext
-from foretell.questions import Forecast, Question, Resolution, SeriesRef, Snapshot, Target, instant
-from foretell.sources.series import Series
-from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.questions.as_of import instant
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.backtest import backtest
+from foretell.runs.past import base_rates, past_outcomes
+from foretell.scoring.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
 
 PRICED = Question(
     id="market/a",
@@ -71,7 +73,7 @@ def test_a_leaky_source_is_clamped_to_the_due_date():
 
 
 def test_failures_are_recorded_with_their_reason_and_stop_nothing():
-    result = backtest([PRICED, DATED], [Crowd(), AlwaysP()])
+    result = backtest([PRICED, DATED], [CrowdForecaster(), ConstantForecaster()])
     assert [(f.forecaster, f.question_id) for f in result.forecasts] == [
         ("crowd", "market/a"),
         ("always 0.5", "market/a"),
@@ -93,7 +95,7 @@ def test_a_forecast_that_leaves_a_target_out_is_a_failure():
 
 
 def test_tables_of_a_backtest_are_scored_as_they_are(tmp_path):
-    result = backtest([PRICED, DATED], [Crowd(), AlwaysP(p=0.2)])
+    result = backtest([PRICED, DATED], [CrowdForecaster(), ConstantForecaster(p=0.2)])
     paths = write_backtest(result, RESOLUTIONS, tmp_path / "run")
     board = foretell.score(paths["forecasts"], paths["outcomes"])
     always = next(s for s in board.scores if s.forecaster == "always 0.2" and dict(s.group) == {"kind": "overall"})
@@ -107,7 +109,7 @@ def test_outcome_rows_keep_the_unresolved_and_say_what_is_known():
     assert rows["market/a", "yes"]["price"] == 0.3
     assert rows["data/b", "2026-01-17"]["horizon"] == 7
     assert rows["data/b", "2026-02-09"]["outcome"] is None
-    assert forecast_rows(backtest([PRICED], [Crowd()]).forecasts, [PRICED])[0]["due"] == "2026-01-10"
+    assert forecast_rows(backtest([PRICED], [CrowdForecaster()]).forecasts, [PRICED])[0]["due"] == "2026-01-10"
 
 
 def test_base_rates_see_only_what_was_known_before():
@@ -126,7 +128,7 @@ def test_base_rates_see_only_what_was_known_before():
     assert len(past_outcomes(questions, resolutions)) == 6
     rates = base_rates(questions, resolutions)
     assert rates is not None
-    result = backtest(questions, [EmpiricalPrior(rates=rates)])
+    result = backtest(questions, [BaseRateForecaster(rates=rates)])
     assert [f.question_id for f in result.failures] == ["s/x"]
     p = [next(iter(f.p.values())) for f in result.forecasts]
     assert p[0] < 0.5
@@ -134,7 +136,7 @@ def test_base_rates_see_only_what_was_known_before():
     future = [Resolution(**{**vars(r), "outcome": 0}) for r in resolutions[3:]]
     changed = base_rates(questions, resolutions[:3] + future)
     assert changed is not None
-    again = backtest(questions[:4], [EmpiricalPrior(rates=changed)])
+    again = backtest(questions[:4], [BaseRateForecaster(rates=changed)])
     assert [next(iter(f.p.values())) for f in again.forecasts] == p[:3]
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.arena.examples import answered, chosen, read_examples, read_rows
-from foretell.questions import InputError
+from foretell.questions.errors import InputError
+from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples, read_rows
 
 FORECASTS = """forecaster,question,target,due,trial,p
 A,q1,yes,2025-01-05,10,0.3
@@ -115,7 +115,7 @@ def test_rows_to_apply_to_need_no_outcome(tmp_path: Path):
     f, o = written(tmp_path)
     rows = read_rows(f, o)["A"]
     assert rows.question.tolist() == ["q1", "q1", "q2", "q3"], "open targets are there too"
-    assert answered(rows).question.tolist() == ["q1", "q2"]
+    assert answered_rows(rows).question.tolist() == ["q1", "q2"]
 
 
 def test_without_outcomes_the_forecasts_tell_their_own_columns(tmp_path: Path):
@@ -132,9 +132,9 @@ def test_without_outcomes_the_forecasts_tell_their_own_columns(tmp_path: Path):
 
 def test_choosing_a_forecaster(tmp_path: Path):
     found = read_examples(*written(tmp_path))
-    assert chosen(found, "B")[0] == "B"
+    assert choose_forecaster(found, "B")[0] == "B"
     with pytest.raises(InputError, match="2 forecasters"):
-        chosen(found, None)
+        choose_forecaster(found, None)
     with pytest.raises(InputError, match="no forecaster is called"):
-        chosen(found, "C")
-    assert chosen({"only": found["A"]}, None)[0] == "only"
+        choose_forecaster(found, "C")
+    assert choose_forecaster({"only": found["A"]}, None)[0] == "only"

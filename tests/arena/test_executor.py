@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from foretell.arena.cells import Cell, cells_of
-from foretell.arena.executor import Executor, Progress
-from foretell.arena.spec import QuestionsSpec, RunSpec, read_spec
-from foretell.arena.store import Store
-from foretell.questions import Failure, Forecast, InputError, Question, Target, instant
-from foretell.questions.event import Emit, ForecastMade, ModelCalled
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent, ForecastMade, ModelCalled
+from foretell.runs.executor import Executor, RunProgress
+from foretell.runs.spec import QuestionsSpec, RunSpec, read_spec
+from foretell.runs.store import RunCell, RunStore, cells_of
 
 QUESTIONS = [
     Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(6)
@@ -17,18 +19,18 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def store(place: Path | str) -> Iterator[Store]:
-    opened = Store(place)
+def store(place: Path | str) -> Iterator[RunStore]:
+    opened = RunStore(place)
     yield opened
     opened.close()
 
 
-def forecast_of(cell: Cell) -> Forecast:
+def forecast_of(cell: RunCell) -> Forecast:
     p = {"yes": 0.1 + cell.trial / 10}
     return Forecast(question_id=cell.question.id, forecaster="t", as_of=cell.question.as_of, p=p, trial=cell.trial)
 
 
-async def answer(cell: Cell, emit: Emit) -> Forecast:
+async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
     emit(ModelCalled(role="agent", model="m", key=f"{cell.question.id}/{cell.trial}", dollars=0.5))
     await asyncio.sleep(0.001)
     found = forecast_of(cell)
@@ -36,7 +38,7 @@ async def answer(cell: Cell, emit: Emit) -> Forecast:
     return found
 
 
-def test_every_cell_is_answered_once_and_kept(store: Store):
+def test_every_cell_is_answered_once_and_kept(store: RunStore):
     progress = asyncio.run(Executor(store, concurrency=4).run(cells_of("r", QUESTIONS, 3), answer))
     assert (progress.done, progress.failed, progress.calls, progress.dollars) == (18, 0, 18, 9.0)
     assert len(list(store.answers("r"))) == 18
@@ -44,11 +46,11 @@ def test_every_cell_is_answered_once_and_kept(store: Store):
     assert kinds.count("ForecastMade") == 3
 
 
-def test_a_second_start_does_only_what_is_missing(store: Store):
+def test_a_second_start_does_only_what_is_missing(store: RunStore):
     asyncio.run(Executor(store).run(cells_of("r", QUESTIONS[:2], 2), answer))
     seen: list[str] = []
 
-    async def watched(cell: Cell, emit: Emit) -> Forecast:
+    async def watched(cell: RunCell, emit: EmitEvent) -> Forecast:
         seen.append(f"{cell.question.id}/{cell.trial}")
         return await answer(cell, emit)
 
@@ -57,9 +59,9 @@ def test_a_second_start_does_only_what_is_missing(store: Store):
     assert progress.skipped == 4
 
 
-def test_a_broken_cell_is_a_failure_and_is_tried_again_next_time(store: Store):
+def test_a_broken_cell_is_a_failure_and_is_tried_again_next_time(store: RunStore):
 
-    async def breaks(cell: Cell, emit: Emit) -> Forecast:
+    async def breaks(cell: RunCell, emit: EmitEvent) -> Forecast:
         if cell.question.id == "q1":
             raise RuntimeError("no luck")
         return await answer(cell, emit)
@@ -73,7 +75,7 @@ def test_a_broken_cell_is_a_failure_and_is_tried_again_next_time(store: Store):
     assert not [a for a in store.answers("r") if isinstance(a, Failure)]
 
 
-def test_events_of_an_unfinished_cell_are_written_anew(store: Store):
+def test_events_of_an_unfinished_cell_are_written_anew(store: RunStore):
     cell = next(iter(cells_of("r", QUESTIONS, 1)))
     store.add_events([(cell.key, ModelCalled(role="agent", model="m", key="half"))])
     asyncio.run(Executor(store).run([cell], answer))
@@ -85,16 +87,16 @@ def test_two_processes_share_the_cells(place: Path | str):
     """Two that have the store open on their own, as two processes do."""
     begun: list[str] = []
 
-    async def slowly(cell: Cell, emit: Emit) -> Forecast:
+    async def slowly(cell: RunCell, emit: EmitEvent) -> Forecast:
         begun.append(f"{cell.question.id}/{cell.trial}")
         await asyncio.sleep(0.02)
         return await answer(cell, emit)
 
-    async def both(stores: list[Store]) -> list[Progress]:
+    async def both(stores: list[RunStore]) -> list[RunProgress]:
         runs = [Executor(store, concurrency=2).run(cells_of("r", QUESTIONS, 3), slowly) for store in stores]
         return await asyncio.gather(*runs)
 
-    stores = [Store(place), Store(place)]
+    stores = [RunStore(place), RunStore(place)]
     found = asyncio.run(both(stores))
     assert sorted(begun) == sorted(f"{q.id}/{trial}" for q in QUESTIONS for trial in range(3))
     assert [progress.done for progress in found] == [18, 18]
@@ -109,13 +111,13 @@ def test_what_another_process_left_unfinished_is_taken_over(place: Path | str):
     cells = list(cells_of("r", QUESTIONS[:2], 1))
     begun = asyncio.Event()
 
-    async def gets_stuck(cell: Cell, emit: Emit) -> Forecast:
+    async def gets_stuck(cell: RunCell, emit: EmitEvent) -> Forecast:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def both() -> Progress:
-        first, second = Store(place), Store(place)
+    async def both() -> RunProgress:
+        first, second = RunStore(place), RunStore(place)
         stuck = asyncio.create_task(Executor(first).run(cells[:1], gets_stuck))
         await begun.wait()
         going_on = asyncio.create_task(Executor(second).run(cells, answer))
@@ -131,10 +133,10 @@ def test_what_another_process_left_unfinished_is_taken_over(place: Path | str):
     assert asyncio.run(both()).done == 2
 
 
-def test_watchers_see_progress_grow(store: Store):
+def test_watchers_see_progress_grow(store: RunStore):
     seen: list[int] = []
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: RunProgress) -> None:
         seen.append(progress.done)
 
     asyncio.run(Executor(store, watch=watch).run(cells_of("r", QUESTIONS, 1), answer))

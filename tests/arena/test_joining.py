@@ -7,8 +7,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.arena.joining import Reading, read_table
-from foretell.questions import InputError
+from foretell.questions.errors import InputError
+from foretell.scoring.join import ReadOptions, read_table
 
 FORECASTS = "forecaster,question,target,p\nA,q1,yes,0.2\nA,q2,yes,0.9\nB,q1,yes,0.4\n"
 OUTCOMES = "question,target,outcome\nq1,yes,0\nq2,yes,1\nq3,yes,\n"
@@ -146,8 +146,8 @@ def test_trials_are_pooled_as_asked(tmp_path: Path):
     forecasts = "forecaster,question,target,trial,p\nA,q1,yes,1,0.1\nA,q1,yes,2,0.5\n"
     files = written(tmp_path, forecasts)
     assert read_table(*files).p.tolist() == [0.3]
-    assert read_table(*files, Reading(trials="logit-mean")).p.tolist() == pytest.approx([0.25])
-    assert read_table(*files, Reading(trials="separate")).forecasters == ("A · trial 1", "A · trial 2")
+    assert read_table(*files, ReadOptions(trials="logit-mean")).p.tolist() == pytest.approx([0.25])
+    assert read_table(*files, ReadOptions(trials="separate")).forecasters == ("A · trial 1", "A · trial 2")
 
 
 def test_same_table_from_csv_parquet_jsonl_frames_and_records(tmp_path: Path):
@@ -164,5 +164,5 @@ def test_same_table_from_csv_parquet_jsonl_frames_and_records(tmp_path: Path):
 def test_question_weights(tmp_path: Path):
     outcomes = "question,target,outcome\nq1,a,0\nq1,b,1\nq2,yes,1\n"
     forecasts = "forecaster,question,target,p\nA,q1,a,0.5\nA,q1,b,0.5\nA,q2,yes,0.5\n"
-    table = read_table(*written(tmp_path, forecasts, outcomes), Reading(weights="question"))
+    table = read_table(*written(tmp_path, forecasts, outcomes), ReadOptions(weights="question"))
     assert table.targets.weight.tolist() == [0.5, 0.5, 1.0]

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from foretell.arena.history import past_questions
-from foretell.questions import Question, Resolution, Snapshot, Target
-from foretell.questions.question import LastValue
+from foretell.questions.question import LastValue, Question, Snapshot, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.past import past_questions
 
 DUE = "2025-10-26"
 MARKET = Question(

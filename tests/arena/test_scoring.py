@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import foretell
-from foretell.arena.anchors import ALWAYS_HALF, BASE_RATE, CROWD, base_rate
-from foretell.arena.joining import read_table
-from foretell.arena.scoreboard import Scoreboard
-from foretell.arena.scoring import Scoring, score_table
-from foretell.evaluate.bootstrap import Resampling
-from foretell.questions import InputError
+from foretell.metrics.bootstrap import Resampling
+from foretell.questions.errors import InputError
+from foretell.scoring.join import read_table
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD, base_rate
 
 FAST = Resampling(draws=300)
 
@@ -109,7 +109,9 @@ def test_order_of_rows_does_not_matter():
 
 def test_same_seed_same_numbers_other_seed_other_interval():
     table = read_table(*world())
-    one, again, other = (score_table(table, Scoring(resampling=Resampling(draws=200, seed=s))) for s in (0, 0, 1))
+    one, again, other = (
+        score_table(table, ScoringOptions(resampling=Resampling(draws=200, seed=s))) for s in (0, 0, 1)
+    )
     assert one == again
     assert one.scores[0].metrics["bi"] != other.scores[0].metrics["bi"]
     assert one.scores[0].metrics["bi"].estimate == other.scores[0].metrics["bi"].estimate

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.store import CellKey, Store
-from foretell.llm.journal import Journal
-from foretell.questions import Failure, Forecast, InputError, Question, Target, instant
-from foretell.questions.event import Failed, ModelCalled
+from foretell.models.journal import Journal
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import Failed, ModelCalled
+from foretell.runs.store import CellKey, RunStore
 
 Place = Path | str
 QUESTIONS = [
@@ -30,7 +33,7 @@ def forecast_of(question: int = 0, trial: int = 0, p: float = 0.25) -> Forecast:
 
 
 def test_everything_comes_back_as_it_was(place: Place):
-    with closing(Store(place)) as store:
+    with closing(RunStore(place)) as store:
         store.begin("r", '{"trials": 2}', "2026-01-02T00:00:00", services=["brave"])
         store.begin("r", "{}", "2026-01-03T00:00:00")
         store.keep_questions("r", QUESTIONS)
@@ -48,14 +51,14 @@ def test_everything_comes_back_as_it_was(place: Place):
 
 
 def test_a_forecast_takes_the_place_of_a_failure(place: Place):
-    with closing(Store(place)) as store:
+    with closing(RunStore(place)) as store:
         store.finish_cell(key_of(), Failure(question_id="q0", forecaster="t", as_of=QUESTIONS[0].as_of, error="no"))
         store.finish_cell(key_of(), forecast_of())
         assert list(store.answers("r")) == [forecast_of()]
 
 
 def test_a_reader_goes_on_where_it_was(place: Place):
-    with closing(Store(place)) as store, closing(Store(place)) as reader:
+    with closing(RunStore(place)) as store, closing(RunStore(place)) as reader:
         events = [(key_of(i), ModelCalled(role="agent", model="m", key=f"{i}")) for i in range(3)]
         store.add_events(events[:2])
         seen = list(reader.events("r"))
@@ -66,7 +69,7 @@ def test_a_reader_goes_on_where_it_was(place: Place):
         assert [key for _, key, _ in reader.events("r", "q1")] == []
 
 
-@pytest.mark.parametrize("kind", [Store, Journal])
+@pytest.mark.parametrize("kind", [RunStore, Journal])
 def test_many_may_open_a_new_one_at_once(place: Place, kind: Callable[[Place], Any]):
     barrier = Barrier(6)
 
@@ -82,5 +85,5 @@ def test_many_may_open_a_new_one_at_once(place: Place, kind: Callable[[Place], A
 def test_an_address_that_leads_nowhere_is_told_without_its_password():
     pytest.importorskip("psycopg")
     with pytest.raises(InputError, match=r"postgresql://me@127.0.0.1:9/x: the database cannot be reached") as caught:
-        Store("postgresql://me:secret@127.0.0.1:9/x")
+        RunStore("postgresql://me:secret@127.0.0.1:9/x")
     assert "secret" not in str(caught.value)

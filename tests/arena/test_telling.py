@@ -1,21 +1,21 @@
 import asyncio
 
-from foretell.arena.telling import InOrder
-from foretell.questions.event import Event, Failed, LeakBlocked, ModelCalled
+from foretell.questions.trace import Failed, LeakBlocked, ModelCalled, TraceEvent
+from foretell.runs.executor import EventOrdering
 
 
-def told(pauses: dict[str, float]) -> list[Event]:
+def told(pauses: dict[str, float]) -> list[TraceEvent]:
     """Three tools at work side by side, each asking its filter and dropping something, with these pauses."""
-    heard: list[Event] = []
+    heard: list[TraceEvent] = []
 
-    async def tool(emit: InOrder, name: str) -> None:
+    async def tool(emit: EventOrdering, name: str) -> None:
         await asyncio.sleep(pauses[name])
         emit(ModelCalled(role="filter", model="m", key=name))
         await asyncio.sleep(pauses[name])
         emit(LeakBlocked(layer="content", reason=name))
 
     async def cell() -> None:
-        emit = InOrder(heard.append)
+        emit = EventOrdering(heard.append)
         emit(Failed(error="begins"))
         await asyncio.gather(*(tool(emit, name) for name in pauses))
         emit(Failed(error="ends"))

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.arena.trial_tables import PAPER, Known, trial_tables
-from foretell.evaluate.proper import brier_index, mean_brier
-from foretell.questions import InputError
+from foretell.metrics.scores import brier_index, mean_brier
+from foretell.questions.errors import InputError
+from foretell.studies.published_trials import AS_PUBLISHED, TrialAssumptions, read_trial_tables
 
 QUESTIONS = """forecast_due_date,source,question_id,question,background,resolution_criteria,\
 market_info_resolution_criteria,market_open,market_close,url,source_type,subtype,freeze_value,\
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_configurations_share_targets_and_failed_trials_are_nan(folder: Path):
-    found = trial_tables(folder)
+    found = read_trial_tables(folder)
     x, y = found["x"].rows, found["y"].rows
     assert x.question.tolist() == y.question.tolist() == ["polymarket/m1", "fred/D1", "fred/D1"]
     np.testing.assert_array_equal(x.trials, [[0.7, 0.2, np.nan], [0.6, np.nan, 0.3]])
@@ -51,11 +51,11 @@ def test_configurations_share_targets_and_failed_trials_are_nan(folder: Path):
 
 def test_a_market_does_not_tell_when_it_will_resolve(folder: Path):
     """Its horizon is the planned close, 66 days ahead, not the 25 days after which it resolved."""
-    assert trial_tables(folder)["x"].rows.horizon.tolist() == [66, 7, 30]
+    assert read_trial_tables(folder)["x"].rows.horizon.tolist() == [66, 7, 30]
 
 
 def test_what_is_known_is_a_choice(folder: Path):
-    honest, paper = trial_tables(folder)["x"], trial_tables(folder, known=PAPER)["x"]
+    honest, paper = read_trial_tables(folder)["x"], read_trial_tables(folder, known=AS_PUBLISHED)["x"]
     assert honest.rows.price[0] == 0.4
     assert paper.rows.price[0] == 0.3
     assert honest.outcome.tolist() == [1, 0, 1]
@@ -72,26 +72,26 @@ def test_past_rates_come_from_all_rounds_of_the_folder(folder: Path):
         told.append(f"E{i},fred,2025-08-{10 + i % 5},{int(i > 2)},true,2025-08-03,7,")
     (folder / "questions.csv").write_text("\n".join(earlier) + "\n")
     (folder / "resolutions.csv").write_text("\n".join(told) + "\n")
-    prior = trial_tables(folder)["x"].rows.prior
+    prior = read_trial_tables(folder)["x"].rows.prior
     assert 0.55 < prior[1] < 0.85, "17 of 20, drawn toward one half"
     assert np.isnan(prior[0])
 
 
 def test_missing_tables_and_trials_are_told(folder: Path, tmp_path: Path):
     with pytest.raises(InputError, match="holds neither"):
-        trial_tables(folder, "zz_")
+        read_trial_tables(folder, "zz_")
     rows = list(csv.reader(TRIALS.splitlines()))
     (folder / "ab_trials.csv").write_text("\n".join(",".join(r[:5]) for r in rows) + "\n")
     with pytest.raises(InputError, match="'trial' is missing"):
-        trial_tables(folder)
+        read_trial_tables(folder)
     (folder / "ab_trials.csv").unlink()
     with pytest.raises(InputError, match="no such file"):
-        trial_tables(folder)
+        read_trial_tables(folder)
 
 
 @pytest.mark.shared_data
 def test_the_real_tables(shared_data: Path):
-    found = trial_tables(shared_data / "tables", known=PAPER)
+    found = read_trial_tables(shared_data / "tables", known=AS_PUBLISHED)
     assert len(found) == 42
     some = found["pro-high-brave-c1-p1-t1"]
     assert len(some) == 791
@@ -105,6 +105,8 @@ def test_the_real_tables(shared_data: Path):
 
 @pytest.mark.shared_data
 def test_past_only_priors_are_weaker_than_those_of_the_paper(shared_data: Path):
-    some = trial_tables(shared_data / "tables", known=Known(outcome="paper_outcome"))["pro-high-brave-c1-p1-t1"]
+    some = read_trial_tables(shared_data / "tables", known=TrialAssumptions(outcome="paper_outcome"))[
+        "pro-high-brave-c1-p1-t1"
+    ]
     data = some.rows.kind == "dataset"
     assert brier_index(mean_brier(some.rows.prior[data], some.outcome[data])) == pytest.approx(57.6, abs=0.3)

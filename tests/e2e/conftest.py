@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.arena.spec import read_spec
-from foretell.arena.store import Store
-from foretell.fakes.providers import FakeProviders, Fault
-from foretell.fakes.providers.process import FakeProcess
-from foretell.fakes.providers.step_by_step import step_by_step
-from foretell.fakes.search import search_server
-from foretell.fakes.world import small_world
-from foretell.llm.journal import Journal
-from foretell.questions import Forecast
+from foretell.models.journal import Journal
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.practice.models.scripts import agent_script
+from foretell.practice.models.server import ModelFault, PracticeModels
+from foretell.practice.search import search_server
+from foretell.practice.world import small_world
 from foretell.questions.codec import to_json
+from foretell.questions.forecast import Forecast
+from foretell.runs.spec import read_spec
+from foretell.runs.store import RunStore
 
-BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+BRAIN = "foretell.practice.models.scripts:agent_script"
 CANARY = "sk-canary-0123456789-do-not-leak"
 TOPICS = ("harbour bridge", "grain tariff", "city marathon", "reactor licence", "wolf census", "ferry strike")
 INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
@@ -96,7 +96,7 @@ class House:
         return replace(self, environment={**self.environment, **values})
 
     def command(self, *arguments: str | Path) -> list[str]:
-        return [sys.executable, "-m", "foretell.app.cli", *map(str, arguments)]
+        return [sys.executable, "-m", "foretell.cli.main", *map(str, arguments)]
 
     @property
     def whole_environment(self) -> dict[str, str]:
@@ -123,7 +123,7 @@ class House:
         return read_spec(spec).id
 
     def forecasts(self, run: str) -> list[Forecast]:
-        store = Store(self.home / "runs.db")
+        store = RunStore(self.home / "runs.db")
         found = list(store.answers(run))
         store.close()
         assert all(isinstance(answer, Forecast) for answer in found), found
@@ -131,7 +131,7 @@ class House:
 
     def answers(self, run: str) -> list[str]:
         """Every answer as JSON, without the seconds it took: those are the clock's and not the run's."""
-        store = Store(self.home / "runs.db")
+        store = RunStore(self.home / "runs.db")
         rows = [json.loads(to_json(answer)) for answer in store.answers(run)]
         store.close()
         for row in rows:
@@ -156,9 +156,9 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def provider() -> Iterator[FakeProcess]:
+def provider() -> Iterator[PracticeModelProcess]:
     """A research agent's model behind an OpenAI-compatible address, in its own process."""
-    with FakeProcess(brain=BRAIN) as fake:
+    with PracticeModelProcess(brain=BRAIN) as fake:
         yield fake
 
 
@@ -181,7 +181,7 @@ def build_house(tmp_path: Path, bytecode: Path) -> Callable[..., House]:
 
 
 @pytest.fixture
-def house(provider: FakeProcess, build_house: Callable[..., House]) -> House:
+def house(provider: PracticeModelProcess, build_house: Callable[..., House]) -> House:
     """Three questions, and a provider that has counted nothing yet."""
     provider.reset()
     return build_house(provider.url)
@@ -234,13 +234,13 @@ class Recorder(Background):
     """The research agent's model, with everything it was told."""
 
     def __init__(self) -> None:
-        super().__init__(lambda: FakeProviders(step_by_step))
+        super().__init__(lambda: PracticeModels(agent_script))
 
     @property
     def words(self) -> list[str]:
         return [heard.words for heard in self.server.heard]
 
-    def fail(self, fault: Fault, *, times: int = 1) -> None:
+    def fail(self, fault: ModelFault, *, times: int = 1) -> None:
         self.server.fail(fault, times=times)
 
 

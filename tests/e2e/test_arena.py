@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.app.commands.dev import environment
-from foretell.fakes.services import Listening, all_services
-from foretell.questions.clock import instant
+from foretell.cli.dev import environment
+from foretell.practice.services import ServiceOptions, all_services
+from foretell.questions.as_of import instant
 
 NOW = instant("2026-11-01T15:00:00Z")
 EVENTS = 7
@@ -38,7 +38,7 @@ def addresses() -> Iterator[dict[str, str]]:
     stop = asyncio.Event()
 
     async def serve() -> None:
-        async with all_services(Listening(now=NOW)) as served:
+        async with all_services(ServiceOptions(now=NOW)) as served:
             found.update(served)
             ready.set()
             await stop.wait()

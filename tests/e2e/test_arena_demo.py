@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from foretell.app.commands.arena_demo import demo
-from foretell.app.commands.arena_season import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE, Season
-from foretell.arena.anchors import ALWAYS_HALF, CROWD
-from foretell.arena.live.book import Book
-from foretell.arena.live.schedule import next_moment
-from foretell.arena.standings.from_book import from_book
-from foretell.arena.standings.standings import Standings
-from foretell.arena.store import Store
-from foretell.fakes.exchange import World
-from foretell.questions.clock import instant
-from foretell.questions.problems import InputError
+from foretell.arena.schedule import next_moment
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.store import ArenaStore
+from foretell.cli.arena_demo import demo
+from foretell.operations.arena_demo import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, ArenaSimulation
+from foretell.practice.exchange.world import SimulatedWorld
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.store import RunStore
+from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.table import ALWAYS_HALF, CROWD
 
-SEASON = Season(days=5, events_per_day=4, seed=3)
-ENTRIES = {ORACLE, CROWD, ALWAYS_HALF, OUTSIDE, BOTH, NEWS, HASTY, BOLD}
+SEASON = ArenaSimulation(days=5, events_per_day=4, seed=3)
+ENTRIES = {ORACLE, CROWD, ALWAYS_HALF, OUTSIDE_ENTRY, BOTH, NEWS, HASTY, BOLD}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +34,12 @@ class Played:
 
     out: Path
     told: str
-    world: World
-    store: Store
-    book: Book
+    world: SimulatedWorld
+    store: RunStore
+    book: ArenaStore
 
-    def standings(self) -> Standings:
-        return from_book(self.store.database, "demo")
+    def standings(self) -> ArenaTable:
+        return read_arena_table(self.store.database, "demo")
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,10 @@ def played(tmp_path_factory: pytest.TempPathFactory):
     words = [str(word) for pair in asked.items() for word in pair]
     result = CliRunner().invoke(demo, [*words, "--keep"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    store = Store(out / "home" / "runs.db")
-    yield Played(out=out, told=result.output, world=SEASON.world(), store=store, book=Book(store.database, "demo"))
+    store = RunStore(out / "home" / "runs.db")
+    yield Played(
+        out=out, told=result.output, world=SEASON.world(), store=store, book=ArenaStore(store.database, "demo")
+    )
     store.close()
 
 
@@ -107,7 +109,7 @@ def test_results_are_those_of_the_world(played: Played):
     assert {one.question_id for one in played.book.outcomes()} == set(selected)
 
 
-def by_truth(played: Played) -> tuple[Standings, np.ndarray]:
+def by_truth(played: Played) -> tuple[ArenaTable, np.ndarray]:
     standings = played.standings()
     moments = standings.moments
     truth = [
@@ -130,7 +132,7 @@ def test_whoever_knows_more_is_nearer_to_the_truth(played: Played):
     assert far[BOTH] < far[NEWS] < far[ALWAYS_HALF]
     assert far[CROWD] < far[HASTY] < far[ALWAYS_HALF]
     assert far[CROWD] < far[BOLD] < far[ALWAYS_HALF]
-    assert far[OUTSIDE] > far[NEWS]
+    assert far[OUTSIDE_ENTRY] > far[NEWS]
 
 
 def test_the_bold_one_is_the_worst_calibrated_reader(played: Played):
@@ -188,6 +190,6 @@ def test_a_kept_demo_is_not_overwritten(played: Played):
 
 
 def test_the_arena_file_can_be_read_again(played: Played):
-    from foretell.arena.live.spec import read_arena
+    from foretell.arena.spec import read_arena
 
     assert read_arena(played.out) == SEASON.spec()

@@ -19,20 +19,20 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.app.live_arena import Opening, live_arena
-from foretell.app.settings import Settings, load_settings
-from foretell.arena.live.arena import LiveArena
-from foretell.arena.live.moments import Moment
-from foretell.arena.live.spec import read_arena
-from foretell.arena.live.status import status
-from foretell.fakes.markets import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
-from foretell.fakes.providers.process import FakeProcess
-from foretell.llm.journal import Journal
-from foretell.questions.clock import instant
+from foretell.arena.live import LiveArena
+from foretell.arena.schedule import Moment
+from foretell.arena.spec import read_arena
+from foretell.arena.status import arena_status
+from foretell.models.journal import Journal
+from foretell.operations.arena import ArenaParts, open_arena
+from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.questions.as_of import instant
 from foretell.questions.forecast import Forecast
+from foretell.runs.settings import Settings, load_settings
 
 KILLS = int(os.environ.get("FORETELL_ARENA_KILLS", "10"))
-BRAIN = "foretell.fakes.providers.arena:arena"
+BRAIN = "foretell.practice.models.scripts:arena_script"
 START = instant("2026-11-01T00:00:00Z")
 STEP = timedelta(hours=8)
 STEPS = 30
@@ -50,8 +50,8 @@ ANSWERS = 4
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeProcess]:
-    with FakeProcess(brain=BRAIN, latency=0.02) as fake:
+def provider() -> Iterator[PracticeModelProcess]:
+    with PracticeModelProcess(brain=BRAIN, latency=0.02) as fake:
         yield fake
 
 
@@ -125,13 +125,13 @@ class Campaign:
     async def step(self, now: datetime) -> None:
         """Leap to a moment, let the services do what is due, and kill some of them over it."""
         self.tell(now)
-        busy = (await self.arena.store.aside(status, self.arena, now)).due
+        busy = (await self.arena.store.aside(arena_status, self.arena, now)).due
         while busy and self.killed < self.kills and self.rng.random() < CHANCE:
             await self.until_sent(self.rng.randrange(12))
             self.kill()
         until = asyncio.get_running_loop().time() + PATIENCE
         while True:
-            found = await self.arena.store.aside(status, self.arena, now)
+            found = await self.arena.store.aside(arena_status, self.arena, now)
             if not found.waiting and not found.unresolved:
                 return
             assert asyncio.get_running_loop().time() < until, f"nothing goes on: {found}"
@@ -176,7 +176,7 @@ async def campaign(house: Any, kills: int, seed: int, **environment: str) -> tup
     async with FakeKalshi({}).having(exchange).server() as server:
         house = furnish(house, server.url, **environment)
         settings = load_settings(house.whole_environment)
-        async with live_arena(read_arena(house.folder), settings, Opening()) as arena:
+        async with open_arena(read_arena(house.folder), settings, ArenaParts()) as arena:
             with closing(Journal(settings.journal)) as journal:
                 found = Campaign(
                     house=house,
@@ -234,7 +234,7 @@ class Books:
         )
 
 
-def check(books: Books, provider: FakeProcess) -> int:
+def check(books: Books, provider: PracticeModelProcess) -> int:
     """Every moment of the schedule answered once by everybody, and nothing paid for twice; how many were re-sent."""
     planned = expected_moments(books.moments)
     assert {(m.event, m.number): m.planned_at for m in books.moments} == planned
@@ -271,7 +271,9 @@ def expected_moments(moments: list[Moment]) -> dict[tuple[str, int], datetime]:
     return found
 
 
-def test_two_services_killed_over_ten_days(provider: FakeProcess, build_house: Callable[..., Any], capsys: Any):
+def test_two_services_killed_over_ten_days(
+    provider: PracticeModelProcess, build_house: Callable[..., Any], capsys: Any
+):
     provider.reset()
     done, books = asyncio.run(campaign(build_house(provider.url), KILLS, seed=5))
     again = check(books, provider)
@@ -282,7 +284,9 @@ def test_two_services_killed_over_ten_days(provider: FakeProcess, build_house: C
         print(f"[{told}, {again} calls re-sent from the wire]", end=" ")
 
 
-def test_two_services_on_postgres(provider: FakeProcess, postgres: str, build_house: Callable[..., Any], capsys: Any):
+def test_two_services_on_postgres(
+    provider: PracticeModelProcess, postgres: str, build_house: Callable[..., Any], capsys: Any
+):
     """Fewer kills: a server takes five seconds to be sure that one of them is gone."""
     provider.reset()
     done, books = asyncio.run(campaign(build_house(provider.url), 3, seed=7, FORETELL_DATABASE_URL=postgres))

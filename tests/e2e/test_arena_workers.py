@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.arena.store import Store
-from foretell.fakes.markets import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
-from foretell.fakes.providers.process import FakeProcess
-from foretell.questions.clock import instant
+from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.questions.as_of import instant
+from foretell.runs.store import RunStore
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'foretell[cluster]'")
 START = instant("2026-11-01T00:00:00Z")
@@ -24,8 +24,8 @@ EVENTS = 4
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeProcess]:
-    with FakeProcess(brain="foretell.fakes.providers.arena:arena", latency=0.05) as fake:
+def provider() -> Iterator[PracticeModelProcess]:
+    with PracticeModelProcess(brain="foretell.practice.models.scripts:arena_script", latency=0.05) as fake:
         yield fake
 
 
@@ -43,7 +43,9 @@ def catalogue() -> KalshiCatalogue:
     return KalshiCatalogue([event_body(event) for event in events])
 
 
-def test_workers_answer_what_an_arena_asks(provider: FakeProcess, postgres: str, build_house: Callable[..., Any]):
+def test_workers_answer_what_an_arena_asks(
+    provider: PracticeModelProcess, postgres: str, build_house: Callable[..., Any]
+):
     provider.reset()
     house = build_house(provider.url)
     clock = house.folder / "clock"
@@ -58,7 +60,7 @@ def test_workers_answer_what_an_arena_asks(provider: FakeProcess, postgres: str,
                 FORETELL_KALSHI_URL=server.url, FORETELL_CLOCK=f"file:{clock}", FORETELL_DATABASE_URL=postgres
             )
             worker = subprocess.Popen(
-                [sys.executable, "-m", "foretell.app.cli", "worker"],
+                [sys.executable, "-m", "foretell.cli.main", "worker"],
                 cwd=at.folder,
                 env=at.whole_environment,
                 stderr=subprocess.PIPE,
@@ -83,5 +85,5 @@ def test_workers_answer_what_an_arena_asks(provider: FakeProcess, postgres: str,
     asyncio.run(main())
     billed = provider.stats()["billed"]
     assert set(billed.values()) == {1}
-    with closing(Store(postgres)) as store:
+    with closing(RunStore(postgres)) as store:
         assert len(store.runs()) == 3

@@ -19,35 +19,32 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from foretell.app.commands.init import init
-from foretell.fakes.markets.metaculus import FakeMetaculus
-from foretell.fakes.markets.metaculus_catalogue import FakeAsked, MetaculusCatalogue, post_body
-from foretell.fakes.providers.process import FakeProcess
-from foretell.fakes.search import search_server
-from foretell.fakes.world import small_world
+from foretell.cli.init import init
+from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.practice.search import search_server
+from foretell.practice.world import small_world
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's script needs bash"),
-    pytest.mark.skipif(
-        find_spec("foretell.app.commands.submit") is None, reason="foretell submit is not part of this build"
-    ),
+    pytest.mark.skipif(find_spec("foretell.cli.submit") is None, reason="foretell submit is not part of this build"),
 ]
-BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+BRAIN = "foretell.practice.models.scripts:agent_script"
 TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
 SECRETS = {"METACULUS_TOKEN": TOKEN, "OPENROUTER_API_KEY": KEY, "BRAVE_API_KEY": KEY}
 # Commands are reached through the same entry point whether or not its table knows them yet.
 LAUNCH = """#!{python}
-from foretell.app import cli
-cli.COMMANDS.setdefault("submit", ("foretell.app.commands.submit:submit", ""))
+from foretell.cli import main as cli
+cli.COMMANDS.setdefault("submit", ("foretell.cli.submit:submit", ""))
 cli.main()
 """
 
 
 def posts() -> list[dict[str, Any]]:
     far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
-    choice = FakeAsked(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **far)
+    choice = FakeMetaculusQuestion(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **far)
     return [
-        post_body(11, "Will it rain?", FakeAsked(id=111, title="Will it rain?", centers=(0.4,), **far)),
+        post_body(11, "Will it rain?", FakeMetaculusQuestion(id=111, title="Will it rain?", centers=(0.4,), **far)),
         post_body(12, "Who wins?", choice),
     ]
 
@@ -56,7 +53,7 @@ class Sites:
     """Metaculus and search engines on a loop of their own."""
 
     def __init__(self) -> None:
-        from foretell.fakes.markets.metaculus_inbox import MetaculusInbox
+        from foretell.practice.markets.metaculus import MetaculusInbox
 
         self.inbox = MetaculusInbox(now=datetime.now(UTC))
         self.metaculus = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts())).taking(self.inbox)
@@ -84,7 +81,7 @@ class Workshop:
 
     folder: Path
     sites: Sites
-    provider: FakeProcess
+    provider: PracticeModelProcess
     told: list[str] = field(default_factory=list[str])
 
     def environment(self, step: dict[str, Any]) -> dict[str, str]:
@@ -131,7 +128,7 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     told = CliRunner().invoke(init, ["bot", str(tmp_path / "bot"), "--trials", "2", "--search", "brave"])
     assert told.exit_code == 0, told.output
     sites = Sites()
-    with FakeProcess(brain=BRAIN) as provider:
+    with PracticeModelProcess(brain=BRAIN) as provider:
         yield Workshop(folder=tmp_path / "bot", sites=sites, provider=provider)
     sites.close()
 
@@ -164,7 +161,7 @@ def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
     assert len(inbox.forecasts) == handed
 
     far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
-    fresh = post_body(14, "Will it snow?", FakeAsked(id=141, title="Will it snow?", **far))
+    fresh = post_body(14, "Will it snow?", FakeMetaculusQuestion(id=141, title="Will it snow?", **far))
     workshop.sites.metaculus.having(MetaculusCatalogue([fresh, *posts()]))
     third = workshop.run("bash bot.sh")
     assert third.returncode == 0, third.stdout + third.stderr

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.spec import read_spec
-from foretell.arena.store import Store
-from foretell.fakes.postgres import LocalPostgres
-from foretell.fakes.providers.process import FakeProcess
-from foretell.llm.journal import Journal
+from fakes.postgres import LocalPostgres
+from foretell.models.journal import Journal
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.runs.spec import read_spec
+from foretell.runs.store import RunStore
 
 Build = Callable[..., Any]
 Child = subprocess.Popen[str]
 
-BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+BRAIN = "foretell.practice.models.scripts:agent_script"
 QUESTIONS, TRIALS = 12, 3
 CELLS = QUESTIONS * TRIALS
 HERE = 4
@@ -30,16 +30,16 @@ PATIENCE = 120
 
 
 @pytest.fixture(scope="module")
-def slow() -> Iterator[FakeProcess]:
+def slow() -> Iterator[PracticeModelProcess]:
     """A provider that takes its time."""
-    with FakeProcess(brain=BRAIN, latency=0.15) as fake:
+    with PracticeModelProcess(brain=BRAIN, latency=0.15) as fake:
         yield fake
 
 
 class Site:
     """A house whose runs and journal are in a PostgreSQL database."""
 
-    def __init__(self, house: Any, provider: FakeProcess, url: str) -> None:
+    def __init__(self, house: Any, provider: PracticeModelProcess, url: str) -> None:
         provider.reset()
         self.house = house.with_environment(FORETELL_DATABASE_URL=url)
         self.provider = provider
@@ -98,17 +98,17 @@ class Site:
             assert time.monotonic() < until, "nobody says so"
 
     def answers(self) -> list[Any]:
-        with closing(Store(self.url)) as store:
+        with closing(RunStore(self.url)) as store:
             return list(store.answers(self.run_id))
 
     def events(self) -> dict[tuple[str, int], list[Any]]:
-        with closing(Store(self.url)) as store:
+        with closing(RunStore(self.url)) as store:
             return events_of(store, self.run_id)
 
     def everything(self) -> str:
         """Each row of each table, the engine's too, as text."""
         query = "select table_schema, table_name from information_schema.tables where table_type = 'BASE TABLE'"
-        with closing(Store(self.url)) as store:
+        with closing(RunStore(self.url)) as store:
             tables = store.database.read(query)
             rows = [store.database.read(f'select t::text from "{schema}"."{name}" t') for schema, name in tables]
         assert ("dbos", "workflow_status") in tables
@@ -126,13 +126,13 @@ class Site:
 
 
 @pytest.fixture
-def site(slow: FakeProcess, postgres: str, build_house: Build) -> Iterator[Site]:
+def site(slow: PracticeModelProcess, postgres: str, build_house: Build) -> Iterator[Site]:
     found = Site(build_house(slow.url, count=QUESTIONS), slow, postgres)
     yield found
     found.close()
 
 
-def events_of(store: Store, run: str) -> dict[tuple[str, int], list[Any]]:
+def events_of(store: RunStore, run: str) -> dict[tuple[str, int], list[Any]]:
     found: dict[tuple[str, int], list[Any]] = {}
     for _, key, event in store.events(run):
         found.setdefault((key.question, key.trial), []).append(event)
@@ -166,7 +166,7 @@ def test_one_of_two_workers_killed(site: Site, build_house: Build, canary: str, 
     assert f"{CELLS} cells, 0 failed" in told
     assert site.provider.stats()["peak"] == cap
     assert essence(site.answers()) == essence(calm.forecasts(site.run_id))
-    with closing(Store(calm.home / "runs.db")) as store:
+    with closing(RunStore(calm.home / "runs.db")) as store:
         assert site.events() == events_of(store, site.run_id)
     # Nothing was asked that one process alone does not ask; what was billed twice was on the wire at the kill.
     assert billed.keys() == once.keys()
@@ -204,7 +204,7 @@ def test_requests_per_minute_and_cells_hold_over_workers(site: Site):
 
 
 def test_an_outage_of_the_database_is_survived(
-    slow: FakeProcess, postgres_server: LocalPostgres, build_house: Build, capsys: Any
+    slow: PracticeModelProcess, postgres_server: LocalPostgres, build_house: Build, capsys: Any
 ):
     assert postgres_server.port  # It can be installed here; this test has one of its own, that waits for the disk.
     with LocalPostgres() as server:
@@ -322,7 +322,7 @@ def test_a_schedule_runs_once_on_many_machines(place: Path | str):
     assert [child.returncode for child in children] == [-signal.SIGKILL, 0, 0]
 
 
-def test_a_file_shared_by_two_processes_is_paid_for_once(slow: FakeProcess, build_house: Build):
+def test_a_file_shared_by_two_processes_is_paid_for_once(slow: PracticeModelProcess, build_house: Build):
     """Without a server: the same run started twice, at the same moment. They share its cells."""
     slow.reset()
     house = build_house(slow.url, count=6)

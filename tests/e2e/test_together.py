@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.store import Store
-from foretell.llm.journal import Journal
+from foretell.models.journal import Journal
+from foretell.runs.store import RunStore
 
 ROUNDS, OPENERS = 10, 6
 
 
-@pytest.mark.parametrize("kind", [Store, Journal])
+@pytest.mark.parametrize("kind", [RunStore, Journal])
 def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path, kind: Callable[[Path], Any]):
     def opened(barrier: Barrier, path: Path) -> None:
         barrier.wait()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.providers import Fault
+from foretell.practice.models.server import ModelFault
 
 Build = Callable[..., Any]
 WORDS = ("KEEP", "DROP", *["KEEP"] * 8)
@@ -57,7 +57,7 @@ def test_traces_do_not_depend_on_how_fast_replies_come(build_house: Build, recor
         house = build_house(recorder.url, name=name)
         if name == "halting":
             for seconds in (0.09, 0.06, 0.03, 0.0) * 20:
-                recorder.fail(Fault(kind="slow", seconds=seconds))
+                recorder.fail(ModelFault(kind="slow", seconds=seconds))
         run = house.run(house.spec(options={"variant": variant}, models={"agent": "openai:gatherer"}, trials=2))
         streams.append((house.events(run), house.answers(run)))
     searches = [kind for told in streams[0][0].values() for kind, _ in told].count("ToolUsed")
@@ -76,11 +76,11 @@ def test_a_replay_tells_the_same_events(house: Any):
 
 
 FAULTS = [
-    Fault(kind="status", status=401, told="Incorrect API key provided: {key}"),
-    Fault(kind="status", status=400, told="header Authorization: Bearer {key} is malformed"),
-    Fault(kind="status", status=500, told="{key} broke us", wait=0.0),
-    Fault(kind="status", status=500, told="{key} broke us", wait=0.0),
-    Fault(kind="cut"),
+    ModelFault(kind="status", status=401, told="Incorrect API key provided: {key}"),
+    ModelFault(kind="status", status=400, told="header Authorization: Bearer {key} is malformed"),
+    ModelFault(kind="status", status=500, told="{key} broke us", wait=0.0),
+    ModelFault(kind="status", status=500, told="{key} broke us", wait=0.0),
+    ModelFault(kind="cut"),
 ]
 
 
@@ -98,14 +98,16 @@ def test_keys_appear_nowhere(build_house: Build, recorder: Any, engines: Any, ca
     )
     told: list[str] = []
     for fault in FAULTS:
-        recorder.fail(Fault(kind=fault.kind, status=fault.status, told=fault.told.format(key=canary), wait=fault.wait))
+        recorder.fail(
+            ModelFault(kind=fault.kind, status=fault.status, told=fault.told.format(key=canary), wait=fault.wait)
+        )
     spec = house.spec(search=["brave", "tavily"], trials=2)
     for _ in range(2):
         shown = house.foretell("run", spec.name, "--concurrency", "1", "--out", "tables")
         told += [shown.stdout, shown.stderr]
     run = shown.stdout.split()[1].rstrip(":")
     compat = f"compat:gpt@{recorder.url}/v1"
-    recorder.fail(Fault(kind="status", status=401, told=f"Incorrect API key provided: {canary}"))
+    recorder.fail(ModelFault(kind="status", status=401, told=f"Incorrect API key provided: {canary}"))
     commands = [("show", run), ("show", run, "own/0"), ("show", run, "--json"), ("runs",), ("replay", run)]
     commands += [("ask", "Will it be?", "--model", compat, "--search", "brave") for _ in range(2)]
     for command in commands:

@@ -14,33 +14,33 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.store import Store
-from foretell.fakes.providers.deep import FakeDeep
-from foretell.fakes.providers.process import FakeProcess
-from foretell.forecasters.tree.arithmetic.evaluate import evaluate, evaluated
-from foretell.forecasters.tree.files.tree_file import read_tree, tree_from_dict
-from foretell.forecasters.tree.walk import leaves
-from foretell.questions.event import LeakBlocked, TreeGrown
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
+from foretell.forecasters.tree.proposition import leaves
+from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
+from foretell.practice.models.deep_research import PracticeDeepResearch
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.questions.trace import LeakBlocked, TreeGrown
+from foretell.runs.store import RunStore
 
-BRAIN = "foretell.fakes.providers.tree:tree"
+BRAIN = "foretell.practice.models.scripts:tree_script"
 CLAIM = "The harbour bridge number 0 opens by 31 December 2026."
 ASKED = ("--as-of", "2026-07-01", "--model", "openai:gpt-5-mini", "--search", "local")
 MARK = re.compile(r"#([0-9a-f]{12})")
 
 
 @pytest.fixture(scope="module")
-def planner() -> Iterator[FakeProcess]:
-    with FakeProcess(brain=BRAIN, latency=0.02) as fake:
+def planner() -> Iterator[PracticeModelProcess]:
+    with PracticeModelProcess(brain=BRAIN, latency=0.02) as fake:
         yield fake
 
 
 @pytest.fixture
-def house(planner: FakeProcess, build_house: Callable[..., Any]) -> Any:
+def house(planner: PracticeModelProcess, build_house: Callable[..., Any]) -> Any:
     planner.reset()
     return build_house(planner.url)
 
 
-def billed(provider: FakeProcess) -> dict[str, int]:
+def billed(provider: PracticeModelProcess) -> dict[str, int]:
     return provider.stats()["billed"]
 
 
@@ -72,7 +72,7 @@ def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
     assert "grounded by search" in steps.stdout
 
 
-def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: FakeProcess):
+def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: PracticeModelProcess):
     first = house.foretell("tree", CLAIM, *ASKED, "--out", "one.json")
     before = billed(planner)
     second = house.foretell("tree", CLAIM, *ASKED, "--out", "two.json")
@@ -84,7 +84,7 @@ def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planne
 
 def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
     """Live, too: the moment it was first asked stays its cutoff."""
-    with FakeProcess(brain=BRAIN, latency=0.05) as provider:
+    with PracticeModelProcess(brain=BRAIN, latency=0.05) as provider:
         house = build_house(provider.url)
         command = house.command("tree", CLAIM, *ASKED[2:], "--rounds", "2", "--out", "tree.json")
         rng = random.Random(5)
@@ -117,7 +117,7 @@ def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
 def test_a_run_of_trees_killed_or_not_ends_the_same(build_house: Callable[..., Any]):
     options = {"leaves": 4, "rule": "logic"}
     fields: dict[str, Any] = {"forecaster": "tree", "options": options, "trials": 2}
-    with FakeProcess(brain=BRAIN, latency=0.02) as provider:
+    with PracticeModelProcess(brain=BRAIN, latency=0.02) as provider:
         calm = build_house(provider.url, name="calm")
         run = calm.run(calm.spec(**fields))
         once = billed(provider)
@@ -144,7 +144,7 @@ def test_a_run_of_trees_killed_or_not_ends_the_same(build_house: Callable[..., A
 
 
 def trees(house: Any, run: str) -> list[Any]:
-    with closing(Store(house.home / "runs.db")) as store:
+    with closing(RunStore(house.home / "runs.db")) as store:
         found = [event.document for _, _, event in store.events(run) if isinstance(event, TreeGrown)]
     return [evaluated(tree_from_dict(document).tree) for document in found]
 
@@ -160,7 +160,7 @@ def test_trees_of_a_run_are_kept_as_files_and_as_events(house: Any):
 
 def test_leaks_are_dropped_before_any_grounder_sees_them(house: Any):
     run = house.run(house.spec(forecaster="tree", models={"agent": "openai:searcher"}))
-    with closing(Store(house.home / "runs.db")) as store:
+    with closing(RunStore(house.home / "runs.db")) as store:
         blocked = [event for _, _, event in store.events(run) if isinstance(event, LeakBlocked)]
     assert {event.layer for event in blocked} >= {"content"}
     with closing(house.journal()) as journal:
@@ -168,7 +168,7 @@ def test_leaks_are_dropped_before_any_grounder_sees_them(house: Any):
     assert not any(b"It was approved" in answer for (answer,) in rows)
 
 
-def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: FakeProcess):
+def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: PracticeModelProcess):
     told = house.foretell("tree", CLAIM, "--as-of", "2026-07-01", "--model", "openai:clumsy", "--grounder", "plain")
     assert told.returncode == 0, told.stderr
     assert "the mean of the children stands in" not in told.stdout + told.stderr
@@ -253,7 +253,7 @@ class InThread:
 
 def test_a_deep_research_model_searches_through_us(build_house: Callable[..., Any]):
     pytest.importorskip("mcp")
-    with InThread(FakeDeep()) as fake:
+    with InThread(PracticeDeepResearch()) as fake:
         house = build_house(fake.url)
         deep = ("--grounder", "deep", "--deep-model", "openai:o4-mini-deep-research", "--leaves", "3")
         told = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")

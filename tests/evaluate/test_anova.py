@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.evaluate.anova import two_way_anova
+from foretell.metrics.effects import two_way_anova
 
 
 def trials(filled=1.0):

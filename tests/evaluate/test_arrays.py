@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.evaluate.arrays import (
+from foretell.metrics.arrays import (
     as_distributions,
     as_floats,
     as_outcomes,

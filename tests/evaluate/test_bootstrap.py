@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.bootstrap import (
+from foretell.metrics.bootstrap import (
     Resampling,
     bootstrap_score,
     bootstrap_sums,
     brier_index_from_sums,
     mean_from_sums,
 )
-from foretell.evaluate.design import Design
+from foretell.metrics.clusters import ResamplingDesign
 
 FEW = Resampling(draws=300)
 
@@ -86,7 +86,7 @@ def test_crossed_interval_covers_where_one_way_does_not():
     hits = naive = 0
     for _ in range(200):
         x = rng.normal(0, 0.1, 40)[question] + rng.normal(0, 0.3, 10)[day] + rng.normal(0, 0.1, 400)
-        ours = bootstrap_score(x, Design(cluster=question, crossed=day), resampling=FEW)
+        ours = bootstrap_score(x, ResamplingDesign(cluster=question, crossed=day), resampling=FEW)
         one_way = bootstrap_score(x, question, resampling=FEW)
         hits += ours.low <= 0 <= ours.high
         naive += one_way.low <= 0 <= one_way.high
@@ -98,14 +98,14 @@ def test_crossed_interval_covers_where_one_way_does_not():
 def test_strata_are_averaged_not_pooled():
     kind = np.array(["market"] * 30 + ["dataset"] * 90)
     brier = np.where(kind == "market", 0.04, 0.16)
-    found = bootstrap_score(brier, Design(stratum=kind), statistic=brier_index_from_sums)
+    found = bootstrap_score(brier, ResamplingDesign(stratum=kind), statistic=brier_index_from_sums)
     assert found.estimate == pytest.approx((80 + 60) / 2)
     assert found.n_clusters == 120
 
 
 def test_weights_act_as_repetition():
     x, w = np.array([0.1, 0.5, 0.9]), np.array([1.0, 2.0, 1.0])
-    weighted = bootstrap_score(x, Design(weight=w), resampling=FEW)
+    weighted = bootstrap_score(x, ResamplingDesign(weight=w), resampling=FEW)
     assert weighted.estimate == pytest.approx(0.5)
     repeated = bootstrap_score([0.1, 0.5, 0.5, 0.9], ["a", "b", "b", "c"], resampling=FEW)
     assert weighted.se == pytest.approx(repeated.se)
@@ -120,7 +120,7 @@ def test_columns_of_any_number():
 
     assert bootstrap_score(columns, statistic=variance, resampling=FEW).estimate == pytest.approx(x.var())
     with pytest.raises(ValueError, match="weight"):
-        bootstrap_score(columns, Design(weight=np.ones(200)), statistic=variance)
+        bootstrap_score(columns, ResamplingDesign(weight=np.ones(200)), statistic=variance)
 
 
 def test_symmetric_and_bca_intervals():
@@ -130,7 +130,7 @@ def test_symmetric_and_bca_intervals():
     bca = bootstrap_score(x, resampling=Resampling(interval="bca"))
     assert bca.high - bca.estimate > bca.estimate - bca.low
     with pytest.raises(ValueError, match="bca"):
-        bootstrap_score(x, Design(stratum=x > 1), resampling=Resampling(interval="bca"))
+        bootstrap_score(x, ResamplingDesign(stratum=x > 1), resampling=Resampling(interval="bca"))
 
 
 def test_draws_without_a_value_are_told():

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.clusters import connect, cross, factorise
+from foretell.metrics.clusters import connect_clusters, cross_clusters, factorise
 
 labels = st.lists(st.integers(0, 6), min_size=1, max_size=30)
 
@@ -51,16 +51,16 @@ def test_connect_is_the_transitive_closure(rows):
             for j, b in enumerate(rows):
                 if a[0] == b[0] or a[1] == b[1]:
                     group[i] = group[j] = min(group[i], group[j])
-    assert same_partition(connect(first, second).codes, group)
+    assert same_partition(connect_clusters(first, second).codes, group)
 
 
 def test_connect_of_one_label_is_that_partition():
-    assert connect(["b", "a", "b"]).codes.tolist() == [1, 0, 1]
-    assert connect([1, 2, 3], [1, 1, 2], [7, 8, 8]).n == 1
+    assert connect_clusters(["b", "a", "b"]).codes.tolist() == [1, 0, 1]
+    assert connect_clusters([1, 2, 3], [1, 1, 2], [7, 8, 8]).n == 1
 
 
 def test_cross_separates_what_either_separates():
-    cells = cross(factorise([0, 0, 1, 1]), factorise([0, 1, 1, 1]))
+    cells = cross_clusters(factorise([0, 0, 1, 1]), factorise([0, 1, 1, 1]))
     assert cells.codes.tolist() == [0, 1, 2, 2]
 
 
@@ -98,8 +98,8 @@ def test_bad_labels_raise(bad):
 
 def test_lengths_must_agree():
     with pytest.raises(ValueError, match="same length"):
-        connect([1, 2], [1])
+        connect_clusters([1, 2], [1])
     with pytest.raises(ValueError, match="at least one"):
-        connect()
+        connect_clusters()
     with pytest.raises(ValueError, match="same number"):
-        cross(factorise([1]), factorise([1, 2]))
+        cross_clusters(factorise([1]), factorise([1, 2]))

@@ -3,11 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate import compare as module
-from foretell.evaluate.bootstrap import Resampling, brier_index_from_sums, mean_from_sums
-from foretell.evaluate.clusters import factorise
-from foretell.evaluate.compare import compare_all, compare_matrix, compare_paired, paired
-from foretell.evaluate.design import Design
+from foretell.metrics import comparison as module
+from foretell.metrics.bootstrap import Resampling, brier_index_from_sums, mean_from_sums
+from foretell.metrics.clusters import ResamplingDesign, factorise
+from foretell.metrics.comparison import compare_all, compare_matrix, compare_paired, compare_sums
 
 FEW = Resampling(draws=400)
 
@@ -72,10 +71,10 @@ def test_sums_and_rows_agree(table):
     clusters = factorise(cluster)
     ones = np.ones(200)
     sums = [clusters.sums(np.column_stack([scores[:, k], ones])) for k in (0, 1)]
-    from_sums = paired(*sums, mean_from_sums, FEW)
+    from_sums = compare_sums(*sums, mean_from_sums, FEW)
     from_rows = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
     assert (from_sums.diff, from_sums.low, from_sums.p) == pytest.approx((from_rows.diff, from_rows.low, from_rows.p))
-    bca = paired(*sums, mean_from_sums, Resampling(draws=400, interval="bca"))
+    bca = compare_sums(*sums, mean_from_sums, Resampling(draws=400, interval="bca"))
     assert bca.low == pytest.approx(from_sums.low, abs=from_sums.se)
 
 
@@ -124,7 +123,7 @@ def test_overall_is_the_mean_over_strata(table):
     scores, cluster = table
     kind = np.where(np.arange(200) < 60, "market", "dataset")
     whole = compare_paired(
-        scores[:, 0], scores[:, 2], Design(cluster=cluster, stratum=kind), statistic=brier_index_from_sums
+        scores[:, 0], scores[:, 2], ResamplingDesign(cluster=cluster, stratum=kind), statistic=brier_index_from_sums
     )
     parts = [
         compare_paired(scores[kind == k, 0], scores[kind == k, 2], cluster[kind == k], statistic=brier_index_from_sums)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.consistency import (
+from foretell.metrics.agreement import (
     chain_gap,
     complement_gaps,
     exclusivity_gaps,

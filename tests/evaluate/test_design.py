@@ -1,24 +1,24 @@
 import numpy as np
 import pytest
 
-from foretell.evaluate.design import Design
+from foretell.metrics.clusters import ResamplingDesign
 
 
 def test_without_labels_every_row_stands_alone():
-    [only] = Design().strata(4)
+    [only] = ResamplingDesign().strata(4)
     assert only.units.n == 4
     assert only.margins is None
 
 
 def test_strata_have_their_own_clusters():
-    design = Design(cluster=["x", "x", "y", "x"], stratum=["m", "m", "m", "d"])
+    design = ResamplingDesign(cluster=["x", "x", "y", "x"], stratum=["m", "m", "m", "d"])
     dataset, market = design.strata(4)
     assert (dataset.label, dataset.rows.tolist(), dataset.units.n) == ("d", [3], 1)
     assert (market.label, market.rows.tolist(), market.units.n) == ("m", [0, 1, 2], 2)
 
 
 def test_crossed_margins_name_rows_and_columns_of_cells():
-    [only] = Design(cluster=["q1", "q1", "q2"], crossed=["d1", "d2", "d2"]).strata(3)
+    [only] = ResamplingDesign(cluster=["q1", "q1", "q2"], crossed=["d1", "d2", "d2"]).strata(3)
     assert only.units.n == 3
     assert only.margins is not None
     first, second = only.margins
@@ -31,14 +31,14 @@ def test_crossed_margins_name_rows_and_columns_of_cells():
 def test_the_heavier_margin_is_named():
     question = np.arange(100)
     day = np.where(question < 40, "monday", question.astype(str))
-    [only] = Design(cluster=question, crossed=day).strata(100)
+    [only] = ResamplingDesign(cluster=question, crossed=day).strata(100)
     assert only.warning(np.ones(100, dtype=bool)) == (
         "cluster monday holds 40% of the rows and decides much of the result"
     )
 
 
 def test_take_keeps_all_arrays_in_step():
-    design = Design(cluster=["a", "b", "c"], stratum=["x", "y", "y"], weight=[1, 2, 3])
+    design = ResamplingDesign(cluster=["a", "b", "c"], stratum=["x", "y", "y"], weight=[1, 2, 3])
     kept = design.take(np.array([True, False, True]))
     assert np.asarray(kept.cluster).tolist() == ["a", "c"]
     assert kept.weights(2).tolist() == [1, 3]
@@ -48,4 +48,4 @@ def test_take_keeps_all_arrays_in_step():
 @pytest.mark.parametrize("name", ["cluster", "crossed", "stratum", "weight"])
 def test_wrong_length_names_the_argument(name):
     with pytest.raises(ValueError, match=name):
-        Design(**{name: [1, 2]}).strata(3)
+        ResamplingDesign(**{name: [1, 2]}).strata(3)

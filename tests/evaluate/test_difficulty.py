@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from foretell.evaluate.difficulty import (
+from foretell.metrics.difficulty import (
     adjusted_brier,
     adjusted_brier_index,
-    anchor,
+    difficulty_anchor,
     market_difficulty,
     overall_index,
     question_difficulty,
@@ -13,7 +13,7 @@ from foretell.evaluate.difficulty import (
 
 def test_always_half_scores_a_quarter_whatever_the_questions():
     gamma = np.random.default_rng(0).random(50)
-    constant = anchor(gamma)
+    constant = difficulty_anchor(gamma)
     assert constant == pytest.approx(gamma.mean())
     assert adjusted_brier(np.full(50, 0.25), gamma, constant).mean() == pytest.approx(0.25)
     assert adjusted_brier_index(np.full(50, 0.25), gamma, constant) == pytest.approx(50)
@@ -23,7 +23,7 @@ def test_who_repeats_the_price_scores_the_anchor():
     price, outcome = np.array([0.9, 0.3, 0.5]), np.array([1, 0, 1])
     gamma = market_difficulty(price, outcome)
     assert gamma == pytest.approx([0.01, 0.09, 0.25])
-    assert adjusted_brier(gamma, gamma, anchor(gamma)) == pytest.approx(np.full(3, 0.35 / 3))
+    assert adjusted_brier(gamma, gamma, difficulty_anchor(gamma)) == pytest.approx(np.full(3, 0.35 / 3))
 
 
 def test_an_easy_set_earns_nothing():
@@ -33,7 +33,7 @@ def test_an_easy_set_earns_nothing():
     question = np.arange(80)
     panel = np.concatenate([hardness + rng.normal(0, 0.01, 80) for _ in range(5)])
     fitted = question_difficulty(panel, np.repeat(np.arange(5), 80), np.tile(question, 5))
-    constant = anchor(fitted.gamma)
+    constant = difficulty_anchor(fitted.gamma)
     easy = adjusted_brier(hardness[:40], fitted.of(question[:40]), constant).mean()
     hard = adjusted_brier(hardness[40:], fitted.of(question[40:]), constant).mean()
     assert abs(hardness[:40].mean() - hardness[40:].mean()) > 0.2

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from foretell.evaluate.distribution import (
-    bucket_of,
+from foretell.metrics.distributions import (
+    cdf_bucket_of,
     cdf_buckets,
-    covered,
     crps_cdf,
     crps_quantiles,
     crps_samples,
+    interval_covers,
     interval_score,
     metaculus_baseline_continuous,
     metaculus_peer_continuous,
     pinball,
     rps,
 )
-from foretell.evaluate.proper import brier
+from foretell.metrics.scores import brier
 
 finite = st.floats(-100, 100)
 steps = st.lists(st.floats(0, 1), min_size=2, max_size=6)
@@ -136,13 +136,13 @@ def test_honest_options_have_the_least_expected_rps(truth, said):
 
 
 def test_coverage_by_hand():
-    assert covered([0, 0, 0], [1, 1, 1], [0, 1, 1.01]).tolist() == [True, True, False]
+    assert interval_covers([0, 0, 0], [1, 1, 1], [0, 1, 1.01]).tolist() == [True, True, False]
 
 
 def test_buckets_by_hand():
     pmf = cdf_buckets([[0.01, 0.3, 0.99], [0.0, 0.5, 1.0]])
     assert pmf == pytest.approx(np.array([[0.01, 0.29, 0.69, 0.01], [0, 0.5, 0.5, 0]]))
-    assert bucket_of([0.0, 0.004999, 0.005, 0.0050001, 1.0], 200).tolist() == [1, 1, 1, 2, 200]
+    assert cdf_bucket_of([0.0, 0.004999, 0.005, 0.0050001, 1.0], 200).tolist() == [1, 1, 1, 2, 200]
 
 
 def test_continuous_baseline_by_hand():
@@ -183,7 +183,7 @@ def test_continuous_peer_is_half_the_log_ratio_to_the_others():
         (lambda: crps_quantiles([[1.0]], [0.1, 0.2], [1.0]), "columns"),
         (lambda: pinball([1.0], 1.0, [1.0]), "level"),
         (lambda: interval_score([0], [1], [0], level=1.0), "level"),
-        (lambda: covered([1], [0], [0]), "low.* lies above high"),
+        (lambda: interval_covers([1], [0], [0]), "low.* lies above high"),
         (lambda: rps([[0.5, np.nan, 0.5]], [0]), "before options"),
         (lambda: rps([[0.5, 0.6]], [0]), "is not 1"),
         (lambda: metaculus_baseline_continuous([[0, 1]], [3]), "no column"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.divergence import divergence_matrix, jensen_shannon
+from foretell.metrics.agreement import divergence_matrix, jensen_shannon
 
 chance = st.floats(0, 1)
 
@@ -55,7 +55,7 @@ def test_matrix_is_the_mean_over_common_targets(monkeypatch):
                 assert found.mean[i, j] == pytest.approx(jensen_shannon(p[both, i], p[both, j]).mean(), abs=1e-14)
             else:
                 assert np.isnan(found.mean[i, j])
-    monkeypatch.setattr("foretell.evaluate.divergence.CELLS", 80)
+    monkeypatch.setattr("foretell.metrics.agreement.CHUNK_CELLS", 80)
     np.testing.assert_array_equal(divergence_matrix(p).mean, found.mean)
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.evaluate.intervals import bca_interval, bounds, percentile_interval, symmetric_interval
+from foretell.metrics.bootstrap import bca_interval, interval_bounds, percentile_interval, symmetric_interval
 
 
 def test_percentile_matches_numpy():
@@ -38,8 +38,8 @@ def test_bca_falls_back_when_the_estimate_lies_outside():
 
 def test_bounds_dispatches():
     replicates = np.random.default_rng(0).normal(size=200)
-    assert bounds(0.0, replicates) == percentile_interval(replicates)
-    assert bounds(0.0, replicates, kind="symmetric") == symmetric_interval(0.0, replicates)[:2]
-    assert np.isnan(bounds(0.0, replicates[:0])).all()
+    assert interval_bounds(0.0, replicates) == percentile_interval(replicates)
+    assert interval_bounds(0.0, replicates, kind="symmetric") == symmetric_interval(0.0, replicates)[:2]
+    assert np.isnan(interval_bounds(0.0, replicates[:0])).all()
     with pytest.raises(ValueError, match="bca"):
-        bounds(0.0, replicates, kind="bca")
+        interval_bounds(0.0, replicates, kind="bca")

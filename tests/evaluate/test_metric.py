@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.bootstrap import bootstrap_sums
-from foretell.evaluate.clusters import factorise
-from foretell.evaluate.metric import METRICS, Rows, ece_metric, payoffs, return_metric, sharpe_metric
-from foretell.evaluate.proper import brier, brier_index, event_weights, log_score, mean_brier, metaculus_baseline
-from foretell.evaluate.reliability import ece
-from foretell.evaluate.returns import average_return, payoff, sharpe
-from foretell.evaluate.stakes import Bettor, normalised_price
+from foretell.metrics.bootstrap import bootstrap_sums
+from foretell.metrics.calibration import ece
+from foretell.metrics.clusters import factorise
+from foretell.metrics.metric import METRICS, MetricRows, ece_metric, payoffs, return_metric, sharpe_metric
+from foretell.metrics.returns import Bettor, average_return, normalised_price, payoff, sharpe
+from foretell.metrics.scores import brier, brier_index, event_weights, log_score, mean_brier, metaculus_baseline
 
 table = st.lists(
     st.tuples(st.floats(0.01, 0.99), st.booleans(), st.floats(0.1, 3), st.floats(0.05, 0.95), st.booleans()),
@@ -26,7 +25,7 @@ def rows_of(table):
     p, outcome, weight, yes, quoted = (np.array(column) for column in zip(*table, strict=True))
     quoted[0] = True
     yes = np.where(quoted, yes, np.nan)
-    return Rows.of(p, outcome, weight, prices=(yes, 1.02 - yes))
+    return MetricRows.of(p, outcome, weight, prices=(yes, 1.02 - yes))
 
 
 def direct(name, rows):
@@ -68,7 +67,7 @@ def test_counting_rows_equals_repeating_them(name, table, seed):
         drawn[0] = 0
     counts = np.bincount(drawn, minlength=len(rows.p))
     metric = METRICS[name]
-    again = Rows.of(
+    again = MetricRows.of(
         rows.p[drawn], rows.outcome[drawn], rows.weight[drawn], (rows.yes_price[drawn], rows.no_price[drawn])
     )
     by_sums = metric.from_sums(np.stack([counts, counts]) @ metric.columns(rows))
@@ -84,27 +83,27 @@ def test_weights_have_no_unit_and_zero_weight_no_say(name):
     weight[7] = 0
     keep = weight > 0
     metric, prices = METRICS[name], (yes, 1 - yes)
-    value = metric.population(Rows.of(p, outcome, weight, prices))
-    assert metric.population(Rows.of(p, outcome, 5 * weight, prices)) == pytest.approx(value)
-    fewer = Rows.of(p[keep], outcome[keep], weight[keep], (yes[keep], 1 - yes[keep]))
+    value = metric.population(MetricRows.of(p, outcome, weight, prices))
+    assert metric.population(MetricRows.of(p, outcome, 5 * weight, prices)) == pytest.approx(value)
+    fewer = MetricRows.of(p[keep], outcome[keep], weight[keep], (yes[keep], 1 - yes[keep]))
     assert metric.population(fewer) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_no_weight_gives_nan_not_a_warning(name):
     metric = METRICS[name]
-    k = metric.columns(Rows.of([0.5], [1], prices=([0.5], [0.5]))).shape[1]
+    k = metric.columns(MetricRows.of([0.5], [1], prices=([0.5], [0.5]))).shape[1]
     assert np.isnan(metric.from_sums(np.zeros((2, k)))).all()
 
 
 def test_number_of_columns():
-    rows = Rows.of([0.4, 0.6], [0, 1], prices=([0.5, 0.5], [0.5, 0.5]))
+    rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, 0.5], [0.5, 0.5]))
     widths = {name: metric.columns(rows).shape[1] for name, metric in METRICS.items()}
     assert widths == {"brier": 2, "bi": 2, "ms": 2, "log": 2, "ece": 11, "return": 2, "sharpe": 4}
 
 
 def test_per_question_scores_exist_where_the_metric_is_their_mean():
-    rows = Rows.of([0.4, 0.6], [0, 1], prices=([0.5, np.nan], [0.5, np.nan]))
+    rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, np.nan], [0.5, np.nan]))
     assert [name for name, metric in METRICS.items() if metric.per_question is None] == ["bi", "ece", "sharpe"]
     assert METRICS["brier"].per_question(rows).tolist() == brier([0.4, 0.6], [0, 1]).tolist()
     assert np.isnan(METRICS["return"].per_question(rows)[1])
@@ -112,34 +111,36 @@ def test_per_question_scores_exist_where_the_metric_is_their_mean():
 
 def test_brier_index_is_not_the_mean_of_parts():
     bi = METRICS["bi"]
-    easy, hard = Rows.of([0.9], [1]), Rows.of([0.3], [1])
-    both = Rows.of([0.9, 0.3], [1, 1])
+    easy, hard = MetricRows.of([0.9], [1]), MetricRows.of([0.3], [1])
+    both = MetricRows.of([0.9, 0.3], [1, 1])
     assert (bi.population(easy) + bi.population(hard)) / 2 == pytest.approx(60)
     assert bi.population(both) == pytest.approx(50)
 
 
 def test_certain_and_wrong_costs_much_but_not_everything():
-    assert METRICS["log"].population(Rows.of([0.0, 0.5], [1, 1])) == pytest.approx((np.log(0.001) + np.log(0.5)) / 2)
+    assert METRICS["log"].population(MetricRows.of([0.0, 0.5], [1, 1])) == pytest.approx(
+        (np.log(0.001) + np.log(0.5)) / 2
+    )
 
 
 def test_missing_outcome_raises():
     with pytest.raises(ValueError, match=r"outcome\[0\] = nan is missing"):
-        Rows.of([0.5], [np.nan])
+        MetricRows.of([0.5], [np.nan])
 
 
 def test_scoring_nothing_raises():
     with pytest.raises(ValueError, match="nothing to score"):
-        Rows.of([], [])
-    unpriced = Rows.of([0.5], [1], prices=([np.nan], [np.nan]))
+        MetricRows.of([], [])
+    unpriced = MetricRows.of([0.5], [1], prices=([np.nan], [np.nan]))
     for name in ("return", "sharpe"):
         with pytest.raises(ValueError, match="no row can be scored"):
             METRICS[name].population(unpriced)
         with pytest.raises(ValueError, match="carry no prices"):
-            METRICS[name].population(Rows.of([0.5], [1]))
+            METRICS[name].population(MetricRows.of([0.5], [1]))
 
 
 def test_other_bettors_and_bins():
-    rows = Rows.of([0.8, 0.3], [1, 1], prices=([0.5, 0.5], [0.5, 0.5]))
+    rows = MetricRows.of([0.8, 0.3], [1, 1], prices=([0.5, 0.5], [0.5, 0.5]))
     assert return_metric(Bettor(gamma=1.0)).population(rows) == pytest.approx((1.6 + 0.6) / 2)
     assert sharpe_metric(Bettor(gamma=1.0)).population(rows) == pytest.approx(0.1 / np.std([1.6, 0.6], ddof=1))
     assert ece_metric(2).population(rows) == pytest.approx((0.2 + 0.7) / 2)
@@ -149,7 +150,7 @@ def test_other_bettors_and_bins():
 def test_metrics_fit_the_bootstrap():
     rng = np.random.default_rng(4)
     p, yes = rng.uniform(0.05, 0.95, 120), rng.uniform(0.1, 0.9, 120)
-    rows = Rows.of(p, rng.random(120) < p, prices=(yes, 1 - yes))
+    rows = MetricRows.of(p, rng.random(120) < p, prices=(yes, 1 - yes))
     clusters = factorise(np.repeat(np.arange(40), 3))
     for metric in METRICS.values():
         interval = bootstrap_sums(clusters.sums(metric.columns(rows)), metric.from_sums)

@@ -3,8 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from foretell.evaluate.effects import two_way_effects
-from foretell.evaluate.mixed import mixed_effects_check
+from foretell.metrics.effects import mixed_effects_check, two_way_effects
 
 
 def scores(seed, filled, between=0.3):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.paired_tests import mcnemar, mcnemar_matrix
+from foretell.metrics.mcnemar import mcnemar, mcnemar_matrix
 
 counts = st.tuples(*[st.integers(0, 30)] * 4).filter(lambda t: sum(t) > 0)
 

@@ -3,18 +3,18 @@ import math
 import numpy as np
 import pytest
 
-from foretell.evaluate.power import (
-    Aim,
+from foretell.metrics.power import (
+    PowerTarget,
     design_effect,
     detectable_gain,
     paired_power,
-    plan_from,
+    plan_from_pilot,
     questions_needed,
 )
 
 
 @pytest.mark.parametrize("effect", [0.05, 0.2, 0.8])
-@pytest.mark.parametrize("aim", [Aim(), Aim(power=0.9, alpha=0.01), Aim(two_sided=False)])
+@pytest.mark.parametrize("aim", [PowerTarget(), PowerTarget(power=0.9, alpha=0.01), PowerTarget(two_sided=False)])
 def test_agrees_with_statsmodels(effect, aim):
     solve = pytest.importorskip("statsmodels.stats.power").tt_solve_power
     n = solve(
@@ -57,7 +57,7 @@ def test_pilot_measures_spread_and_clustering():
     cluster = np.repeat(np.arange(2000), 4)
     shared = rng.normal(0, 0.1, 2000)[cluster]
     a = rng.random(8000)
-    pilot = plan_from(a, a + 0.01 + shared + rng.normal(0, 0.1, 8000), cluster)
+    pilot = plan_from_pilot(a, a + 0.01 + shared + rng.normal(0, 0.1, 8000), cluster)
     assert pilot.gain == pytest.approx(-0.01, abs=0.01)
     assert pilot.sd == pytest.approx(np.sqrt(0.02), rel=0.03)
     assert pilot.icc == pytest.approx(0.5, abs=0.03)
@@ -70,11 +70,11 @@ def test_pilot_measures_spread_and_clustering():
 def test_pilot_without_clusters_has_no_inflation():
     rng = np.random.default_rng(0)
     a, b = rng.random(50), rng.random(50)
-    pilot = plan_from(a, b)
+    pilot = plan_from_pilot(a, b)
     assert pilot.inflation == pytest.approx(1.0)
     assert pilot.icc == 0.0
     missing = np.concatenate([a, [np.nan]])
-    assert plan_from(missing, np.append(b, 0.5)) == pilot
+    assert plan_from_pilot(missing, np.append(b, 0.5)) == pilot
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_pilot_without_clusters_has_no_inflation():
         (lambda: questions_needed(0.1, 0.0), "sd"),
         (lambda: paired_power(0.1, 1.0, 1), "n must"),
         (lambda: detectable_gain(2, 1.0, inflation=4), "inflation"),
-        (lambda: Aim(power=0.01), "alpha"),
-        (lambda: plan_from([1.0, 2.0], [0.0, 1.0]), "constant"),
-        (lambda: plan_from([1.0, 2.0], [0.0, 3.0], ["a", "a"]), "two clusters"),
+        (lambda: PowerTarget(power=0.01), "alpha"),
+        (lambda: plan_from_pilot([1.0, 2.0], [0.0, 1.0]), "constant"),
+        (lambda: plan_from_pilot([1.0, 2.0], [0.0, 3.0], ["a", "a"]), "two clusters"),
     ],
 )
 def test_bad_input_raises(call, match):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.proper import (
+from foretell.metrics.scores import (
     brier,
     brier_index,
     event_weights,

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.proper import mean_brier
-from foretell.evaluate.reliability import ece, murphy, reliability_bins, width_edges, wilson_interval
+from foretell.metrics.calibration import ece, murphy_decomposition, reliability_bins, width_edges, wilson_interval
+from foretell.metrics.scores import mean_brier
 
 rows = st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.floats(0.1, 5)), min_size=1, max_size=40)
 
@@ -62,13 +62,13 @@ def test_bad_options_are_named(options, message):
 
 
 def test_missing_outcome_raises():
-    for score in (ece, murphy, reliability_bins):
+    for score in (ece, murphy_decomposition, reliability_bins):
         with pytest.raises(ValueError, match="missing"):
             score([0.5, 0.6], [1, np.nan])
 
 
 def test_scoring_nothing_raises():
-    for score in (ece, murphy, reliability_bins):
+    for score in (ece, murphy_decomposition, reliability_bins):
         with pytest.raises(ValueError, match="nothing to score"):
             score([], [])
 
@@ -101,15 +101,15 @@ def test_extreme_and_calibrated_forecasters_of_the_paper():
 def test_murphy_parts_add_up_to_the_brier_score(rows, bins):
     p, outcome, weight = split(rows)
     whole = mean_brier(p, outcome, weight)
-    exact = murphy(p, outcome, weight)
+    exact = murphy_decomposition(p, outcome, weight)
     assert exact.reliability - exact.resolution + exact.uncertainty == pytest.approx(whole, abs=1e-12)
     assert exact.within == pytest.approx(0, abs=1e-12)
-    assert murphy(p, outcome, weight, bins=bins).brier == pytest.approx(whole, abs=1e-12)
+    assert murphy_decomposition(p, outcome, weight, bins=bins).brier == pytest.approx(whole, abs=1e-12)
     assert min(exact.reliability, exact.resolution, exact.uncertainty) >= 0
 
 
 def test_murphy_by_hand():
-    parts = murphy([0.9, 0.9, 0.4, 0.4], [1, 1, 1, 0])
+    parts = murphy_decomposition([0.9, 0.9, 0.4, 0.4], [1, 1, 1, 0])
     assert parts.reliability == pytest.approx(0.5 * 0.01 + 0.5 * 0.01)
     assert parts.resolution == pytest.approx(0.0625)
     assert parts.uncertainty == pytest.approx(0.1875)

@@ -3,9 +3,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.proper import brier
-from foretell.evaluate.returns import average_return, by_side, payoff, sharpe
-from foretell.evaluate.stakes import Bettor, kalshi_fee, proportional_fee
+from foretell.metrics.returns import (
+    Bettor,
+    average_return,
+    kalshi_fee,
+    payoff,
+    proportional_fee,
+    returns_by_side,
+    sharpe,
+)
+from foretell.metrics.scores import brier
 
 HALF = ([0.5, 0.5], [0.5, 0.5])
 
@@ -94,14 +101,14 @@ def test_sharpe_without_variance_is_nan(flat):
 
 
 def test_sides_apart():
-    sides = by_side([0.9, 0.9, 0.1, 0.5], [1, 0, 0, 1], ([0.5, 0.5, 0.4, np.nan], [0.5, 0.5, 0.6, 0.5]))
+    sides = returns_by_side([0.9, 0.9, 0.1, 0.5], [1, 0, 0, 1], ([0.5, 0.5, 0.4, np.nan], [0.5, 0.5, 0.6, 0.5]))
     assert sides.yes == pytest.approx(1.0)
     assert sides.no == pytest.approx(1 / 0.6)
     assert (sides.yes_staked, sides.no_staked) == (2, 1)
 
 
 def test_a_side_never_bet_has_no_return():
-    sides = by_side([0.9], [1], ([0.5], [0.5]))
+    sides = returns_by_side([0.9], [1], ([0.5], [0.5]))
     assert sides.yes == 2
     assert np.isnan(sides.no)
 
@@ -116,7 +123,7 @@ def test_a_side_never_bet_has_no_return():
 def test_sides_add_up_to_the_whole(rows, gamma):
     p, outcome, yes, weight = (np.array(column) for column in zip(*rows, strict=True))
     bettor = Bettor(gamma=gamma)
-    sides = by_side(p, outcome, (yes, 1 - yes), bettor, weight=weight)
+    sides = returns_by_side(p, outcome, (yes, 1 - yes), bettor, weight=weight)
     whole = average_return(payoff(p, outcome, yes, 1 - yes, bettor), weight)
     won = np.nan_to_num(sides.yes) * sides.yes_staked + np.nan_to_num(sides.no) * sides.no_staked
     assert won / weight.sum() == pytest.approx(whole)

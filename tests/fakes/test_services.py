@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import pytest
 
-from foretell.app.equipment import ENGINES, Equipment, equip
-from foretell.app.settings import KEYS, Settings
-from foretell.fakes.made_up import (
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.markets.prices import MarketRef
+from foretell.practice.sample_data import (
     DBNOMICS_ID,
     FRED_ID,
     KALSHI_ID,
@@ -17,35 +17,34 @@ from foretell.fakes.made_up import (
     METACULUS_ID,
     POLYMARKET_ID,
     TICKER,
-    made_up_world,
+    sample_world,
 )
-from foretell.fakes.services import KEY, PORTS, Listening, all_services
-from foretell.questions.clock import AsOf, instant
+from foretell.practice.services import KEY, PORTS, ServiceOptions, all_services
+from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import SeriesRef
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits
-from foretell.sources.market import MarketRef
+from foretell.runs.services import SEARCH_ENGINES, Services, open_services
+from foretell.runs.settings import KEYS, Settings
 
 T = TypeVar("T")
 NOW = instant("2026-11-01T15:00:00Z")
 LIVE = AsOf(at=NOW, mode="live")
 JULY = AsOf.day("2026-07-01")
-QUICK = Limits(attempts=1, wait_seconds=0.0, total_seconds=10.0)
+QUICK = HttpLimits(attempts=1, wait_seconds=0.0, total_seconds=10.0)
 
 
-def equipped(use: Callable[[Equipment, dict[str, str]], Awaitable[T]], *engines: str) -> T:
+def equipped(use: Callable[[Services, dict[str, str]], Awaitable[T]], *engines: str) -> T:
     async def main() -> T:
-        async with all_services(Listening(now=NOW)) as addresses, AsyncHttpClient(limits=QUICK) as client:
+        async with all_services(ServiceOptions(now=NOW)) as addresses, AsyncHttpClient(limits=QUICK) as client:
             keys = {name: KEY for names in KEYS.values() for name in names}
             settings = Settings(home=".", keys=keys, addresses=addresses)  # pyright: ignore
-            return await use(equip(settings, client, engines), addresses)
+            return await use(open_services(settings, client, engines), addresses)
 
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "local"])
+@pytest.mark.parametrize("engine", [name for name in SEARCH_ENGINES if name != "local"])
 def test_every_engine_finds_pages_of_the_fake_site(engine: str):
-    async def use(equipment: Equipment, addresses: dict[str, str]) -> list[str]:
+    async def use(equipment: Services, addresses: dict[str, str]) -> list[str]:
         assert equipment.engine is not None
         hits = await equipment.engine.search("central bank rate", LIVE)
         assert all(hit.url.startswith(addresses["pages"]) for hit in hits)
@@ -55,7 +54,7 @@ def test_every_engine_finds_pages_of_the_fake_site(engine: str):
 
 
 def test_pages_live_and_stored_and_articles():
-    async def use(equipment: Equipment, addresses: dict[str, str]) -> None:
+    async def use(equipment: Services, addresses: dict[str, str]) -> None:
         url = f"{addresses['pages']}/rates-held"
         assert url.startswith("http://localhost:")
         assert "kept its rate at four" in (await equipment.live_pages.fetch(url, LIVE)).text
@@ -67,7 +66,7 @@ def test_pages_live_and_stored_and_articles():
 
 @pytest.mark.parametrize(("provider", "id"), [("fred", FRED_ID), ("yfinance", TICKER), ("dbnomics", DBNOMICS_ID)])
 def test_every_series_ends_yesterday_or_at_the_cutoff(provider: str, id: str):
-    async def use(equipment: Equipment, _: dict[str, str]) -> tuple[str, str]:
+    async def use(equipment: Services, _: dict[str, str]) -> tuple[str, str]:
         ref = SeriesRef(provider=provider, id=id)
         live, past = await equipment.series.fetch(ref, LIVE), await equipment.series.fetch(ref, JULY)
         assert len(live.days) > 600
@@ -83,7 +82,7 @@ def test_every_series_ends_yesterday_or_at_the_cutoff(provider: str, id: str):
     [("kalshi", KALSHI_ID), ("manifold", MANIFOLD_ID), ("polymarket", POLYMARKET_ID), ("metaculus", METACULUS_ID)],
 )
 def test_every_market_has_the_same_prices(platform: str, id: str):
-    async def use(equipment: Equipment, _: dict[str, str]) -> list[tuple[str, float]]:
+    async def use(equipment: Services, _: dict[str, str]) -> list[tuple[str, float]]:
         points = await equipment.prices[platform].prices(MarketRef(platform=platform, id=id), LIVE, 30)
         return [(point.at.date().isoformat(), point.p) for point in points]
 
@@ -95,7 +94,7 @@ def test_every_market_has_the_same_prices(platform: str, id: str):
 def test_ports_in_a_row_and_an_answer_that_takes_its_time():
     async def main() -> None:
         first = _free_ports()
-        async with all_services(Listening(now=NOW, port_base=first, latency=0.01)) as addresses:
+        async with all_services(ServiceOptions(now=NOW, port_base=first, latency=0.01)) as addresses:
             ports = {int(url.split(":")[2].split("/")[0]) for url in addresses.values()}
             assert ports == set(range(first, first + PORTS))
             async with AsyncHttpClient(limits=QUICK) as client:
@@ -119,7 +118,7 @@ def _free_ports() -> int:
 
 
 def test_the_world_moves_to_another_site_and_stays_the_same():
-    here, there = made_up_world(NOW), made_up_world(NOW, "http://localhost:1")
+    here, there = sample_world(NOW), sample_world(NOW, "http://localhost:1")
     assert [page.path for page in here.pages] == [page.path for page in there.pages]
     assert all(page.url == f"http://localhost:1{page.path}" for page in there.pages)
     assert all(page.published is None or page.published <= NOW for page in here.pages)

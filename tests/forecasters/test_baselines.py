@@ -2,10 +2,17 @@ import asyncio
 
 import pytest
 
-from foretell.forecasters.baselines import AlwaysP, Crowd, CrowdElsePrior, EmpiricalPrior, MarketBaseline
+from foretell.forecasters.base_rates.baselines import (
+    BaseRateForecaster,
+    ConstantForecaster,
+    CrowdElseBaseRate,
+    CrowdForecaster,
+    MarketForecaster,
+)
+from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.priors import PAPER_RATES, FixedRates
-from foretell.questions import AsOf, Question, Snapshot, Target
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Snapshot, Target
 
 FREEZE = "2025-10-16"
 
@@ -26,49 +33,52 @@ def said(forecaster, question: Question, as_of: AsOf | None = None) -> dict[str,
 
 
 def test_always_says_the_same() -> None:
-    assert said(AlwaysP(), dataset()) == {"a": 0.5, "b": 0.5}
-    assert AlwaysP(p=0.3).name == "always 0.3"
+    assert said(ConstantForecaster(), dataset()) == {"a": 0.5, "b": 0.5}
+    assert ConstantForecaster(p=0.3).name == "always 0.3"
     with pytest.raises(ValueError, match="outside"):
-        AlwaysP(p=1.5)
+        ConstantForecaster(p=1.5)
 
 
 def test_crowd_is_the_price_of_the_snapshot_untouched() -> None:
-    assert said(Crowd(), market(Snapshot(at=FREEZE, last_price=0.0014))) == {"t0": 0.0014}
-    assert said(Crowd(), market(Snapshot(at=FREEZE, last_price=0.0))) == {"t0": 0.0}
+    assert said(CrowdForecaster(), market(Snapshot(at=FREEZE, last_price=0.0014))) == {"t0": 0.0014}
+    assert said(CrowdForecaster(), market(Snapshot(at=FREEZE, last_price=0.0))) == {"t0": 0.0}
 
 
 def test_crowd_refuses_or_falls_back_without_a_price() -> None:
     with pytest.raises(CannotForecast, match="no price"):
-        said(Crowd(), market(None))
-    assert said(Crowd(fallback=0.2), market(None, Snapshot(at=FREEZE, last_price=0.7))) == {"t0": 0.2, "t1": 0.7}
+        said(CrowdForecaster(), market(None))
+    assert said(CrowdForecaster(fallback=0.2), market(None, Snapshot(at=FREEZE, last_price=0.7))) == {
+        "t0": 0.2,
+        "t1": 0.7,
+    }
 
 
 def test_crowd_does_not_see_a_price_from_after_the_cutoff() -> None:
     question = market(Snapshot(at="2025-10-20", last_price=0.9))
     with pytest.raises(CannotForecast):
-        said(Crowd(), question, AsOf.day("2025-10-18"))
+        said(CrowdForecaster(), question, AsOf.day("2025-10-18"))
 
 
 def test_market_scales_asks_to_one_and_options_on_request() -> None:
     quotes = Snapshot(at=FREEZE, yes_ask=0.62, no_ask=0.42), Snapshot(at=FREEZE, yes_ask=0.5, no_ask=0.5)
-    plain = said(MarketBaseline(), market(*quotes, exclusive=True))
+    plain = said(MarketForecaster(), market(*quotes, exclusive=True))
     assert plain == {"t0": pytest.approx(0.62 / 1.04), "t1": 0.5}
-    scaled = said(MarketBaseline(across=True), market(*quotes, exclusive=True))
+    scaled = said(MarketForecaster(across=True), market(*quotes, exclusive=True))
     assert sum(scaled.values()) == pytest.approx(1.0)
-    assert said(MarketBaseline(across=True), market(*quotes)) == plain
+    assert said(MarketForecaster(across=True), market(*quotes)) == plain
     with pytest.raises(CannotForecast):
-        said(MarketBaseline(), market(Snapshot(at=FREEZE)))
+        said(MarketForecaster(), market(Snapshot(at=FREEZE)))
 
 
 def test_prior_is_the_rate_of_source_and_subtype() -> None:
     rates = FixedRates(table=PAPER_RATES)
-    assert said(EmpiricalPrior(rates=rates), dataset()) == {"a": 0.42, "b": 0.42}
-    assert said(EmpiricalPrior(rates=rates), dataset("acled", "increase")) == {"a": 0.23, "b": 0.23}
+    assert said(BaseRateForecaster(rates=rates), dataset()) == {"a": 0.42, "b": 0.42}
+    assert said(BaseRateForecaster(rates=rates), dataset("acled", "increase")) == {"a": 0.23, "b": 0.23}
     with pytest.raises(CannotForecast, match="no past outcome"):
-        said(EmpiricalPrior(rates=rates), dataset("unknown"))
+        said(BaseRateForecaster(rates=rates), dataset("unknown"))
 
 
 def test_crowd_else_prior_goes_by_kind() -> None:
-    both = CrowdElsePrior(rates=FixedRates(table=PAPER_RATES))
+    both = CrowdElseBaseRate(rates=FixedRates(table=PAPER_RATES))
     assert said(both, market(Snapshot(at=FREEZE, last_price=0.7))) == {"t0": 0.7}
     assert said(both, dataset()) == {"a": 0.42, "b": 0.42}

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from foretell.forecasters.topics import TOPICS, Sorted, TopicSorter, by_words
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.roles import Models
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Question, Target
+from foretell.forecasters.topics import TOPICS, TopicClassifier, TopicLabel, by_words
+from foretell.models.model import BudgetExceeded, ModelError
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.question import Question, Target
 
 
 def about(text, source="metaculus", criteria="", background=""):
@@ -41,11 +41,11 @@ def about(text, source="metaculus", criteria="", background=""):
 )
 def test_words_decide_without_a_model(text, topic):
     assert by_words(about(text)).topic == topic
-    assert asyncio.run(TopicSorter().sort(about(text))).topic == topic
+    assert asyncio.run(TopicClassifier().sort(about(text))).topic == topic
 
 
 def test_sources_with_one_subject_need_no_words():
-    assert by_words(about("Will it rise?", "yfinance")) == Sorted(topic="Financial Markets", by="source")
+    assert by_words(about("Will it rise?", "yfinance")) == TopicLabel(topic="Financial Markets", by="source")
 
 
 def test_criteria_speak_where_the_question_is_silent():
@@ -53,18 +53,18 @@ def test_criteria_speak_where_the_question_is_silent():
 
 
 def sort(script):
-    sorter = TopicSorter(models=Models(agent="scripted:x"), model=ScriptedModel(script))
+    sorter = TopicClassifier(models=ModelRoles(agent="scripted:x"), model=ScriptedModel(script))
     return asyncio.run(sorter.sort(about("Will the ceasefire hold?")))
 
 
 def test_a_model_has_the_last_word_and_is_asked_again_if_it_invents_a_topic():
-    assert sort(['{"topic": "Society & Law"}']) == Sorted(topic="Society & Law", by="model")
-    assert sort(['{"topic": "Gardening"}', '{"topic": "Other"}']) == Sorted(topic="Other", by="model")
+    assert sort(['{"topic": "Society & Law"}']) == TopicLabel(topic="Society & Law", by="model")
+    assert sort(['{"topic": "Gardening"}', '{"topic": "Other"}']) == TopicLabel(topic="Other", by="model")
 
 
-@pytest.mark.parametrize("script", [["?"] * 3, [ModelError("down")], [BudgetSpent("spent")]])
+@pytest.mark.parametrize("script", [["?"] * 3, [ModelError("down")], [BudgetExceeded("spent")]])
 def test_where_the_model_fails_words_decide(script):
-    assert sort(script) == Sorted(topic="Geopolitics & Conflict", by="words")
+    assert sort(script) == TopicLabel(topic="Geopolitics & Conflict", by="words")
 
 
 @pytest.mark.shared_data

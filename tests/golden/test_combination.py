@@ -21,19 +21,19 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.evaluate.arrays import Floats
-from foretell.evaluate.proper import brier_index, mean_brier, metaculus_baseline
-from foretell.forecasters.combine.chain import Chain
+from foretell.forecasters.base_rates.rates import PAPER_RATES
+from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
 from foretell.forecasters.combine.crossfit import across, leave_last_out, leave_one_out
-from foretell.forecasters.combine.platt import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.rows import Examples, Rows
+from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.forecasters.combine.rules import ChainedMethod
 from foretell.forecasters.combine.shrink import Shrink
-from foretell.forecasters.priors import PAPER_RATES
+from foretell.metrics.arrays import Floats
+from foretell.metrics.scores import brier_index, mean_brier, metaculus_baseline
 
 pytestmark = pytest.mark.shared_data
 
 A, B = np.datetime64("2025-10-26"), np.datetime64("2025-11-09")
-BLF = Chain(methods=(Shrink(), HierarchicalPlatt()))
+BLF = ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))
 SEVERAL_DATES = ("acled", "fred", "wikipedia", "yfinance")
 PAST_RATES = {
     ("acled", A): 0.2109375,
@@ -117,7 +117,7 @@ def asked(tables: Path) -> Examples:
     due, market = due.astype("M8[D]"), kind == "market"
     prior = [PAST_RATES.get((s, d), np.nan) for s, d in zip(source, due, strict=True)]
     question = np.char.add(np.char.add(source, "/"), question)
-    rows = Rows(
+    rows = TrialRows(
         trials=np.full((1, len(source)), np.nan),
         question=question,
         due=due,
@@ -179,7 +179,7 @@ def nine(examples: Examples, p: Floats) -> dict[str, tuple[float, ...]]:
     return {kind: tuple(index(examples, p, kind, *dues) for dues in ((A,), (B,), (A, B))) for kind in NINE}
 
 
-def by_the_other(method: Chain | Platt, examples: Examples) -> Floats:
+def by_the_other(method: ChainedMethod | Platt, examples: Examples) -> Floats:
     """Each tranche under the rule fitted on the other."""
     p = np.empty(len(examples))
     for due in (A, B):
@@ -287,7 +287,7 @@ def aibq2(tables: Path, config: str, *, of: str = "trials") -> Examples:
     for trial, question, value in found:
         p[trial, np.searchsorted(id, question)] = value
     nothing = np.full(len(id), np.nan)
-    rows = Rows(
+    rows = TrialRows(
         trials=p,
         question=id,
         due=due.astype("M8[D]"),
@@ -339,9 +339,9 @@ def joined(one: Examples, other: Examples) -> Examples:
     def both(name: str) -> np.ndarray:
         return np.concatenate([getattr(one.rows, name), getattr(other.rows, name)])
 
-    names = [f.name for f in fields(Rows) if f.name != "trials"]
+    names = [f.name for f in fields(TrialRows) if f.name != "trials"]
     return Examples(
-        rows=Rows(trials=np.r_[one.rows.raw, other.rows.raw][None], **{name: both(name) for name in names}),
+        rows=TrialRows(trials=np.r_[one.rows.raw, other.rows.raw][None], **{name: both(name) for name in names}),
         outcome=np.r_[one.outcome, other.outcome],
         known_on=np.r_[one.known_on, other.known_on],
         weight=np.r_[one.weight, other.weight],

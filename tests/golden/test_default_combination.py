@@ -6,28 +6,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.arena.trial_tables import HONEST, Known, trial_tables
-from foretell.evaluate.arrays import Floats
-from foretell.evaluate.proper import brier_index
-from foretell.forecasters.combine.chain import Chain
+from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import rolling
-from foretell.forecasters.combine.default import Default
-from foretell.forecasters.combine.platt import HierarchicalPlatt
+from foretell.forecasters.combine.default import DefaultMethod
 from foretell.forecasters.combine.rows import Examples
+from foretell.forecasters.combine.rules import ChainedMethod
 from foretell.forecasters.combine.shrink import Shrink
+from foretell.metrics.arrays import Floats
+from foretell.metrics.scores import brier_index
+from foretell.studies.published_trials import OUT_OF_SAMPLE, TrialAssumptions, read_trial_tables
 
 pytestmark = pytest.mark.shared_data
 
 B = np.datetime64("2025-11-09")
-PAPER = Chain(methods=(Shrink(), HierarchicalPlatt()))
-FROZEN = Known(price="freeze")
+PAPER = ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))
+FROZEN = TrialAssumptions(price="freeze")
 """The price that was in the models' prompts, ten days old: nothing fresher than what the trials saw."""
 
 
 @cache
-def configurations(data: Path, known: Known) -> dict[str, Examples]:
+def configurations(data: Path, known: TrialAssumptions) -> dict[str, Examples]:
     """Every configuration that answered all 791 events; the clairvoyant saw the future and is no forecaster."""
-    found = trial_tables(data / "tables", "ab_", known)
+    found = read_trial_tables(data / "tables", "ab_", known)
     return {
         name: examples
         for name, examples in found.items()
@@ -56,20 +56,20 @@ def gain(p: Floats, base: Floats, examples: Examples) -> tuple[float, float]:
     return overall(p, examples, ones) - overall(base, examples, ones), float(np.std(spread))
 
 
-@pytest.mark.parametrize("known", [HONEST, FROZEN], ids=["due-date price", "frozen price"])
-def test_it_loses_to_no_raw_mean_by_more_than_noise(shared_data: Path, known: Known):
+@pytest.mark.parametrize("known", [OUT_OF_SAMPLE, FROZEN], ids=["due-date price", "frozen price"])
+def test_it_loses_to_no_raw_mean_by_more_than_noise(shared_data: Path, known: TrialAssumptions):
     found = configurations(shared_data, known)
     assert len(found) == 35
     for name, examples in found.items():
-        difference, error = gain(rolling(Default(), examples).p, examples.rows.raw, examples)
+        difference, error = gain(rolling(DefaultMethod(), examples).p, examples.rows.raw, examples)
         assert difference > -1.96 * error, name
 
 
-@pytest.mark.parametrize("known", [HONEST, FROZEN], ids=["due-date price", "frozen price"])
-def test_it_beats_the_papers_combination_by_far_more_than_half_a_point(shared_data: Path, known: Known):
+@pytest.mark.parametrize("known", [OUT_OF_SAMPLE, FROZEN], ids=["due-date price", "frozen price"])
+def test_it_beats_the_papers_combination_by_far_more_than_half_a_point(shared_data: Path, known: TrialAssumptions):
     """Shrinkage and hierarchical Platt given the same past, the same prices and the same base rates."""
     gains = [
-        gain(rolling(Default(), examples).p, rolling(PAPER, examples).p, examples)[0]
+        gain(rolling(DefaultMethod(), examples).p, rolling(PAPER, examples).p, examples)[0]
         for examples in configurations(shared_data, known).values()
     ]
     assert np.mean(gains) > 1.2

@@ -6,15 +6,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.questions import Question, from_json, to_json
+from foretell.data.datasets.forecastbench import read_resolution_set, read_rounds, resolution_revisions, subtype_of
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
-from foretell.sources.datasets.forecastbench import (
-    read_resolution_set,
-    read_rounds,
-    revisions,
-    subtype_of,
-)
-from foretell.sources.datasets.question_set import QuestionSet
 
 pytestmark = pytest.mark.shared_data
 
@@ -134,5 +130,5 @@ def test_real_revisions_are_noticed(shared_data: Path) -> None:
         versions[version].append(Resolution(question_id=question, target_id=day, due=due, outcome=outcome))
     known_first = sum(r.outcome is not None for r in versions[0])
     assert len(versions[0]) == len(versions[1]) > 400
-    assert len(revisions(versions[0], versions[1])) == known_first
-    assert revisions(versions[1], versions[1]) == ()
+    assert len(resolution_revisions(versions[0], versions[1])) == known_first
+    assert resolution_revisions(versions[1], versions[1]) == ()

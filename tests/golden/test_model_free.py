@@ -13,14 +13,13 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.evaluate.proper import brier_index, mean_brier
-from foretell.forecasters.baselines import AlwaysP, CrowdElsePrior, EmpiricalPrior
+from foretell.data.series.series import Series, SeriesInMemory
+from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdElseBaseRate
+from foretell.forecasters.base_rates.rates import PAPER_RATES, BaseRates, FixedRates, PastOutcomes
 from foretell.forecasters.forecaster import Forecaster, RunContext
-from foretell.forecasters.priors import PAPER_RATES, BaseRates, FixedRates, PastOutcomes
 from foretell.forecasters.series.forecasters import Auto, Hybrid, LinearTrend, SeasonalKnn
-from foretell.questions import Question, SeriesRef, Snapshot, Target
-from foretell.sources.series import Series
-from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.metrics.scores import brier_index, mean_brier
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 
 pytestmark = pytest.mark.shared_data
 
@@ -158,22 +157,22 @@ def temperature_questions(data: Path) -> list[Asked]:
 
 @pytest.mark.parametrize("kind", ["market", "dataset"])
 def test_crowd_and_rounded_priors_of_the_paper(shared_data: Path, kind: str) -> None:
-    rows, forecaster = paper_questions(shared_data), CrowdElsePrior(rates=FixedRates(table=PAPER_RATES))
+    rows, forecaster = paper_questions(shared_data), CrowdElseBaseRate(rates=FixedRates(table=PAPER_RATES))
     got = tuple(round(index(forecaster, of(rows, kind, *dues)), 2) for dues in ((A,), (B,), (A, B)))
     assert got == ROUNDED[kind]
 
 
 @pytest.mark.parametrize("kind", ["market", "dataset"])
 def test_always_one_half_is_fifty(shared_data: Path, kind: str) -> None:
-    assert index(AlwaysP(), of(paper_questions(shared_data), kind, A, B)) == pytest.approx(50.0)
+    assert index(ConstantForecaster(), of(paper_questions(shared_data), kind, A, B)) == pytest.approx(50.0)
 
 
 def test_priors_strictly_from_the_past(shared_data: Path) -> None:
     rows = of(paper_questions(shared_data), "dataset", A, B)
     plain = BaseRates(past=past_outcomes(shared_data), strength=1e-9, correlation=0.0, by_horizon=False)
-    assert round(index(EmpiricalPrior(rates=plain), rows), 2) == 57.65
+    assert round(index(BaseRateForecaster(rates=plain), rows), 2) == 57.65
     pooled = BaseRates(past=past_outcomes(shared_data))
-    assert index(EmpiricalPrior(rates=pooled), rows) == pytest.approx(57.7, abs=0.1)
+    assert index(BaseRateForecaster(rates=pooled), rows) == pytest.approx(57.7, abs=0.1)
 
 
 MODELS_OF_THE_PAPER: dict[str, tuple[Forecaster, float]] = {
@@ -197,7 +196,7 @@ def test_auto_beats_one_half_and_the_past_frequency(shared_data: Path, provider:
     rows = [row for row in rows if prior.rate(row[0], row[0].targets[0], row[0].as_of) is not None]
     auto = index(Auto(), rows, source)
     assert auto > 50.0
-    assert auto > index(EmpiricalPrior(rates=prior), rows)
+    assert auto > index(BaseRateForecaster(rates=prior), rows)
 
 
 def test_auto_is_no_worse_than_neighbours_on_temperatures(shared_data: Path) -> None:

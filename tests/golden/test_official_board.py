@@ -16,8 +16,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.evaluate.difficulty import adjusted_brier_index, anchor, market_difficulty
-from foretell.evaluate.proper import brier
+from foretell.metrics.difficulty import adjusted_brier_index, difficulty_anchor, market_difficulty
+from foretell.metrics.scores import brier
 
 pytestmark = pytest.mark.shared_data
 
@@ -91,7 +91,7 @@ def test_anchor_from_the_questions_that_have_a_price(shared_data: Path) -> None:
     _, everyone, _ = board(shared_data, "Always 0.5")
     assert (len(r["p"]), everyone) == (1647, 1711)
     difficulty = market_difficulty(r["price"], r["outcome"])
-    constant = anchor(difficulty)
+    constant = difficulty_anchor(difficulty)
     assert constant == pytest.approx(GOLDEN_ANCHOR, abs=0.001)
     assert adjusted_brier_index(brier(r["p"], r["outcome"]), difficulty, constant) == pytest.approx(50)
 
@@ -99,7 +99,7 @@ def test_anchor_from_the_questions_that_have_a_price(shared_data: Path) -> None:
 @pytest.mark.parametrize("method", BOARD_NAME)
 def test_with_our_own_anchor_the_board_is_met_within_a_quarter(shared_data: Path, method: str) -> None:
     everything = rows(shared_data)
-    constant = anchor(market_difficulty(everything["price"], everything["outcome"]))
+    constant = difficulty_anchor(market_difficulty(everything["price"], everything["outcome"]))
     r = rows(shared_data, method)
     found = adjusted_brier_index(brier(r["p"], r["outcome"]), market_difficulty(r["price"], r["outcome"]), constant)
     assert found == pytest.approx(board(shared_data, BOARD_NAME[method])[0], abs=0.25)

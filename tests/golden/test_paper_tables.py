@@ -11,9 +11,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.evaluate.bootstrap import brier_index_from_sums
-from foretell.evaluate.compare import compare_paired
-from foretell.evaluate.proper import brier, brier_index, mean_brier, metaculus_baseline
+from foretell.metrics.bootstrap import brier_index_from_sums
+from foretell.metrics.comparison import compare_paired
+from foretell.metrics.scores import brier, brier_index, mean_brier, metaculus_baseline
 
 pytestmark = pytest.mark.shared_data
 

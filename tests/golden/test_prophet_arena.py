@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.app.datasets import open_benchmark
-from foretell.arena.anchors import ALWAYS_HALF, CROWD
-from foretell.arena.long_tables import outcome_rows
-from foretell.arena.scoring import score
-from foretell.arena.standings.board import Scored, grouped, leaderboard
-from foretell.arena.standings.from_questions import from_prophet_arena
-from foretell.arena.standings.view import standings_view
+from foretell.runs.question_sets import open_benchmark
+from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, arena_leaderboard_groups
+from foretell.scoring.arena_rows import arena_table_from_prophet_arena
+from foretell.scoring.arena_view import arena_view
+from foretell.scoring.long_tables import outcome_rows
+from foretell.scoring.score import score
+from foretell.scoring.table import ALWAYS_HALF, CROWD
 
 pytestmark = pytest.mark.shared_data
 
@@ -49,7 +49,11 @@ def rows(path: Path):
 
 @pytest.fixture(scope="module")
 def crowd(path: Path):
-    return next(line for line in leaderboard(Scored.of(from_prophet_arena(path))) if line.entry.name == CROWD)
+    return next(
+        line
+        for line in arena_leaderboard(ScoredArena.of(arena_table_from_prophet_arena(path)))
+        if line.entry.name == CROWD
+    )
 
 
 def baseline(rows):
@@ -140,7 +144,11 @@ def test_sharpe_ratio(rows, crowd):
 
 def test_returns_by_side_of_a_coin(path, rows):
     """Always-0.5 buys what is cheaper: a bettor on both sides."""
-    line = next(one for one in leaderboard(Scored.of(from_prophet_arena(path))) if one.entry.name == ALWAYS_HALF)
+    line = next(
+        one
+        for one in arena_leaderboard(ScoredArena.of(arena_table_from_prophet_arena(path)))
+        if one.entry.name == ALWAYS_HALF
+    )
     _, _, events = baseline(rows)
     size = {name: list(events).count(name) for name in set(events)}
     sides = {"yes_side": (0.0, 0.0), "no_side": (0.0, 0.0)}
@@ -152,7 +160,10 @@ def test_returns_by_side_of_a_coin(path, rows):
 
 
 def test_categories(path, rows):
-    groups = {group.name: group for group in grouped(Scored.of(from_prophet_arena(path)), "category")}
+    groups = {
+        group.name: group
+        for group in arena_leaderboard_groups(ScoredArena.of(arena_table_from_prophet_arena(path)), "category")
+    }
     for name in {row[1] for row in rows}:
         mine = [row for row in rows if row[1] == name]
         p, outcome, events = baseline(mine)
@@ -184,7 +195,7 @@ def test_the_scoring_of_tables_agrees(path, crowd):
 def test_page_data_is_plain(path):
     import json
 
-    view = standings_view(from_prophet_arena(path))
+    view = arena_view(arena_table_from_prophet_arena(path))
     data = json.loads(json.dumps(view.to_dict(), allow_nan=False))
     assert data["schema"] == "foretell/standings/1"
     assert {line["entry"]["name"] for line in data["lines"]} == {CROWD, "base rate", ALWAYS_HALF}

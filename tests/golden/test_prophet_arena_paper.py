@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from foretell.evaluate.bootstrap import Resampling, bootstrap_score
-from foretell.evaluate.proper import brier
-from foretell.evaluate.reliability import ece
-from foretell.evaluate.returns import average_return, by_side, payoff
-from foretell.evaluate.stakes import Bettor, crra_stakes
+from foretell.metrics.bootstrap import Resampling, bootstrap_score
+from foretell.metrics.calibration import ece
+from foretell.metrics.returns import Bettor, average_return, crra_stakes, payoff, returns_by_side
+from foretell.metrics.scores import brier
 
 HALF = 0.5
 
@@ -64,7 +63,7 @@ def test_c6_a_calibrated_symmetric_forecaster_earns_alike_on_both_sides():
     per_contract = outcome - price
     yes, no = per_contract[p > price].mean(), -per_contract[p < price].mean()
     assert yes == pytest.approx(no, abs=0.005)
-    sides = by_side(p, outcome, (price, 1 - price))
+    sides = returns_by_side(p, outcome, (price, 1 - price))
     assert sides.yes == pytest.approx(sides.no, abs=0.02)
 
 

@@ -11,18 +11,17 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.arena.backtest import backtest
-from foretell.evaluate.proper import brier_index
-from foretell.forecasters.baselines import Crowd
+from foretell.data.datasets.forecastbench_tables import read_question_tables
+from foretell.data.datasets.question_set import OutcomeKey, QuestionSet
+from foretell.data.series.series import Series, SeriesInMemory
+from foretell.forecasters.base_rates.baselines import CrowdForecaster
+from foretell.forecasters.base_rates.past import Past, PastAnswer
+from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
 from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.priors import BaseRates, PastOutcomes
-from foretell.forecasters.stack.past import Answer, Past
 from foretell.forecasters.stack.stack import Stack
-from foretell.questions import Question
-from foretell.sources.datasets.question_set import Key, QuestionSet
-from foretell.sources.datasets.tables import read_question_tables
-from foretell.sources.series import Series
-from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.metrics.scores import brier_index
+from foretell.questions.question import Question
+from foretell.runs.backtest import backtest
 
 pytestmark = pytest.mark.shared_data
 
@@ -52,7 +51,7 @@ def past(data: Path) -> Past:
     return Past.of(
         rounds(data).questions,
         [
-            Answer(
+            PastAnswer(
                 question_id=r.question_id,
                 due=r.due,
                 target_id=r.target_id,
@@ -104,7 +103,7 @@ def stack(data: Path) -> Stack:
     return Stack(past=past(data))
 
 
-def said(forecaster: Forecaster, questions: list[Question], source: SeriesInMemory | None) -> dict[Key, float]:
+def said(forecaster: Forecaster, questions: list[Question], source: SeriesInMemory | None) -> dict[OutcomeKey, float]:
     run = backtest(questions, [forecaster], series=source)
     assert not run.failures, run.failures[:3]
     return {
@@ -158,7 +157,7 @@ def test_markets_lose_nothing_to_the_price_of_the_due_date(shared_data: Path) ->
         if q.kind == "market" and q.targets[0].snapshot is not None and q.targets[0].snapshot.at == q.due
     ]
     assert len(priced) > 2000
-    assert said(stack(shared_data), priced, None) == said(Crowd(), priced, None)
+    assert said(stack(shared_data), priced, None) == said(CrowdForecaster(), priced, None)
 
 
 def test_every_question_is_answered(shared_data: Path) -> None:

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.arena.scoreboard import OVERALL
-from foretell.arena.studies.components import components, scored
-from foretell.arena.studies.paired import brier_of, gap, index_of
-from foretell.arena.studies.paper_protocol import blf, calibrated
-from foretell.arena.studies.trial_rules import RULES, expected_brier
-from foretell.arena.trial_tables import PAPER, trial_tables
-from foretell.evaluate.anova import two_way_anova
-from foretell.evaluate.bootstrap import Resampling
 from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.effects import two_way_anova
+from foretell.scoring.scoreboard import OVERALL
+from foretell.studies.protocols import paper_calibrated, paper_forecasts
+from foretell.studies.published_trials import AS_PUBLISHED, read_trial_tables
+from foretell.studies.scores import brier_of, index_of, paired_gap
+from foretell.studies.trials import RULES, expected_brier
+from foretell.studies.variance import trial_scores, variance_components
 
 pytestmark = pytest.mark.shared_data
 
@@ -73,7 +73,7 @@ TWELVE = (
 
 @cache
 def tables(data: Path) -> dict[str, Examples]:
-    return trial_tables(data / "tables", known=PAPER)
+    return read_trial_tables(data / "tables", known=AS_PUBLISHED)
 
 
 def three(score: np.ndarray, examples: Examples) -> tuple[float, ...]:
@@ -89,14 +89,16 @@ def test_table_17_zero_shot(shared_data: Path, config: str):
 @pytest.mark.parametrize("config", BELIEF)
 def test_table_17_belief_as_the_study_makes_it(shared_data: Path, config: str):
     examples = tables(shared_data)[config]
-    assert three(brier_of(blf(config, examples), examples), examples) == pytest.approx(BELIEF[config], abs=0.06)
+    assert three(brier_of(paper_forecasts(config, examples), examples), examples) == pytest.approx(
+        BELIEF[config], abs=0.06
+    )
 
 
 @pytest.mark.parametrize("config", NO_BELIEF)
 def test_table_17_without_belief_is_near_from_the_trials(shared_data: Path, config: str):
     """To the digit only from the published forecasts, which some trials were added to later."""
     examples = tables(shared_data)[config]
-    assert three(brier_of(calibrated(examples), examples), examples) == pytest.approx(NO_BELIEF[config], abs=0.65)
+    assert three(brier_of(paper_calibrated(examples), examples), examples) == pytest.approx(NO_BELIEF[config], abs=0.65)
 
 
 def test_table_18_pro_over_zero_shot(shared_data: Path):
@@ -104,9 +106,9 @@ def test_table_18_pro_over_zero_shot(shared_data: Path):
     found = tables(shared_data)
     config, other = "pro-high-brave-c0-t1", "pro-high-none-c0-t0"
     examples = found[config]
-    first, second = brier_of(blf(config, examples), examples), brier_of(found[other].rows.raw, examples)
+    first, second = brier_of(paper_forecasts(config, examples), examples), brier_of(found[other].rows.raw, examples)
     how = Resampling(draws=1000)
-    market, data = (gap(first, second, examples, kind, how) for kind in ("market", "dataset"))
+    market, data = (paired_gap(first, second, examples, kind, how) for kind in ("market", "dataset"))
     assert (market.diff, data.diff) == pytest.approx((11.3, 2.5), abs=0.6)
     assert market.stars == "***"
     assert data.low > 0
@@ -134,7 +136,7 @@ def test_table_14_is_not_from_these_trials(shared_data: Path):
 
 
 def test_table_20(shared_data: Path):
-    found = scored({name: tables(shared_data)[name] for name in TWELVE}, first_only=True)
+    found = trial_scores({name: tables(shared_data)[name] for name in TWELVE}, first_only=True)
     rows = {row.source: row for row in two_way_anova(found.y, found.method, found.question)}
     assert [rows[name].df for name in ("method", "question", "residual", "total")] == [11, 399, 23442, 23852]
     shares = [100 * rows[name].share for name in ("method", "question", "residual")]
@@ -145,6 +147,6 @@ def test_table_20(shared_data: Path):
 
 def test_over_half_of_the_papers_residual_is_no_chance_between_trials(shared_data: Path):
     """It calls the residual inter-trial variability; most of it is the same from trial to trial."""
-    found = components(scored({name: tables(shared_data)[name] for name in TWELVE}, first_only=True))
+    found = variance_components(trial_scores({name: tables(shared_data)[name] for name in TWELVE}, first_only=True))
     assert found.both > found.trial
     assert found.share("trial") == pytest.approx(0.16, abs=0.01)

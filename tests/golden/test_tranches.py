@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.sources.datasets.forecastbench import read_rounds
-from foretell.sources.datasets.question_set import QuestionSet
-from foretell.sources.datasets.tranches import TranchePlan, build_tranche
+from foretell.data.datasets.forecastbench import read_rounds
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.tranches import TranchePlan, build_tranche
 
 pytestmark = pytest.mark.shared_data
 

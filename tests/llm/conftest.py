@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from foretell.llm.names import is_loopback
-from foretell.llm.opening import Wire, open_model
+from foretell.models.names import is_loopback
+from foretell.models.router import ProviderClient, open_provider
 
 CANARY = "sk-canary-0123456789-do-not-leak"
 KEYS = {name: CANARY for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY")}
@@ -24,18 +24,18 @@ def _no_real_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def loopback(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Wire]:
+def loopback(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], ProviderClient]:
     """Opens wires to this machine only."""
     import pydantic_ai.models
 
-    def opened(name: str, address: str) -> Wire:
+    def opened(name: str, address: str) -> ProviderClient:
         assert is_loopback(address)
         with warnings.catch_warnings():
             # The Google SDK has an invalid escape in a docstring, which warns where no bytecode is cached.
             warnings.simplefilter("ignore")
             importlib.import_module("google.genai" if name.startswith("google") else "anthropic")
         monkeypatch.setattr(pydantic_ai.models, "ALLOW_MODEL_REQUESTS", True)
-        return open_model(name, KEYS, address=address)
+        return open_provider(name, KEYS, address=address)
 
     return opened
 

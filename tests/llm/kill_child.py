@@ -4,23 +4,23 @@ import asyncio
 import os
 import sys
 
-from foretell.llm.journal import Journal
-from foretell.llm.limits import Limits
-from foretell.llm.message import Request, User
-from foretell.llm.opening import Exchange
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import Request, UserMessage
+from foretell.models.router import ModelRouter
 
 CALLS = 200
 
 
 def request(url: str, place: int) -> Request:
-    return Request(model=f"compat:m@{url}/v1", messages=(User(text=f"question {place}"),), slot=f"cell {place}")
+    return Request(model=f"compat:m@{url}/v1", messages=(UserMessage(text=f"question {place}"),), slot=f"cell {place}")
 
 
 async def main(url: str, path: str, progress: str) -> None:
     journal = Journal(path)
     file = os.open(progress, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     places = iter(range(CALLS))
-    async with Exchange({}, journal=journal, limits={"compat": Limits(at_once=20)}) as exchange:
+    async with ModelRouter({}, journal=journal, limits={"compat": ModelLimits(at_once=20)}) as exchange:
 
         async def work() -> None:
             for place in places:

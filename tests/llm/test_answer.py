@@ -9,12 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from foretell.llm.answer import BadAnswer, ask_typed, parse_arguments, schema_of
-from foretell.llm.json_text import NoJson, read_json
-from foretell.llm.message import Assistant, Reply, Request, ToolCall, User
-from foretell.llm.model import ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.llm.shape import faults
+from foretell.models.model import AssistantMessage, ModelError, Reply, Request, ToolCall, UserMessage
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import (
+    NoJsonFound,
+    UnusableReply,
+    ask_typed,
+    parse_arguments,
+    read_json,
+    schema_errors,
+    schema_of,
+)
 
 
 class Guess(BaseModel):
@@ -28,7 +33,7 @@ class Pair:
     high: float
 
 
-REQUEST = Request(model="scripted:x", messages=(User(text="q"),))
+REQUEST = Request(model="scripted:x", messages=(UserMessage(text="q"),))
 
 
 def _ask(*script: Reply | str, kind: type[Any] = Guess, attempts: int = 3) -> tuple[Any, ScriptedModel]:
@@ -66,7 +71,7 @@ def test_json_is_found(text: str, found: object):
 
 @pytest.mark.parametrize("text", ["", "no idea", "0.3", '"0.3"', "{broken: [}", "{p = 0.3}"])
 def test_no_json(text: str):
-    with pytest.raises(NoJson):
+    with pytest.raises(NoJsonFound):
         read_json(text)
 
 
@@ -90,7 +95,7 @@ def test_a_cut_off_object_never_gains_or_changes_a_value(value: dict[str, Any], 
     cut = text[: data.draw(st.integers(1, len(text) - 1))]
     try:
         found = read_json(cut)
-    except NoJson:
+    except NoJsonFound:
         return
     for key, part in found.items():
         whole = value[key]
@@ -106,7 +111,7 @@ def test_a_cut_off_object_never_gains_or_changes_a_value(value: dict[str, Any], 
 @settings(deadline=None, max_examples=200)
 @given(st.text(alphabet='{}[]",:\\ab01 \n`'))
 def test_reading_never_fails_in_another_way(text: str):
-    with contextlib.suppress(NoJson):
+    with contextlib.suppress(NoJsonFound):
         assert isinstance(read_json(text), dict | list)
 
 
@@ -120,7 +125,7 @@ def test_faults_go_back_to_the_model():
     guess, model = _ask('{"p": 3}', "I would rather not say", '{"p": 0.3}')
     assert guess.p == 0.3
     first, second = model.requests[1].messages[1:], model.requests[2].messages[3:]
-    assert first[0] == Assistant(text='{"p": 3}')
+    assert first[0] == AssistantMessage(text='{"p": 3}')
     assert "p: Input should be less than or equal to 1" in first[1].text
     assert "it holds no JSON object" in second[1].text
 
@@ -134,7 +139,7 @@ def test_empty_and_refused_answers_are_asked_again():
     guess, model = _ask(Reply(text=""), Reply(text="no", finish="refusal"), '{"p": 0.3}')
     assert guess.p == 0.3
     # Nothing was said in the first turn: an empty turn would be refused by some providers.
-    assert [type(message) for message in model.requests[1].messages] == [User, User]
+    assert [type(message) for message in model.requests[1].messages] == [UserMessage, UserMessage]
 
 
 def test_answer_in_a_tool_call_and_dataclasses():
@@ -148,9 +153,9 @@ def test_arguments_are_repaired_and_checked():
     assert parse_arguments(call, Guess) == Guess(p=0.3, why="because")
     schema = schema_of(Guess)
     assert parse_arguments(call, schema) == {"p": 0.3, "why": "because"}
-    with pytest.raises(BadAnswer, match="p is missing"):
+    with pytest.raises(UnusableReply, match="p is missing"):
         parse_arguments(ToolCall(id="1", name="submit", arguments=""), schema)
-    with pytest.raises(BadAnswer, match="must be a JSON object"):
+    with pytest.raises(UnusableReply, match="must be a JSON object"):
         parse_arguments(ToolCall(id="1", name="submit", arguments="[1]"), schema)
 
 
@@ -188,5 +193,5 @@ NESTED = {
     ],
 )
 def test_shapes(value: object, told: list[str] | None):
-    found = faults(value, NESTED)
+    found = schema_errors(value, NESTED)
     assert found == told if told is not None else len(found) == 4

@@ -8,22 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from foretell.fakes.providers import FakeProviders, Fault
-from foretell.llm.journal import Journal
-from foretell.llm.limits import Limits
-from foretell.llm.message import Request, User
-from foretell.llm.model import ModelError
-from foretell.llm.opening import Exchange, Wire
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelError, Request, UserMessage
+from foretell.models.router import ModelRouter, ProviderClient
+from foretell.practice.models.server import ModelFault, PracticeModels
 
 FAULTS = [
-    Fault(kind="status", status=401, told="Incorrect API key provided: {key}"),
-    Fault(kind="status", status=400, told="header Authorization: Bearer {key} is malformed"),
-    Fault(kind="status", status=404, told="no such model for {key}"),
-    Fault(kind="status", status=429, told="slow down, {key}"),
-    Fault(kind="status", status=500, told="{key} broke us"),
-    Fault(kind="cut"),
-    Fault(kind="hang_up"),
-    Fault(kind="malformed"),
+    ModelFault(kind="status", status=401, told="Incorrect API key provided: {key}"),
+    ModelFault(kind="status", status=400, told="header Authorization: Bearer {key} is malformed"),
+    ModelFault(kind="status", status=404, told="no such model for {key}"),
+    ModelFault(kind="status", status=429, told="slow down, {key}"),
+    ModelFault(kind="status", status=500, told="{key} broke us"),
+    ModelFault(kind="cut"),
+    ModelFault(kind="hang_up"),
+    ModelFault(kind="malformed"),
 ]
 NAMES = ["openai:m", "openrouter:vendor/m", "anthropic:claude-sonnet-4-6", "google:gemini-3-flash-preview"]
 
@@ -35,24 +34,24 @@ def test_key_never_leaks(
     canary: str,
     keys: dict[str, str],
     caplog: pytest.LogCaptureFixture,
-    loopback: Callable[[str, str], Wire],
+    loopback: Callable[[str, str], ProviderClient],
 ):
     caplog.set_level(logging.DEBUG)
     told: list[str] = []
 
     async def main() -> None:
         journal = Journal(tmp_path / "j.db")
-        async with FakeProviders() as fake:
+        async with PracticeModels() as fake:
             wire = loopback(name, fake.url + ("/v1" if name.startswith("open") else ""))
-            limits = {name.partition(":")[0]: Limits(attempts=1)}
-            async with Exchange(keys, journal=journal, limits=limits, wire=lambda _: wire) as exchange:
+            limits = {name.partition(":")[0]: ModelLimits(attempts=1)}
+            async with ModelRouter(keys, journal=journal, limits=limits, wire=lambda _: wire) as exchange:
                 told.append(repr(exchange) + repr(wire))
                 for fault in FAULTS:
-                    fake.fail(Fault(kind=fault.kind, status=fault.status, told=fault.told.format(key=canary)))
+                    fake.fail(ModelFault(kind=fault.kind, status=fault.status, told=fault.told.format(key=canary)))
                     with pytest.raises(ModelError) as caught:
-                        await exchange.complete(Request(model=name, messages=(User(text=f"{fault}"),)))
+                        await exchange.complete(Request(model=name, messages=(UserMessage(text=f"{fault}"),)))
                     told.extend(traceback.format_exception(caught.value))
-                await exchange.complete(Request(model=name, messages=(User(text="well"),)))
+                await exchange.complete(Request(model=name, messages=(UserMessage(text="well"),)))
         journal.close()
 
     asyncio.run(main())

@@ -4,31 +4,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.llm.cost import Budget, Metered, Spend, estimate_tokens
-from foretell.llm.message import Reply, Request, Settings, Tokens, User
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.prices import FREE, Price, Prices
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions.problems import InputError
+from foretell.models.budget import Budget, BudgetedModel, CallCost, estimate_tokens
+from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, Request, TokenCount, UserMessage
+from foretell.models.prices import FREE_OF_CHARGE, PriceList, TokenPrice
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
 
-PRICES = Prices({"openai:m": Price(input=10, output=100)}, public=False)
+PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)}, public=False)
 UNKNOWN = "compat:x@http://example.org/v1"
 
 
 def _request(model: str = "openai:m", size: int = 3500, output: int | None = 1000) -> Request:
-    return Request(model=model, messages=(User(text="x" * size),), settings=Settings(max_tokens=output))
+    return Request(model=model, messages=(UserMessage(text="x" * size),), settings=ModelSettings(max_tokens=output))
 
 
 def _reply(output: int = 100) -> Reply:
-    return Reply(text="x", tokens=Tokens(input=1000, output=output))
+    return Reply(text="x", tokens=TokenCount(input=1000, output=output))
 
 
 def test_price_by_hand():
-    price = Price(input=2, output=12, cached=0.5, over=200_000, beyond=Price(input=4, output=18))
-    assert price.dollars(Tokens(input=100_000, cached=40_000, output=10_000)) == pytest.approx(0.12 + 0.02 + 0.12)
-    writing = Price(input=3, output=15, cached=0.3, stored=3.75)
-    assert writing.dollars(Tokens(input=100_000, cached=40_000, stored=20_000)) == pytest.approx(0.12 + 0.012 + 0.075)
-    assert price.dollars(Tokens(input=300_000, output=1000)) == pytest.approx(1.2 + 0.018)
+    price = TokenPrice(input=2, output=12, cached=0.5, over=200_000, beyond=TokenPrice(input=4, output=18))
+    assert price.dollars(TokenCount(input=100_000, cached=40_000, output=10_000)) == pytest.approx(0.12 + 0.02 + 0.12)
+    writing = TokenPrice(input=3, output=15, cached=0.3, stored=3.75)
+    assert writing.dollars(TokenCount(input=100_000, cached=40_000, stored=20_000)) == pytest.approx(
+        0.12 + 0.012 + 0.075
+    )
+    assert price.dollars(TokenCount(input=300_000, output=1000)) == pytest.approx(1.2 + 0.018)
 
 
 def test_public_prices_agree_with_the_list():
@@ -38,17 +39,17 @@ def test_public_prices_agree_with_the_list():
         for size in (10_000, 150_000, 900_000):
             usage = genai.Usage(input_tokens=size, output_tokens=1000, cache_read_tokens=size // 2)
             expected = float(genai.calc_price(usage, model, provider_id=provider).total_price)
-            tokens = Tokens(input=size, output=1000, cached=size // 2)
-            assert Prices().dollars(name, tokens) == pytest.approx(expected), (name, size)
+            tokens = TokenCount(input=size, output=1000, cached=size // 2)
+            assert PriceList().dollars(name, tokens) == pytest.approx(expected), (name, size)
 
 
 def test_price_that_nobody_knows_stays_unknown():
-    prices = Prices()
-    assert prices.dollars("openai:no-such-model", Tokens(input=1)) is None
-    assert prices.dollars(UNKNOWN, Tokens(input=1)) is None
-    assert prices.of("local:model.gguf") == FREE
-    assert prices.of("compat:x@http://localhost:1/v1") == FREE
-    assert Prices(public=False).of("openai:gpt-5.4") is None
+    prices = PriceList()
+    assert prices.dollars("openai:no-such-model", TokenCount(input=1)) is None
+    assert prices.dollars(UNKNOWN, TokenCount(input=1)) is None
+    assert prices.of("local:model.gguf") == FREE_OF_CHARGE
+    assert prices.of("compat:x@http://localhost:1/v1") == FREE_OF_CHARGE
+    assert PriceList(public=False).of("openai:gpt-5.4") is None
     assert set(prices.table()) == {
         "openai:no-such-model",
         UNKNOWN,
@@ -61,17 +62,17 @@ def test_budget_is_checked_before_anything_is_sent():
     script = ScriptedModel(lambda _: _reply())
     # 1,001 tokens in and at most 1,000 out: 0.01001 + 0.1 dollars set aside, 0.02 used.
     budget = Budget("question", dollars=0.15)
-    model = Metered(script, PRICES, budget)
+    model = BudgetedModel(script, PRICES, budget)
 
     async def main() -> None:
         for _ in range(2):
             await model.complete(_request())
-        with pytest.raises(BudgetSpent, match=r"the budget of the question allows 0\.15 dollars; 0\.04 spent"):
+        with pytest.raises(BudgetExceeded, match=r"the budget of the question allows 0\.15 dollars; 0\.04 spent"):
             await model.complete(_request(output=1100))
         await model.complete(_request(output=900))
 
     asyncio.run(main())
-    assert budget.spent == Spend(calls=3, tokens=Tokens(input=3000, output=300), dollars=pytest.approx(0.06))
+    assert budget.spent == CallCost(calls=3, tokens=TokenCount(input=3000, output=300), dollars=pytest.approx(0.06))
     assert len(script.requests) == 3
 
 
@@ -82,9 +83,9 @@ def test_many_at_once_cannot_break_it_together():
                 await asyncio.sleep(0.01)
                 return _reply(output=1000)
 
-        model = Metered(Slow(), PRICES, budget)
+        model = BudgetedModel(Slow(), PRICES, budget)
         outcomes = await asyncio.gather(*[model.complete(_request()) for _ in range(50)], return_exceptions=True)
-        assert all(isinstance(one, Reply | BudgetSpent) for one in outcomes)
+        assert all(isinstance(one, Reply | BudgetExceeded) for one in outcomes)
         return sum(isinstance(one, Reply) for one in outcomes)
 
     assert asyncio.run(slow(Budget("run", dollars=1.0))) == 9
@@ -99,11 +100,11 @@ def test_budget_of_a_question_lies_within_that_of_its_run():
     async def main() -> list[str]:
         told: list[str] = []
         for budget in questions:
-            model = Metered(ScriptedModel(lambda _: _reply()), PRICES, budget)
+            model = BudgetedModel(ScriptedModel(lambda _: _reply()), PRICES, budget)
             for _ in range(3):
                 try:
                     await model.complete(_request())
-                except BudgetSpent as error:
+                except BudgetExceeded as error:
                     told.append(str(error).split(";")[0])
         return told
 
@@ -117,7 +118,7 @@ def test_budget_of_a_question_lies_within_that_of_its_run():
 
 def test_failed_call_gives_its_room_back():
     budget = Budget("run", calls=1)
-    model = Metered(ScriptedModel([ModelError("no"), _reply()]), PRICES, budget)
+    model = BudgetedModel(ScriptedModel([ModelError("no"), _reply()]), PRICES, budget)
 
     async def main() -> None:
         with pytest.raises(ModelError):
@@ -132,7 +133,7 @@ def test_dollars_cannot_be_promised_without_a_price():
     script = ScriptedModel(lambda _: _reply())
 
     async def ask(budget: Budget) -> None:
-        await Metered(script, PRICES, budget).complete(_request(UNKNOWN))
+        await BudgetedModel(script, PRICES, budget).complete(_request(UNKNOWN))
 
     with pytest.raises(InputError, match="no price is known"):
         asyncio.run(ask(Budget("run", dollars=1.0)))
@@ -147,12 +148,12 @@ def test_dollars_cannot_be_promised_without_a_price():
 def test_never_over_when_estimates_hold(calls: list[tuple[int, int]], limit: float):
     budget = Budget("run", dollars=limit)
     for estimate, share in calls:
-        wanted = Spend(calls=1, dollars=estimate / 1000)
+        wanted = CallCost(calls=1, dollars=estimate / 1000)
         try:
             held = budget.set_aside(wanted)
-        except BudgetSpent:
+        except BudgetExceeded:
             continue
-        budget.settle(held, Spend(calls=1, dollars=wanted.dollars * share / 1000))
+        budget.settle(held, CallCost(calls=1, dollars=wanted.dollars * share / 1000))
     assert budget.spent.dollars <= limit * (1 + 1e-6)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.llm.flush import Flush
+from foretell.models.database.sqlite import DiskFlush
 
 
 def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(
@@ -22,7 +22,7 @@ def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(
     monkeypatch.setattr(os, "fsync", fsync)
 
     async def main() -> None:
-        flush = Flush(tmp_path / "wal")
+        flush = DiskFlush(tmp_path / "wal")
         early = [asyncio.create_task(flush.settled()) for _ in range(20)]
         while not started:
             await asyncio.sleep(0.001)

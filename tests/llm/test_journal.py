@@ -4,28 +4,37 @@ from pathlib import Path
 
 import pytest
 
-from foretell.fakes.providers import FakeProviders, Fault
-from foretell.llm.canonical import content_key, pack_reply, request_key
-from foretell.llm.cost import Spend
-from foretell.llm.failures import NotInJournal, ReplyLost
-from foretell.llm.journal import Answer, Asked, Journal
-from foretell.llm.limits import Limits
-from foretell.llm.message import Reply, Request, Settings, System, Tokens, User
-from foretell.llm.model import ModelBusy, ModelError
-from foretell.llm.opening import Exchange
-from foretell.llm.prices import Price, Prices
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions.problems import InputError
+from foretell.models.budget import CallCost
+from foretell.models.canonical import content_key, pack_reply, request_key
+from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.models.limits import ModelLimits
+from foretell.models.model import (
+    ModelBusy,
+    ModelError,
+    ModelSettings,
+    NotInJournal,
+    Reply,
+    ReplyLost,
+    Request,
+    SystemMessage,
+    TokenCount,
+    UserMessage,
+)
+from foretell.models.prices import PriceList, TokenPrice
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.router import ModelRouter
+from foretell.practice.models.server import ModelFault, PracticeModels
+from foretell.questions.errors import InputError
 
 Place = Path | str
 
 
 def _request(place: int = 0, model: str = "openai:m", **rest: object) -> Request:
-    return Request(model=model, messages=(System(text="s"), User(text=f"q {place}")), **rest)  # type: ignore[arg-type]
+    return Request(model=model, messages=(SystemMessage(text="s"), UserMessage(text=f"q {place}")), **rest)  # type: ignore[arg-type]
 
 
-def _exchange(fake: FakeProviders, journal: Journal, keys: dict[str, str], **rest: object) -> Exchange:
-    return Exchange(keys, journal=journal, addresses={"openai": f"{fake.url}/v1"}, **rest)  # type: ignore[arg-type]
+def _exchange(fake: PracticeModels, journal: Journal, keys: dict[str, str], **rest: object) -> ModelRouter:
+    return ModelRouter(keys, journal=journal, addresses={"openai": f"{fake.url}/v1"}, **rest)  # type: ignore[arg-type]
 
 
 def test_every_part_of_a_request_changes_its_key():
@@ -36,8 +45,8 @@ def test_every_part_of_a_request_changes_its_key():
         _request(slot="trial 2"),
         _request(force="*"),
         _request(schema={"type": "object"}),
-        _request(settings=Settings(temperature=0.5)),
-        dataclasses.replace(plain, messages=(System(text="s"), User(text="q 0", cached=True))),
+        _request(settings=ModelSettings(temperature=0.5)),
+        dataclasses.replace(plain, messages=(SystemMessage(text="s"), UserMessage(text="q 0", cached=True))),
     ]
     assert len({request_key(one) for one in [plain, *others]}) == 8
     assert request_key(plain) == request_key(_request())
@@ -51,7 +60,7 @@ def test_key_does_not_depend_on_the_order_of_a_schema():
 def test_equal_requests_in_flight_are_sent_once(place: Place, keys: dict[str, str]):
     async def main() -> None:
         journal = Journal(place)
-        async with FakeProviders(latency=0.05) as fake, _exchange(fake, journal, keys) as exchange:
+        async with PracticeModels(latency=0.05) as fake, _exchange(fake, journal, keys) as exchange:
             replies = await asyncio.gather(*[exchange.complete(_request()) for _ in range(10)])
             assert await exchange.complete(_request()) == replies[0]
             await exchange.complete(_request(slot="trial 2"))
@@ -67,7 +76,7 @@ def test_equal_requests_in_flight_are_sent_once(place: Place, keys: dict[str, st
 def test_follower_asks_by_itself_when_the_leader_is_cancelled(place: Place, keys: dict[str, str]):
     async def main() -> None:
         journal = Journal(place)
-        async with FakeProviders(latency=0.3) as fake, _exchange(fake, journal, keys) as exchange:
+        async with PracticeModels(latency=0.3) as fake, _exchange(fake, journal, keys) as exchange:
             leader = asyncio.create_task(exchange.complete(_request()))
             while not fake.arrived:
                 await asyncio.sleep(0.001)
@@ -103,14 +112,14 @@ def test_replay_is_offline_and_byte_for_byte(place: Place, keys: dict[str, str])
 
     async def live() -> list[bytes]:
         journal = Journal(place)
-        async with FakeProviders() as fake, _exchange(fake, journal, keys) as exchange:
+        async with PracticeModels() as fake, _exchange(fake, journal, keys) as exchange:
             replies = [pack_reply(await exchange.complete(_request(number))) for number in range(5)]
         journal.close()
         return replies
 
     async def replay() -> list[bytes]:
         journal = Journal(place, mode="replay")
-        async with Exchange({}, journal=journal) as exchange:  # No key, no provider.
+        async with ModelRouter({}, journal=journal) as exchange:  # No key, no provider.
             exchange.check(["openai:m"])
             replies = [pack_reply(await exchange.complete(_request(number))) for number in range(5)]
             with pytest.raises(
@@ -155,7 +164,7 @@ def test_reply_is_on_file_before_it_is_returned(place: Place):
     async def main() -> None:
         journal, reader = Journal(place), Journal(place)
         seen: list[bytes | None] = []
-        exchange = Exchange({}, journal=journal, wire=lambda _: _Unwired(ScriptedModel(["yes"])))
+        exchange = ModelRouter({}, journal=journal, wire=lambda _: _Unwired(ScriptedModel(["yes"])))
         await exchange.complete(_request())
         seen.append(reader.find(request_key(_request())))
         assert seen == [pack_reply(Reply(text="yes", model="openai:m"))]
@@ -175,16 +184,16 @@ class _Unwired:
 
 def test_what_one_process_asks_no_other_asks(place: Place):
     mine, other = Journal(place), Journal(place)
-    asked = Asked(key=content_key("x"), kind="tool")
+    asked = JournalRequest(key=content_key("x"), kind="tool")
     assert mine.intend(asked)
     assert not other.intend(asked)
     mine.give_up(asked, billed=False)
     assert other.intend(asked)
     assert not mine.intend(asked)
-    assert other.keep(asked, Answer(body=b"first")) == b"first"
+    assert other.keep(asked, JournalEntry(body=b"first")) == b"first"
     assert not mine.intend(asked)
     # Should it be asked nevertheless, the first answer holds.
-    assert mine.keep(asked, Answer(body=b"second")) == b"first"
+    assert mine.keep(asked, JournalEntry(body=b"second")) == b"first"
     assert (mine.sends(), mine.maybe_paid()) == (2, 0)
     mine.close()
     other.close()
@@ -193,7 +202,7 @@ def test_what_one_process_asks_no_other_asks(place: Place):
 def test_one_waits_for_what_the_other_is_asking(place: Place, keys: dict[str, str]):
     async def main() -> None:
         journals = [Journal(place), Journal(place)]
-        async with FakeProviders(latency=0.2) as fake:
+        async with PracticeModels(latency=0.2) as fake:
             exchanges = [_exchange(fake, journal, keys) for journal in journals]
             asking = [exchange.complete(_request(number)) for number in range(5) for exchange in exchanges]
             replies = await asyncio.gather(*asking)
@@ -234,13 +243,13 @@ def test_one_asks_by_itself_when_the_other_gave_up(place: Place):
 
 
 def test_what_was_on_the_wire_counts_as_maybe_paid(place: Place, keys: dict[str, str]):
-    limits = {"openai": Limits(attempts=3, first_pause=0.001)}
+    limits = {"openai": ModelLimits(attempts=3, first_pause=0.001)}
 
     async def main() -> None:
         journal = Journal(place)
-        async with FakeProviders() as fake, _exchange(fake, journal, keys, limits=limits) as exchange:
-            fake.fail(Fault(kind="status", status=500))
-            fake.fail(Fault(kind="cut"))
+        async with PracticeModels() as fake, _exchange(fake, journal, keys, limits=limits) as exchange:
+            fake.fail(ModelFault(kind="status", status=500))
+            fake.fail(ModelFault(kind="cut"))
             await exchange.complete(_request())
             # The 500 was surely not billed, the reply that broke off may have been, and here it was.
             assert (journal.sends(), journal.maybe_paid()) == (3, 1)
@@ -248,7 +257,7 @@ def test_what_was_on_the_wire_counts_as_maybe_paid(place: Place, keys: dict[str,
         journal.close()
 
         crashed = Journal(place)
-        crashed.intend(Asked(key=content_key("on the wire"), kind="model"))
+        crashed.intend(JournalRequest(key=content_key("on the wire"), kind="model"))
         assert crashed.maybe_paid() == 1  # Under way.
         crashed.close()
         after = Journal(place)
@@ -277,15 +286,15 @@ def test_failures_told_apart(place: Place, error: Exception, unsure: int):
 def test_spend_by_model(place: Place):
     async def main() -> None:
         journal = Journal(place)
-        prices = Prices({"openai:m": Price(input=1, output=10)}, public=False)
-        reply = Reply(text="x", tokens=Tokens(input=1_000_000, output=100_000))
+        prices = PriceList({"openai:m": TokenPrice(input=1, output=10)}, public=False)
+        reply = Reply(text="x", tokens=TokenCount(input=1_000_000, output=100_000))
         script = ScriptedModel(lambda _: reply)
-        exchange = Exchange({}, journal=journal, prices=prices, wire=lambda _: _Unwired(script))
+        exchange = ModelRouter({}, journal=journal, prices=prices, wire=lambda _: _Unwired(script))
         for number in range(2):
             await exchange.complete(_request(number))
         await exchange.complete(_request(model="compat:x@http://example.org/v1"))
         spent = journal.spent()
-        assert spent["openai:m"] == Spend(calls=2, tokens=Tokens(input=2_000_000, output=200_000), dollars=4.0)
+        assert spent["openai:m"] == CallCost(calls=2, tokens=TokenCount(input=2_000_000, output=200_000), dollars=4.0)
         assert spent["compat:x@http://example.org/v1"].unpriced == 1
         journal.close()
 

@@ -6,27 +6,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.providers import FakeProviders, Fault
-from foretell.llm.failures import ReplyLost
-from foretell.llm.limits import Limited, Limits
-from foretell.llm.message import Reply, Request, Tokens, User
-from foretell.llm.model import ModelBusy, ModelError, ModelRefused
-from foretell.llm.opening import open_model
-from foretell.llm.pace import Bucket
-from foretell.llm.scripted import ScriptedModel
+from foretell.models.limits import LimitedModel, ModelLimits
+from foretell.models.model import (
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    Reply,
+    ReplyLost,
+    Request,
+    TokenCount,
+    UserMessage,
+)
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.rate_limiter import TokenBucket
+from foretell.models.router import open_provider
+from foretell.practice.models.server import ModelFault, PracticeModels
 
-QUICK = Limits(first_pause=0.001, longest_pause=5.0)
+QUICK = ModelLimits(first_pause=0.001, longest_pause=5.0)
 
 
 def _request(place: int = 0) -> Request:
-    return Request(model="openai:m", messages=(User(text=f"q {place}"),))
+    return Request(model="openai:m", messages=(UserMessage(text=f"q {place}"),))
 
 
-def _limited(limits: Limits, use: Callable[[Limited, FakeProviders], Awaitable[None]]) -> FakeProviders:
-    async def main() -> FakeProviders:
-        async with FakeProviders(latency=0.01) as fake:
-            wire = open_model("openai:m", {"OPENAI_API_KEY": "k"}, address=f"{fake.url}/v1")
-            await use(Limited(wire, limits, rng=random.Random(0)), fake)
+def _limited(limits: ModelLimits, use: Callable[[LimitedModel, PracticeModels], Awaitable[None]]) -> PracticeModels:
+    async def main() -> PracticeModels:
+        async with PracticeModels(latency=0.01) as fake:
+            wire = open_provider("openai:m", {"OPENAI_API_KEY": "k"}, address=f"{fake.url}/v1")
+            await use(LimitedModel(wire, limits, rng=random.Random(0)), fake)
             await wire.close()
             return fake
 
@@ -34,10 +41,10 @@ def _limited(limits: Limits, use: Callable[[Limited, FakeProviders], Awaitable[N
 
 
 def test_never_more_at_once_than_allowed():
-    async def use(model: Limited, _fake: FakeProviders) -> None:
+    async def use(model: LimitedModel, _fake: PracticeModels) -> None:
         await asyncio.gather(*[model.complete(_request(place)) for place in range(60)])
 
-    assert _limited(Limits(at_once=7), use).peak == 7
+    assert _limited(ModelLimits(at_once=7), use).peak == 7
 
 
 @settings(deadline=None, max_examples=60)
@@ -48,7 +55,7 @@ def test_never_more_at_once_than_allowed():
 )
 def test_no_minute_sees_more_than_the_limit(limit: int, gaps: list[float], amount: int):
     now = 0.0
-    bucket = Bucket(limit, clock=lambda: now)
+    bucket = TokenBucket(limit, clock=lambda: now)
     left: list[float] = []
     for gap in gaps:
         now += gap
@@ -59,10 +66,10 @@ def test_no_minute_sees_more_than_the_limit(limit: int, gaps: list[float], amoun
 
 
 def test_requests_per_minute_hold_at_the_provider():
-    async def use(model: Limited, _fake: FakeProviders) -> None:
+    async def use(model: LimitedModel, _fake: PracticeModels) -> None:
         await asyncio.gather(*[model.complete(_request(place)) for place in range(26)])
 
-    times = list(_limited(Limits(requests_per_minute=240, at_once=100), use).times)
+    times = list(_limited(ModelLimits(requests_per_minute=240, at_once=100), use).times)
     assert times[-1] - times[0] > 1.5  # A burst of 20, then one in 0.27 s.
 
 
@@ -80,8 +87,8 @@ def test_tokens_that_were_not_used_are_given_back():
             def hold(self, seconds: float) -> None:
                 waits.append(seconds)
 
-        script = ScriptedModel([Reply(tokens=Tokens(input=10, output=5))])
-        await Limited(script, QUICK, pace=Watched()).complete(_request())
+        script = ScriptedModel([Reply(tokens=TokenCount(input=10, output=5))])
+        await LimitedModel(script, QUICK, pace=Watched()).complete(_request())
         return waits
 
     estimate, back = asyncio.run(main())
@@ -89,17 +96,17 @@ def test_tokens_that_were_not_used_are_given_back():
 
 
 def test_busy_provider_is_asked_again():
-    async def use(model: Limited, fake: FakeProviders) -> None:
-        fake.fail(Fault(kind="status", status=429), times=2)
-        fake.fail(Fault(kind="status", status=503))
+    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+        fake.fail(ModelFault(kind="status", status=429), times=2)
+        fake.fail(ModelFault(kind="status", status=503))
         assert (await model.complete(_request())).text == "You said: q 0"
 
     assert _limited(QUICK, use).arrived == 4
 
 
 def test_everybody_waits_when_the_provider_says_so():
-    async def use(model: Limited, fake: FakeProviders) -> None:
-        fake.fail(Fault(kind="status", status=429, wait=0.4))
+    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+        fake.fail(ModelFault(kind="status", status=429, wait=0.4))
         first = asyncio.create_task(model.complete(_request(0)))
         while fake.arrived < 1 or fake.under_way:
             await asyncio.sleep(0.005)
@@ -112,27 +119,27 @@ def test_everybody_waits_when_the_provider_says_so():
 
 
 def test_attempts_are_bounded():
-    async def use(model: Limited, fake: FakeProviders) -> None:
-        fake.fail(Fault(kind="status", status=500), times=10)
+    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+        fake.fail(ModelFault(kind="status", status=500), times=10)
         with pytest.raises(ModelError, match=r"HTTP 500.*gave up after 3 attempts") as caught:
             await model.complete(_request())
         assert not isinstance(caught.value, ModelBusy)
 
-    assert _limited(Limits(attempts=3, first_pause=0.001), use).arrived == 3
+    assert _limited(ModelLimits(attempts=3, first_pause=0.001), use).arrived == 3
 
 
 def test_a_wait_beyond_patience_is_not_waited_for():
-    async def use(model: Limited, fake: FakeProviders) -> None:
-        fake.fail(Fault(kind="status", status=429, wait=3600))
+    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+        fake.fail(ModelFault(kind="status", status=429, wait=3600))
         with pytest.raises(ModelError, match="gave up after 1 attempts"):
             await model.complete(_request())
 
-    _limited(Limits(total_seconds=60), use)
+    _limited(ModelLimits(total_seconds=60), use)
 
 
 def test_refusal_is_not_tried_again():
-    async def use(model: Limited, fake: FakeProviders) -> None:
-        fake.fail(Fault(kind="status", status=400))
+    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+        fake.fail(ModelFault(kind="status", status=400))
         with pytest.raises(ModelRefused):
             await model.complete(_request())
 
@@ -140,10 +147,10 @@ def test_refusal_is_not_tried_again():
 
 
 def test_every_call_ends_in_time():
-    async def use(model: Limited, fake: FakeProviders) -> None:
-        fake.fail(Fault(kind="slow", seconds=30), times=2)
+    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+        fake.fail(ModelFault(kind="slow", seconds=30), times=2)
         with pytest.raises(ModelError, match=r"no answer within 0\.05 s") as caught:
             await model.complete(_request())
         assert isinstance(caught.value.__cause__, ReplyLost)
 
-    _limited(Limits(seconds=0.05, attempts=2, first_pause=0.001), use)
+    _limited(ModelLimits(seconds=0.05, attempts=2, first_pause=0.001), use)

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from foretell.llm.json_text import read_json
-from foretell.llm.message import Request, Settings, User
-from foretell.llm.opening import Exchange, open_model
-from foretell.questions.problems import InputError
+from foretell.models.model import ModelSettings, Request, UserMessage
+from foretell.models.router import ModelRouter, open_provider
+from foretell.models.structured_output import read_json
+from foretell.questions.errors import InputError
 
 
 def test_missing_file_is_named(tmp_path: Path):
     pytest.importorskip("xllamacpp")
     with pytest.raises(InputError, match="there is no model file here"):
-        open_model(f"local:{tmp_path}/none.gguf", {})
+        open_provider(f"local:{tmp_path}/none.gguf", {})
 
 
 def test_a_real_model_answers_in_the_shape_asked_for():
@@ -26,13 +26,13 @@ def test_a_real_model_answers_in_the_shape_asked_for():
     schema = {"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}
     request = Request(
         model=f"local:{path}",
-        messages=(User(text="How likely is rain tomorrow? Answer with JSON."),),
+        messages=(UserMessage(text="How likely is rain tomorrow? Answer with JSON."),),
         schema=schema,
-        settings=Settings(max_tokens=60, temperature=0.0),
+        settings=ModelSettings(max_tokens=60, temperature=0.0),
     )
 
     async def main() -> None:
-        async with Exchange({}) as exchange:
+        async with ModelRouter({}) as exchange:
             reply = await exchange.complete(request)
         assert "p" in read_json(reply.text)
         assert reply.tokens.input > 0

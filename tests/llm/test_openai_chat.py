@@ -4,35 +4,39 @@ from collections.abc import Iterable
 
 import pytest
 
-from foretell.fakes.providers import Call, FakeProviders, Fault, Said
-from foretell.fakes.providers.heard import Heard
-from foretell.llm.failures import ReplyLost
-from foretell.llm.message import (
-    Assistant,
+from foretell.models.model import (
+    AssistantMessage,
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    ModelSettings,
     Reply,
+    ReplyLost,
     Request,
-    Settings,
-    System,
-    Tokens,
+    SystemMessage,
+    TokenCount,
     ToolCall,
     ToolResult,
     ToolSpec,
-    User,
+    UserMessage,
 )
-from foretell.llm.model import ModelBusy, ModelError, ModelRefused
-from foretell.llm.opening import open_model
-from foretell.llm.wires.openai_body import body, encoded, is_strict
+from foretell.models.providers.openai_chat import chat_body, encode_chat_body, is_strict
+from foretell.models.router import open_provider
+from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
+from foretell.practice.models.server import ModelFault, PracticeModels
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
 KEYS = {"OPENAI_API_KEY": "sk-of-a-test", "OPENROUTER_API_KEY": "sk-of-a-test"}
 
 
-def _asked(request: Request, said: Iterable[Said] | None, faults: Iterable[Fault] = ()) -> tuple[Reply, Heard]:
-    async def main() -> tuple[Reply, Heard]:
-        async with FakeProviders(said) as fake:
+def _asked(
+    request: Request, said: Iterable[ScriptedReply] | None, faults: Iterable[ModelFault] = ()
+) -> tuple[Reply, ModelQuery]:
+    async def main() -> tuple[Reply, ModelQuery]:
+        async with PracticeModels(said) as fake:
             for fault in faults:
                 fake.fail(fault)
-            wire = open_model(request.model, KEYS, address=f"{fake.url}/v1")
+            wire = open_provider(request.model, KEYS, address=f"{fake.url}/v1")
             try:
                 return await wire.complete(request), fake.heard[-1]
             finally:
@@ -42,17 +46,17 @@ def _asked(request: Request, said: Iterable[Said] | None, faults: Iterable[Fault
 
 
 def _plain(model: str = "openai:m", **rest: object) -> Request:
-    return Request(model=model, messages=(User(text="q"),), **rest)  # type: ignore[arg-type]
+    return Request(model=model, messages=(UserMessage(text="q"),), **rest)  # type: ignore[arg-type]
 
 
 def test_conversation_with_tools_reaches_the_provider():
     messages = (
-        System(text="standing"),
-        User(text="question"),
-        Assistant(text="", calls=(ToolCall(id="c1", name="search", arguments='{"q": "x"}'),)),
+        SystemMessage(text="standing"),
+        UserMessage(text="question"),
+        AssistantMessage(text="", calls=(ToolCall(id="c1", name="search", arguments='{"q": "x"}'),)),
         ToolResult(call_id="c1", name="search", text="found"),
     )
-    said = Said(calls=(Call(name="submit", arguments='{"p": 0.5'),), input=100, output=20, cached=80)
+    said = ScriptedReply(calls=(ScriptedCall(name="submit", arguments='{"p": 0.5'),), input=100, output=20, cached=80)
     reply, heard = _asked(Request(model="openai:m", messages=messages, tools=(SUBMIT,), force="submit"), [said])
     assert [message["role"] for message in heard.json["messages"]] == ["system", "user", "assistant", "tool"]
     assert heard.json["messages"][2]["tool_calls"][0]["function"] == {"name": "search", "arguments": '{"q": "x"}'}
@@ -60,13 +64,13 @@ def test_conversation_with_tools_reaches_the_provider():
     assert (heard.force, heard.tools[0].name) == ("submit", "submit")
     # Broken arguments come back as they are: repairing them is not the wire's job.
     assert (reply.finish, reply.calls[0].name, reply.calls[0].arguments) == ("tool", "submit", '{"p": 0.5')
-    assert reply.tokens == Tokens(input=100, output=20, cached=80)
+    assert reply.tokens == TokenCount(input=100, output=20, cached=80)
 
 
 def test_openrouter_gets_thoughts_back():
-    said = Said(thoughts="hmm", calls=(Call(name="submit", arguments="{}"),))
+    said = ScriptedReply(thoughts="hmm", calls=(ScriptedCall(name="submit", arguments="{}"),))
     reply, _ = _asked(_plain("openrouter:v/m", tools=(SUBMIT,)), [said])
-    talk = (User(text="q"), reply.as_message(), ToolResult(call_id=reply.calls[0].id, name="submit", text="ok"))
+    talk = (UserMessage(text="q"), reply.as_message(), ToolResult(call_id=reply.calls[0].id, name="submit", text="ok"))
     _, heard = _asked(Request(model="openrouter:v/m", messages=talk), None)
     assert heard.json["messages"][1]["reasoning_details"][0]["data"] == "hmm"
     _, heard = _asked(Request(model="openai:m", messages=talk), None)
@@ -81,7 +85,7 @@ def test_openrouter_gets_thoughts_back():
     ],
 )
 def test_settings_in_each_dialect(model: str, expected: dict[str, object]):
-    settings = Settings(temperature=0.5, seed=3, max_tokens=9, effort="low")
+    settings = ModelSettings(temperature=0.5, seed=3, max_tokens=9, effort="low")
     _, heard = _asked(_plain(model, settings=settings), None)
     assert {name: heard.json[name] for name in expected} == expected
     _, heard = _asked(_plain(model), None)
@@ -96,7 +100,9 @@ def test_any_tool_schema_and_cache_mark():
     assert heard.json["response_format"]["json_schema"]["strict"] is False
     assert 0 <= json.loads(reply.text)["p"] <= 1
     assert is_strict(schema | {"additionalProperties": False})
-    marked = Request(model="openrouter:anthropic/m", messages=(User(text="long", cached=True), User(text="q")))
+    marked = Request(
+        model="openrouter:anthropic/m", messages=(UserMessage(text="long", cached=True), UserMessage(text="q"))
+    )
     _, heard = _asked(marked, None)
     assert heard.json["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
     assert heard.json["messages"][1]["content"] == "q"
@@ -105,12 +111,12 @@ def test_any_tool_schema_and_cache_mark():
 @pytest.mark.parametrize(
     ("said", "finish", "text"),
     [
-        (Said(text="half", finish="length"), "length", "half"),
-        (Said(text="no", finish="refusal"), "refusal", "no"),
-        (Said(), "stop", ""),
+        (ScriptedReply(text="half", finish="length"), "length", "half"),
+        (ScriptedReply(text="no", finish="refusal"), "refusal", "no"),
+        (ScriptedReply(), "stop", ""),
     ],
 )
-def test_finish_reasons(said: Said, finish: str, text: str):
+def test_finish_reasons(said: ScriptedReply, finish: str, text: str):
     reply, _ = _asked(_plain(), [said])
     assert (reply.finish, reply.text) == (finish, text)
 
@@ -118,18 +124,18 @@ def test_finish_reasons(said: Said, finish: str, text: str):
 @pytest.mark.parametrize(
     ("fault", "kind", "told"),
     [
-        (Fault(kind="status", status=400, told="bad schema"), ModelRefused, "HTTP 400: bad schema"),
-        (Fault(kind="status", status=401, told="key sk-1"), ModelRefused, "does not accept the key"),
-        (Fault(kind="status", status=402), ModelRefused, "no credit"),
-        (Fault(kind="status", status=404, told="no such model"), ModelRefused, "no such model"),
-        (Fault(kind="status", status=429, wait=2.5), ModelBusy, "HTTP 429"),
-        (Fault(kind="status", status=529), ModelBusy, "HTTP 529"),
-        (Fault(kind="cut"), ReplyLost, "the connection broke"),
-        (Fault(kind="hang_up"), ReplyLost, "the connection broke"),
-        (Fault(kind="malformed"), ReplyLost, "no JSON or was cut off"),
+        (ModelFault(kind="status", status=400, told="bad schema"), ModelRefused, "HTTP 400: bad schema"),
+        (ModelFault(kind="status", status=401, told="key sk-1"), ModelRefused, "does not accept the key"),
+        (ModelFault(kind="status", status=402), ModelRefused, "no credit"),
+        (ModelFault(kind="status", status=404, told="no such model"), ModelRefused, "no such model"),
+        (ModelFault(kind="status", status=429, wait=2.5), ModelBusy, "HTTP 429"),
+        (ModelFault(kind="status", status=529), ModelBusy, "HTTP 529"),
+        (ModelFault(kind="cut"), ReplyLost, "the connection broke"),
+        (ModelFault(kind="hang_up"), ReplyLost, "the connection broke"),
+        (ModelFault(kind="malformed"), ReplyLost, "no JSON or was cut off"),
     ],
 )
-def test_failures(fault: Fault, kind: type[ModelError], told: str):
+def test_failures(fault: ModelFault, kind: type[ModelError], told: str):
     with pytest.raises(kind, match=told) as caught:
         _asked(_plain(), None, [fault])
     assert type(caught.value) is kind
@@ -140,7 +146,7 @@ def test_failures(fault: Fault, kind: type[ModelError], told: str):
 
 def test_no_server_is_busy_not_lost():
     async def main() -> None:
-        wire = open_model("compat:m@http://127.0.0.1:9/v1", {})
+        wire = open_provider("compat:m@http://127.0.0.1:9/v1", {})
         with pytest.raises(ModelBusy, match="no connection") as caught:
             await wire.complete(_plain("compat:m@http://127.0.0.1:9/v1"))
         assert not isinstance(caught.value, ReplyLost)
@@ -150,7 +156,7 @@ def test_no_server_is_busy_not_lost():
 
 
 def test_servers_that_bend_the_format():
-    from foretell.llm.wires.openai_chat import _error, _reply  # pyright: ignore[reportPrivateUsage]
+    from foretell.models.providers.openai_chat import _error, _reply  # pyright: ignore[reportPrivateUsage]
 
     call = {"function": {"name": "f", "arguments": {"a": 1}}}
     loose = {"choices": [{"message": {"content": [{"type": "text", "text": "hi"}], "tool_calls": [call]}}]}
@@ -166,11 +172,11 @@ def test_servers_that_bend_the_format():
 @pytest.mark.parametrize("force", [None, "*", "submit"])
 def test_bytes_on_the_wire_say_what_the_body_says(tools: tuple[ToolSpec, ...], force: str | None):
     messages = (
-        System(text="Sy\n"),
-        User(text="Ü"),
-        Assistant(text="", calls=(ToolCall(id="1", name="s", arguments="{"),)),
+        SystemMessage(text="Sy\n"),
+        UserMessage(text="Ü"),
+        AssistantMessage(text="", calls=(ToolCall(id="1", name="s", arguments="{"),)),
     )
-    request = Request(model="openai:m", messages=messages, tools=tools, force=force, settings=Settings(seed=1))
+    request = Request(model="openai:m", messages=messages, tools=tools, force=force, settings=ModelSettings(seed=1))
     for _ in range(2):
-        sent = json.loads(encoded(request, provider="openai", name="m"))
-        assert sent == body(request, provider="openai", name="m")
+        sent = json.loads(encode_chat_body(request, provider="openai", name="m"))
+        assert sent == chat_body(request, provider="openai", name="m")

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from foretell.llm.cutoffs import CUTOFFS, Cutoff, check_cutoff, cutoff_of
-from foretell.llm.message import Reply, Request, Settings, ToolCall, User
-from foretell.llm.model import ModelBusy, ModelError
-from foretell.llm.names import ModelName
-from foretell.llm.opening import Exchange, open_model
-from foretell.llm.roles import ROLES, Models
-from foretell.llm.scripted import Cue, ScriptedModel
-from foretell.questions.clock import instant
-from foretell.questions.problems import InputError, MissingExtra
+from foretell.models.capabilities import KNOWLEDGE_CUTOFFS, KnowledgeCutoff, check_knowledge_cutoff, knowledge_cutoff
+from foretell.models.model import ModelBusy, ModelError, ModelSettings, Reply, Request, ToolCall, UserMessage
+from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles
+from foretell.models.providers.scripted import ScriptCue, ScriptedModel
+from foretell.models.router import ModelRouter, open_provider
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError, MissingExtra
 
 
 @pytest.mark.parametrize(
@@ -40,21 +38,23 @@ def test_unreadable_names_say_how_to_write_them(written: str):
 
 
 def test_roles_fall_back_to_the_agent():
-    cast = Models(
+    cast = ModelRoles(
         agent="openai:a",
         others={"filter": "openai:b"},
-        settings={"agent": Settings(effort="high"), "judge": Settings(temperature=0.0)},
+        settings={"agent": ModelSettings(effort="high"), "judge": ModelSettings(temperature=0.0)},
     )
-    assert {role: cast.name(role) for role in ROLES} == dict.fromkeys(ROLES, "openai:a") | {"filter": "openai:b"}
-    assert cast.setting("auditor") == Settings(effort="high")
-    assert cast.setting("filter") == Settings()  # Another model: the agent's settings are not meant for it.
-    assert cast.setting("judge") == Settings(temperature=0.0)
+    assert {role: cast.name(role) for role in MODEL_ROLES} == dict.fromkeys(MODEL_ROLES, "openai:a") | {
+        "filter": "openai:b"
+    }
+    assert cast.setting("auditor") == ModelSettings(effort="high")
+    assert cast.setting("filter") == ModelSettings()  # Another model: the agent's settings are not meant for it.
+    assert cast.setting("judge") == ModelSettings(temperature=0.0)
     assert cast.names() == ["openai:a", "openai:b"]
-    request = cast.request("judge", [User(text="q")], slot="s")
+    request = cast.request("judge", [UserMessage(text="q")], slot="s")
     assert (request.model, request.settings.temperature, request.slot) == ("openai:a", 0.0, "s")
     assert cast.with_model("filter", "openai:c").name("filter") == "openai:c"
     with pytest.raises(InputError, match="there is no role 'oracle'"):
-        Models(agent="openai:a", others={"oracle": "openai:b"})  # type: ignore[dict-item]
+        ModelRoles(agent="openai:a", others={"oracle": "openai:b"})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(
@@ -68,23 +68,23 @@ def test_roles_fall_back_to_the_agent():
 )
 def test_missing_key_names_the_variable_and_the_way_without(name: str, variable: str):
     with pytest.raises(InputError) as caught:
-        open_model(name, {})
+        open_provider(name, {})
     assert str(caught.value) == (
         f"{name} needs a key: set {variable}, "
         "or take a model on this machine: local:PATH.gguf or compat:NAME@http://localhost:11434/v1"
     )
     with pytest.raises(InputError):
-        Exchange({}).check([name])
-    Exchange({variable.split()[-1]: "k"}).check([name])
+        ModelRouter({}).check([name])
+    ModelRouter({variable.split()[-1]: "k"}).check([name])
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     for module in ("aiohttp", "pydantic_ai.direct"):
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr("foretell.llm.wires.local_gguf.find_spec", lambda _: None)
+    monkeypatch.setattr("foretell.models.providers.llama_cpp.find_spec", lambda _: None)
     for name, extra in (("openai:m", "llm"), ("anthropic:m", "llm"), (f"local:{tmp_path}/x.gguf", "local")):
         with pytest.raises(MissingExtra, match=rf"foretell\[{extra}\]"):
-            open_model(name, {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+            open_provider(name, {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
 
 
 def test_scripted_model_from_a_file(tmp_path: Path):
@@ -99,12 +99,14 @@ def test_scripted_model_from_a_file(tmp_path: Path):
     name = f"scripted:{script}"
 
     async def main() -> list[Reply | str]:
-        async with Exchange({}) as exchange:
-            asked = [Request(model=name, messages=(User(text=text),)) for text in ("a", "the weather?", "b", "c", "d")]
+        async with ModelRouter({}) as exchange:
+            asked = [
+                Request(model=name, messages=(UserMessage(text=text),)) for text in ("a", "the weather?", "b", "c", "d")
+            ]
             replies: list[Reply | str] = []
             for request in asked[:3]:
                 replies.append(await exchange.complete(request))
-            model = open_model(name, {})
+            model = open_provider(name, {})
             await model.complete(asked[0])
             await model.complete(asked[2])
             with pytest.raises(ModelBusy, match="later"):
@@ -135,38 +137,38 @@ def test_bad_script_is_named_by_line(tmp_path: Path, line: str):
 def test_scripted_model_by_function_and_cue():
     async def main() -> None:
         by_function = ScriptedModel(lambda request: request.messages[-1].text.upper())
-        assert (await by_function.complete(Request(model="scripted:x", messages=(User(text="a"),)))).text == "A"
-        by_cue = ScriptedModel([Cue(when="a", say=ModelError("cue"))])
+        assert (await by_function.complete(Request(model="scripted:x", messages=(UserMessage(text="a"),)))).text == "A"
+        by_cue = ScriptedModel([ScriptCue(when="a", say=ModelError("cue"))])
         with pytest.raises(ModelError, match="cue"):
-            await by_cue.complete(Request(model="scripted:x", messages=(User(text="a"),)))
+            await by_cue.complete(Request(model="scripted:x", messages=(UserMessage(text="a"),)))
 
     asyncio.run(main())
 
 
 def test_cutoffs():
-    sources = {cutoff.pattern for cutoff in CUTOFFS}
+    sources = {cutoff.pattern for cutoff in KNOWLEDGE_CUTOFFS}
     assert len(sources) >= 6
-    assert all(cutoff.source for cutoff in CUTOFFS)
+    assert all(cutoff.source for cutoff in KNOWLEDGE_CUTOFFS)
     # Two sources differ: the later date is the careful one.
-    found = cutoff_of("openai:gpt-5.4-2026-03-05")
+    found = knowledge_cutoff("openai:gpt-5.4-2026-03-05")
     assert found is not None
     assert found.day == date(2025, 8, 31)
-    assert cutoff_of("openai:never-heard-of") is None
+    assert knowledge_cutoff("openai:never-heard-of") is None
 
 
 def test_backtest_on_what_a_model_may_remember():
     model = "openrouter:moonshotai/kimi-k2.5"
-    assert check_cutoff(model, instant("2025-07-01")) is None
-    warning = check_cutoff(model, instant("2025-06-30T12:00:00Z"))
+    assert check_knowledge_cutoff(model, instant("2025-07-01")) is None
+    warning = check_knowledge_cutoff(model, instant("2025-06-30T12:00:00Z"))
     assert warning is not None
     assert "may know the world up to 2025-06-30" in warning.text
     assert "Table 2" in warning.text
     with pytest.raises(InputError, match="opened on 2025-06-30"):
-        check_cutoff(model, instant("2025-06-30"), strict=True)
-    unknown = check_cutoff("local:x.gguf", instant("2026-01-01"))
+        check_knowledge_cutoff(model, instant("2025-06-30"), strict=True)
+    unknown = check_knowledge_cutoff("local:x.gguf", instant("2026-01-01"))
     assert unknown is not None
     assert unknown.text == "the knowledge cutoff of local:x.gguf is unknown"
-    own = (Cutoff(pattern="x.gguf", day=date(2024, 1, 1), source="its card"),)
-    assert check_cutoff("local:x.gguf", instant("2026-01-01"), extra=own) is None
-    assert check_cutoff("openai:gpt-5.4", None) is not None
-    assert check_cutoff("scripted:x.jsonl", None) is None
+    own = (KnowledgeCutoff(pattern="x.gguf", day=date(2024, 1, 1), source="its card"),)
+    assert check_knowledge_cutoff("local:x.gguf", instant("2026-01-01"), extra=own) is None
+    assert check_knowledge_cutoff("openai:gpt-5.4", None) is not None
+    assert check_knowledge_cutoff("scripted:x.jsonl", None) is None

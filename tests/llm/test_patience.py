@@ -4,13 +4,11 @@ import asyncio
 
 import pytest
 
-from foretell.llm.cost import Budget, Metered
-from foretell.llm.message import Reply, Request, Tokens, User
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.patience import CallsUnderWay, Patient
-from foretell.llm.prices import Price, Prices
+from foretell.models.budget import Budget, BudgetedModel, BudgetWaitingModel, PendingCalls
+from foretell.models.model import BudgetExceeded, ModelError, Reply, Request, TokenCount, UserMessage
+from foretell.models.prices import PriceList, TokenPrice
 
-PRICES = Prices({"openai:x": Price(input=0, output=1)}, public=False)
+PRICES = PriceList({"openai:x": TokenPrice(input=0, output=1)}, public=False)
 ASIDE = 4096 / 1_000_000
 """What a call may cost at most."""
 
@@ -29,22 +27,22 @@ class Thrifty:
         if self.broken:
             self.broken -= 1
             raise ModelError("down")
-        return Reply(text="yes", tokens=Tokens(output=self.tokens))
+        return Reply(text="yes", tokens=TokenCount(output=self.tokens))
 
 
 def ask(model: Thrifty, budget: Budget, count: int, *, patient: bool = True) -> list[object]:
     async def work() -> list[object]:
-        calls = CallsUnderWay()
-        metered = Metered(model, PRICES, budget)
-        one = Patient(metered, calls) if patient else metered
-        requests = [Request(model="openai:x", messages=(User(text=str(n)),)) for n in range(count)]
+        calls = PendingCalls()
+        metered = BudgetedModel(model, PRICES, budget)
+        one = BudgetWaitingModel(metered, calls) if patient else metered
+        requests = [Request(model="openai:x", messages=(UserMessage(text=str(n)),)) for n in range(count)]
         return list(await asyncio.gather(*(one.complete(each) for each in requests), return_exceptions=True))
 
     return asyncio.run(asyncio.wait_for(work(), 30))
 
 
 def refused(found: list[object]) -> int:
-    return sum(isinstance(one, BudgetSpent) for one in found)
+    return sum(isinstance(one, BudgetExceeded) for one in found)
 
 
 def test_calls_wait_for_each_other():

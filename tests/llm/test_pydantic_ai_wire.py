@@ -7,24 +7,26 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from foretell.fakes.providers import Call, FakeProviders, Fault, Said
-from foretell.fakes.providers.heard import Heard
-from foretell.llm.canonical import pack_reply, unpack_reply
-from foretell.llm.failures import ReplyLost
-from foretell.llm.message import (
-    Assistant,
+from foretell.models.canonical import pack_reply, unpack_reply
+from foretell.models.model import (
+    AssistantMessage,
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    ModelSettings,
     Reply,
+    ReplyLost,
     Request,
-    Settings,
-    System,
-    Tokens,
+    SystemMessage,
+    TokenCount,
     ToolCall,
     ToolResult,
     ToolSpec,
-    User,
+    UserMessage,
 )
-from foretell.llm.model import ModelBusy, ModelError, ModelRefused
-from foretell.llm.opening import Wire, open_model
+from foretell.models.router import ProviderClient, open_provider
+from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
+from foretell.practice.models.server import ModelFault, PracticeModels
 
 CLAUDE, OLD_CLAUDE, GEMINI = (
     "anthropic:claude-sonnet-4-6",
@@ -35,17 +37,19 @@ SCHEMA = {"type": "object", "properties": {"p": {"type": "number"}}, "required":
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters=SCHEMA)
 SEARCH = ToolSpec(name="search", description="Look.", parameters={"type": "object", "properties": {"q": {}}})
 TALK = (
-    System(text="standing"),
-    User(text="stable", cached=True),
-    Assistant(text="so", calls=(ToolCall(id="c1", name="search", arguments='{"q":"x"}'),)),
+    SystemMessage(text="standing"),
+    UserMessage(text="stable", cached=True),
+    AssistantMessage(text="so", calls=(ToolCall(id="c1", name="search", arguments='{"q":"x"}'),)),
     ToolResult(call_id="c1", name="search", text="found"),
 )
-Opener = Callable[[str, str], Wire]
+Opener = Callable[[str, str], ProviderClient]
 
 
-def _asked(open: Opener, request: Request, say: Iterable[Said] | None, *faults: Fault) -> tuple[Reply, Heard]:
-    async def main() -> tuple[Reply, Heard]:
-        async with FakeProviders(say) as fake:
+def _asked(
+    open: Opener, request: Request, say: Iterable[ScriptedReply] | None, *faults: ModelFault
+) -> tuple[Reply, ModelQuery]:
+    async def main() -> tuple[Reply, ModelQuery]:
+        async with PracticeModels(say) as fake:
             for fault in faults:
                 fake.fail(fault)
             wire = open(request.model, fake.url)
@@ -60,40 +64,49 @@ def _asked(open: Opener, request: Request, say: Iterable[Said] | None, *faults: 
 
 @pytest.mark.parametrize("name", [CLAUDE, GEMINI])
 def test_a_step_of_the_loop(name: str, loopback: Opener):
-    said = Said(text="then", calls=(Call(name="submit", arguments={"p": 0.5}),), input=100, output=20, cached=60)
+    said = ScriptedReply(
+        text="then", calls=(ScriptedCall(name="submit", arguments={"p": 0.5}),), input=100, output=20, cached=60
+    )
     reply, heard = _asked(loopback, Request(model=name, messages=TALK, tools=(SUBMIT, SEARCH), force="submit"), [said])
     assert (heard.force, [tool.name for tool in heard.tools]) == ("submit", ["submit", "search"])
     assert {"standing", "stable", "found"} <= set(heard.words.split("\n")) | {"found"}
     assert (reply.text, reply.finish, reply.calls[0].arguments) == ("then", "tool", '{"p":0.5}')
-    assert reply.tokens == Tokens(input=100, output=20, cached=60)
+    assert reply.tokens == TokenCount(input=100, output=20, cached=60)
 
 
 def test_call_ids_do_not_depend_on_chance(loopback: Opener):
     request = Request(model=GEMINI, messages=TALK, tools=(SUBMIT, SEARCH), force="*")
-    replies = [_asked(loopback, request, [Said(calls=(Call(name="submit", arguments={"p": 1}),))])[0] for _ in range(2)]
+    replies = [
+        _asked(loopback, request, [ScriptedReply(calls=(ScriptedCall(name="submit", arguments={"p": 1}),))])[0]
+        for _ in range(2)
+    ]
     assert replies[0] == replies[1]
     assert replies[0].calls[0].id == "call_1"  # The second call of the talk.
 
 
 def test_claude_gets_cache_marks(loopback: Opener):
-    _, heard = _asked(loopback, Request(model=CLAUDE, messages=TALK, tools=(SUBMIT, SEARCH)), [Said(text="x")])
+    _, heard = _asked(loopback, Request(model=CLAUDE, messages=TALK, tools=(SUBMIT, SEARCH)), [ScriptedReply(text="x")])
     assert heard.json["system"][0]["cache_control"]["type"] == "ephemeral"
     assert "cache_control" in heard.json["tools"][-1]
     assert "cache_control" in heard.json["messages"][0]["content"][0]
     # A question without tools is asked once: writing the whole of it to the cache would only cost.
-    _, heard = _asked(loopback, Request(model=CLAUDE, messages=(User(text="q"),)), [Said(text="x")])
+    _, heard = _asked(loopback, Request(model=CLAUDE, messages=(UserMessage(text="q"),)), [ScriptedReply(text="x")])
     assert "cache_control" not in heard.json
 
 
 def test_thinking_and_old_models(loopback: Opener):
-    settings = Settings(effort="high", temperature=0.5)
+    settings = ModelSettings(effort="high", temperature=0.5)
     _, heard = _asked(loopback, Request(model=CLAUDE, messages=TALK, tools=(SEARCH,), settings=settings), None)
     assert heard.json["thinking"] == {"type": "adaptive"}
     old = Request(model=OLD_CLAUDE, messages=TALK, tools=(SEARCH,), settings=settings)
     _, heard = _asked(loopback, old, None)
     assert "thinking" not in heard.json
     alone = Request(
-        model=OLD_CLAUDE, messages=(User(text="q"),), tools=(SUBMIT,), force="*", settings=Settings(effort="low")
+        model=OLD_CLAUDE,
+        messages=(UserMessage(text="q"),),
+        tools=(SUBMIT,),
+        force="*",
+        settings=ModelSettings(effort="low"),
     )
     _, heard = _asked(loopback, alone, None)
     assert heard.json["thinking"]["type"] == "enabled"
@@ -102,9 +115,9 @@ def test_thinking_and_old_models(loopback: Opener):
 
 @pytest.mark.parametrize("name", [CLAUDE, OLD_CLAUDE, GEMINI])
 def test_thoughts_go_back_as_they_came(name: str, loopback: Opener):
-    settings = Settings(effort="high")
+    settings = ModelSettings(effort="high")
     asked = Request(model=name, messages=TALK[:2], tools=(SEARCH,), settings=settings)
-    said = Said(thoughts="hmm", calls=(Call(name="search", arguments={"q": "x"}),))
+    said = ScriptedReply(thoughts="hmm", calls=(ScriptedCall(name="search", arguments={"q": "x"}),))
     reply, _ = _asked(loopback, asked, [said])
     kept = unpack_reply(pack_reply(reply))
     assert kept == reply
@@ -120,14 +133,14 @@ def test_thoughts_go_back_as_they_came(name: str, loopback: Opener):
 
 
 def test_writing_the_cache_is_counted(loopback: Opener):
-    said = Said(text="x", input=100, output=1, cached=20, stored=50)
+    said = ScriptedReply(text="x", input=100, output=1, cached=20, stored=50)
     reply, _ = _asked(loopback, Request(model=CLAUDE, messages=TALK[:2]), [said])
-    assert reply.tokens == Tokens(input=100, output=1, cached=20, stored=50)
+    assert reply.tokens == TokenCount(input=100, output=1, cached=20, stored=50)
 
 
 @pytest.mark.parametrize("name", [CLAUDE, GEMINI])
 def test_schema(name: str, loopback: Opener):
-    reply, heard = _asked(loopback, Request(model=name, messages=(User(text="q"),), schema=SCHEMA), None)
+    reply, heard = _asked(loopback, Request(model=name, messages=(UserMessage(text="q"),), schema=SCHEMA), None)
     assert heard.schema is not None
     assert reply.text.startswith('{"p": ')
 
@@ -136,19 +149,19 @@ def test_schema(name: str, loopback: Opener):
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
-        (Fault(kind="status", status=400, told="bad"), ModelRefused),
-        (Fault(kind="status", status=401), ModelRefused),
-        (Fault(kind="status", status=404), ModelRefused),
-        (Fault(kind="status", status=429, wait=3), ModelBusy),
-        (Fault(kind="status", status=500), ModelBusy),
-        (Fault(kind="cut"), ReplyLost),
-        (Fault(kind="hang_up"), ReplyLost),
-        (Fault(kind="malformed"), ReplyLost),
+        (ModelFault(kind="status", status=400, told="bad"), ModelRefused),
+        (ModelFault(kind="status", status=401), ModelRefused),
+        (ModelFault(kind="status", status=404), ModelRefused),
+        (ModelFault(kind="status", status=429, wait=3), ModelBusy),
+        (ModelFault(kind="status", status=500), ModelBusy),
+        (ModelFault(kind="cut"), ReplyLost),
+        (ModelFault(kind="hang_up"), ReplyLost),
+        (ModelFault(kind="malformed"), ReplyLost),
     ],
 )
-def test_failures(name: str, fault: Fault, kind: type[ModelError], loopback: Opener):
+def test_failures(name: str, fault: ModelFault, kind: type[ModelError], loopback: Opener):
     with pytest.raises(kind) as caught:
-        _asked(loopback, Request(model=name, messages=(User(text="q"),)), None, fault)
+        _asked(loopback, Request(model=name, messages=(UserMessage(text="q"),)), None, fault)
     assert type(caught.value) is kind
     if fault.status == 429:
         assert isinstance(caught.value, ModelBusy)
@@ -157,17 +170,19 @@ def test_failures(name: str, fault: Fault, kind: type[ModelError], loopback: Ope
 
 @pytest.mark.parametrize("name", [CLAUDE, GEMINI])
 def test_refusal_and_empty_reply_are_replies(name: str, loopback: Opener):
-    reply, _ = _asked(loopback, Request(model=name, messages=(User(text="q"),)), None, Fault(kind="refusal"))
+    reply, _ = _asked(
+        loopback, Request(model=name, messages=(UserMessage(text="q"),)), None, ModelFault(kind="refusal")
+    )
     assert reply.finish == "refusal"
-    reply, _ = _asked(loopback, Request(model=name, messages=(User(text="q"),)), None, Fault(kind="empty"))
+    reply, _ = _asked(loopback, Request(model=name, messages=(UserMessage(text="q"),)), None, ModelFault(kind="empty"))
     assert (reply.text, reply.calls, reply.finish) == ("", (), "stop")
 
 
 def test_real_models_are_refused_in_tests(keys: dict[str, str]):
     async def main() -> None:
-        wire = open_model(CLAUDE, keys)
+        wire = open_provider(CLAUDE, keys)
         with pytest.raises(RuntimeError, match="not allowed"):
-            await wire.complete(Request(model=CLAUDE, messages=(User(text="q"),)))
+            await wire.complete(Request(model=CLAUDE, messages=(UserMessage(text="q"),)))
         await wire.close()
 
     asyncio.run(main())

@@ -8,29 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.providers import FakeProviders, Fault
-from foretell.llm.database.opening import open_database
-from foretell.llm.journal import Journal
-from foretell.llm.limits import Limits, read_limits
-from foretell.llm.message import Request, User
-from foretell.llm.opening import Exchange
-from foretell.llm.shared_pace import HORIZON, Booked, Flow, grant
-from foretell.llm.shared_slots import SharedSlots, fair_shares
-from foretell.questions.problems import InputError
+from foretell.models.database import open_database
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits, parse_limits
+from foretell.models.model import Request, UserMessage
+from foretell.models.rate_limiter import HORIZON, RateBooking, RateFlow, SharedConcurrency, fair_shares, grant_turns
+from foretell.models.router import ModelRouter
+from foretell.practice.models.server import ModelFault, PracticeModels
+from foretell.questions.errors import InputError
 
 Place = Path | str
 MANY = 3
 
 
-async def _ask(place: Place, limits: Limits, keys: dict[str, str], calls: int, *faults: Fault) -> FakeProviders:
+async def _ask(
+    place: Place, limits: ModelLimits, keys: dict[str, str], calls: int, *faults: ModelFault
+) -> PracticeModels:
     """So many calls from each of three."""
     journals = [Journal(place) for _ in range(MANY)]
-    async with FakeProviders(latency=0.05) as fake:
+    async with PracticeModels(latency=0.05) as fake:
         for fault in faults:
             fake.fail(fault)
         address = {"openai": f"{fake.url}/v1"}
-        exchanges = [Exchange(keys, journal=each, addresses=address, limits={"openai": limits}) for each in journals]
-        requests = [Request(model="openai:m", messages=(User(text=f"q {n}"),)) for n in range(MANY * calls)]
+        exchanges = [ModelRouter(keys, journal=each, addresses=address, limits={"openai": limits}) for each in journals]
+        requests = [Request(model="openai:m", messages=(UserMessage(text=f"q {n}"),)) for n in range(MANY * calls)]
         await asyncio.gather(*[exchanges[n % MANY].complete(request) for n, request in enumerate(requests)])
         for exchange in exchanges:
             await exchange.close()
@@ -40,13 +41,13 @@ async def _ask(place: Place, limits: Limits, keys: dict[str, str], calls: int, *
 
 
 def test_never_more_at_once_over_all(place: Place, keys: dict[str, str]):
-    fake = asyncio.run(_ask(place, Limits(at_once=7, shared=True), keys, 20))
+    fake = asyncio.run(_ask(place, ModelLimits(at_once=7, shared=True), keys, 20))
     assert fake.arrived == 60
     assert fake.peak == 7
 
 
 def test_requests_per_minute_hold_over_all(place: Place, keys: dict[str, str]):
-    fake = asyncio.run(_ask(place, Limits(requests_per_minute=240, shared=True), keys, 9))
+    fake = asyncio.run(_ask(place, ModelLimits(requests_per_minute=240, shared=True), keys, 9))
     times = list(fake.times)
     assert times[-1] - times[0] > 1.5  # A burst of 20, then one in 0.27 s.
     assert len([moment for moment in times if moment - times[0] < 0.2]) <= 21
@@ -54,14 +55,14 @@ def test_requests_per_minute_hold_over_all(place: Place, keys: dict[str, str]):
 
 def test_tokens_per_minute_hold_over_all(place: Place, keys: dict[str, str]):
     # Each is estimated at 4,097 tokens and uses a few: what was not used is given back.
-    limits = Limits(tokens_per_minute=4097 * 12 * 3, shared=True)
+    limits = ModelLimits(tokens_per_minute=4097 * 12 * 3, shared=True)
     fake = asyncio.run(_ask(place, limits, keys, 4))
     assert fake.arrived == 12
 
 
 def test_all_wait_when_the_provider_says_so(place: Place, keys: dict[str, str]):
-    limits = Limits(at_once=1, requests_per_minute=6000, first_pause=0.01, shared=True)
-    fake = asyncio.run(_ask(place, limits, keys, 2, Fault(kind="status", status=429, wait=0.7)))
+    limits = ModelLimits(at_once=1, requests_per_minute=6000, first_pause=0.01, shared=True)
+    fake = asyncio.run(_ask(place, limits, keys, 2, ModelFault(kind="status", status=429, wait=0.7)))
     times = list(fake.times)
     assert len(times) == 2 * MANY + 1
     assert times[1] - times[0] >= 0.6
@@ -70,7 +71,7 @@ def test_all_wait_when_the_provider_says_so(place: Place, keys: dict[str, str]):
 def test_slots_of_one_who_is_gone_are_used_by_the_others(place: Place):
     async def main() -> None:
         one, other = open_database(place, "test"), Journal(place).database
-        first, second = SharedSlots(one, "p", 4), SharedSlots(other, "p", 4)
+        first, second = SharedConcurrency(one, "p", 4), SharedConcurrency(other, "p", 4)
         for _ in range(4):
             await first.__aenter__()
         waiting = [asyncio.create_task(second.__aenter__()) for _ in range(4)]
@@ -89,10 +90,10 @@ def test_slots_of_one_who_is_gone_are_used_by_the_others(place: Place):
 def test_two_semaphores_of_one_process_hold_together(place: Place):
     async def main() -> None:
         journal = Journal(place)
-        both = [SharedSlots(journal.database, "p", 3) for _ in range(2)]
+        both = [SharedConcurrency(journal.database, "p", 3) for _ in range(2)]
         most = 0
 
-        async def work(slots: SharedSlots) -> None:
+        async def work(slots: SharedConcurrency) -> None:
             nonlocal most
             async with slots:
                 most = max(most, sum(each._used for each in both))
@@ -108,7 +109,7 @@ def test_two_semaphores_of_one_process_hold_together(place: Place):
 def test_one_who_comes_later_gets_a_fair_share(place: Place):
     async def main() -> None:
         journals = [Journal(place), Journal(place)]
-        slots = [SharedSlots(journal.database, "p", 8) for journal in journals]
+        slots = [SharedConcurrency(journal.database, "p", 8) for journal in journals]
         fair = asyncio.Event()
 
         async def work(which: int) -> None:
@@ -138,10 +139,10 @@ def test_one_who_comes_later_gets_a_fair_share(place: Place):
     rounds=st.lists(st.tuples(st.floats(0, 5), st.integers(1, 40)), min_size=1, max_size=120),
 )
 def test_no_minute_sees_more_than_the_limit(limit: int, rounds: list[tuple[float, int]]):
-    now, booked, left = 0.0, Booked(), []
+    now, booked, left = 0.0, RateBooking(), []
     for gap, waiting in rounds:
         now += gap
-        found = grant(booked, now, [100] * waiting, Flow(limit=limit), Flow(limit=None))
+        found = grant_turns(booked, now, [100] * waiting, RateFlow(limit=limit), RateFlow(limit=None))
         booked = found.booked
         left += [now + wait for wait in found.waits]
         assert len(found.waits) == waiting or found.again > 0
@@ -176,14 +177,14 @@ def test_with_fewer_slots_than_processes_everybody_comes_first_now_and_then():
 @pytest.mark.parametrize("text", ["openai speed=3", "openai at_once", "openai requests=many", "openai at_once=0"])
 def test_limits_that_cannot_be_read(text: str):
     with pytest.raises(InputError, match="FORETELL_LIMITS: cannot read the limit"):
-        read_limits(text)
+        parse_limits(text)
 
 
 def test_a_large_request_is_not_waited_for_in_vain():
-    flow = Flow(limit=600)
-    found = grant(Booked(), 1000.0, [10_000], Flow(limit=None), flow)
+    flow = RateFlow(limit=600)
+    found = grant_turns(RateBooking(), 1000.0, [10_000], RateFlow(limit=None), flow)
     assert len(found.waits) == 1
-    later = grant(found.booked, 1000.0, [1], Flow(limit=None), flow)
+    later = grant_turns(found.booked, 1000.0, [1], RateFlow(limit=None), flow)
     assert later.waits == ()
     assert later.again > 60
 

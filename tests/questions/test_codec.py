@@ -2,23 +2,12 @@ import json
 
 import pytest
 
-from foretell.questions import (
-    AsOf,
-    Categorical,
-    Failure,
-    Forecast,
-    InputError,
-    Numeric,
-    Question,
-    Resolution,
-    SeriesRef,
-    Snapshot,
-    Target,
-    Usage,
-    from_json,
-    instant,
-    to_json,
-)
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.questions.resolution import Resolution
 
 QUESTION = Question(
     id="fred/DAAA",
@@ -47,7 +36,7 @@ VALUES = [
         as_of=AS_OF,
         p={"yes": 0.25},
         rationale="because “é”",
-        usage=Usage(dollars=0.1, calls=3),
+        usage=Cost(dollars=0.1, calls=3),
         distribution=Categorical(p={"a": 0.25, "b": 0.75}),
     ),
     Forecast(question_id="q", forecaster="n", as_of=AS_OF, p={}, distribution=Numeric(x=(0, 1, 2), cdf=(0, 0.5, 1))),

@@ -8,20 +8,27 @@ from collections.abc import Awaitable, Callable
 import httpx2
 import pytest
 
-from foretell.fakes.server import FakeServer, Request, Response, busy, cut_off, failing, json_response, slow
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Answer, HttpClient, Limits, SourceError
-from foretell.sources.pace import Pace
+from foretell.data.http import AsyncHttpClient, HttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
+from foretell.practice.server import (
+    PracticeServer,
+    ServerRequest,
+    ServerResponse,
+    busy,
+    cut_off,
+    failing,
+    json_response,
+    slow,
+)
 
-QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
 CANARY = "sk-canary/7+7"
 
 
-def served(use: Callable[[FakeServer, AsyncHttpClient], Awaitable[object]], **options: object) -> FakeServer:
+def served(use: Callable[[PracticeServer, AsyncHttpClient], Awaitable[object]], **options: object) -> PracticeServer:
     """Run something against a server that says ok, and hand the server back."""
 
-    async def run() -> FakeServer:
-        server = FakeServer()
+    async def run() -> PracticeServer:
+        server = PracticeServer()
         server.route("GET", "/ok", lambda _: json_response({"ok": True}))
         server.route("POST", "/ok", lambda request: json_response({"got": request.json()}, 201))
         settings = {"limits": QUICK, "secrets": (CANARY,), **options}
@@ -32,7 +39,7 @@ def served(use: Callable[[FakeServer, AsyncHttpClient], Awaitable[object]], **op
     return asyncio.run(run())
 
 
-def failure(use: Callable[[FakeServer, AsyncHttpClient], Awaitable[object]], **options: object) -> SourceError:
+def failure(use: Callable[[PracticeServer, AsyncHttpClient], Awaitable[object]], **options: object) -> SourceError:
     with pytest.raises(SourceError) as caught:
         served(use, **options)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
@@ -41,7 +48,7 @@ def failure(use: Callable[[FakeServer, AsyncHttpClient], Awaitable[object]], **o
 
 
 def test_get_and_post_with_params_headers_and_our_name() -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         answer = await client.get(f"{server.url}/ok", params={"q": "ø å"}, headers={"X-Key": "k"})
         assert (answer.status, answer.body, answer.hops) == (
             200,
@@ -57,8 +64,8 @@ def test_get_and_post_with_params_headers_and_our_name() -> None:
 
 
 @pytest.mark.parametrize("fault", [busy(), busy("soon"), failing(500), failing(503), cut_off()])
-def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[Response], Response]) -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[ServerResponse], ServerResponse]) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.faults = [fault, fault]
         assert (await client.get(f"{server.url}/ok")).status == 200
 
@@ -66,7 +73,7 @@ def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[Response], Resp
 
 
 def test_after_the_last_attempt_the_reason_is_told_with_the_servers_words() -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.faults = [failing(503)] * 3
         await client.get(f"{server.url}/ok", params={"api_key": CANARY})
 
@@ -77,7 +84,7 @@ def test_after_the_last_attempt_the_reason_is_told_with_the_servers_words() -> N
 
 
 def test_an_unbearable_wait_ends_at_once() -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.faults = [busy("3600")]
         await client.get(f"{server.url}/ok")
 
@@ -85,23 +92,23 @@ def test_an_unbearable_wait_ends_at_once() -> None:
 
 
 def test_a_slow_answer_is_given_up_in_total() -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.faults = [slow(30.0)]
         await client.get(f"{server.url}/ok")
 
-    assert "longer than 0.05 s" in str(failure(use, limits=Limits(total_seconds=0.05)))
+    assert "longer than 0.05 s" in str(failure(use, limits=HttpLimits(total_seconds=0.05)))
 
 
 def test_an_answer_too_large_is_refused() -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
-        server.route("GET", "/big", lambda _: Response(body=b"x" * 100_001))
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        server.route("GET", "/big", lambda _: ServerResponse(body=b"x" * 100_001))
         await client.get(f"{server.url}/big")
 
     assert "larger than 100,000 bytes" in str(failure(use))
 
 
 def test_a_server_that_is_not_there() -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         await client.get("http://127.0.0.1:1/", headers={"X-Key": CANARY})
 
     assert "connect" in str(failure(use)).lower()
@@ -109,10 +116,10 @@ def test_a_server_that_is_not_there() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_a_refusal_is_final_and_never_echoes_the_key(status: int) -> None:
-    def echo(request: Request) -> Response:
+    def echo(request: ServerRequest) -> ServerResponse:
         return json_response({"detail": f"bad key {request.headers['x-key']}"}, status)
 
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.route("GET", "/echo", echo)
         await client.get(f"{server.url}/echo", headers={"X-Key": CANARY})
 
@@ -122,11 +129,11 @@ def test_a_refusal_is_final_and_never_echoes_the_key(status: int) -> None:
 
 
 def test_redirects_leave_their_trail() -> None:
-    answers: list[Answer] = []
+    answers: list[HttpResponse] = []
 
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
-        server.route("GET", "/a", lambda _: Response(status=302, headers={"Location": "/b"}))
-        server.route("GET", "/b", lambda _: Response(status=301, headers={"Location": f"{server.url}/ok"}))
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        server.route("GET", "/a", lambda _: ServerResponse(status=302, headers={"Location": "/b"}))
+        server.route("GET", "/b", lambda _: ServerResponse(status=301, headers={"Location": f"{server.url}/ok"}))
         answers.append(await client.get(f"{server.url}/a"))
         answers.append(await client.get(f"{server.url}/a", follow_redirects=False))
 
@@ -137,20 +144,20 @@ def test_redirects_leave_their_trail() -> None:
 
 @pytest.mark.parametrize("location", ["/loop", "ftp://example.org/", ""])
 def test_redirects_that_lead_nowhere(location: str) -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         headers = {"Location": location} if location else {}
-        server.route("GET", "/loop", lambda _: Response(status=302, headers=headers))
+        server.route("GET", "/loop", lambda _: ServerResponse(status=302, headers=headers))
         await client.get(f"{server.url}/loop")
 
     assert "redirect" in str(failure(use))
 
 
 def test_a_key_does_not_follow_a_redirect_to_another_site() -> None:
-    async def run() -> Request:
-        here, there = FakeServer(), FakeServer()
+    async def run() -> ServerRequest:
+        here, there = PracticeServer(), PracticeServer()
         there.route("GET", "/ok", lambda _: json_response({}))
         async with here, there, AsyncHttpClient(limits=QUICK) as client:
-            here.route("GET", "/away", lambda _: Response(status=302, headers={"Location": f"{there.url}/ok"}))
+            here.route("GET", "/away", lambda _: ServerResponse(status=302, headers={"Location": f"{there.url}/ok"}))
             await client.get(f"{here.url}/away", headers={"X-Api-Key": CANARY, "User-Agent": "mine"})
         return there.requests[0]
 
@@ -160,7 +167,7 @@ def test_a_key_does_not_follow_a_redirect_to_another_site() -> None:
 
 
 def test_keys_are_hidden_in_logs_and_hops(caplog: pytest.LogCaptureFixture) -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         answer = await client.get(f"{server.url}/ok", params={"api_key": CANARY})
         assert answer.hops == (f"{server.url}/ok?api_key=•••",)
 
@@ -187,12 +194,12 @@ def test_the_sync_client_hides_keys_too() -> None:
 def test_requests_to_one_host_keep_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
-    async def noted(self: Pace) -> None:
+    async def noted(self: RequestRate) -> None:
         waits.append(self.reserve())
 
-    monkeypatch.setattr(Pace, "wait", noted)
+    monkeypatch.setattr(RequestRate, "wait", noted)
 
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         client.pace(server.url, per_second=0.1)
         server.faults = [busy()]
         await client.get(f"{server.url}/ok")
@@ -204,16 +211,16 @@ def test_requests_to_one_host_keep_its_pace(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_pace_lets_bursts_through_and_recovers() -> None:
     now = [0.0]
-    pace = Pace(per_second=1.0, burst=3, clock=lambda: now[0])
+    pace = RequestRate(per_second=1.0, burst=3, clock=lambda: now[0])
     assert [pace.reserve() for _ in range(5)] == [0.0, 0.0, 0.0, 1.0, 2.0]
     now[0] = 100.0
     assert [pace.reserve() for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
     with pytest.raises(ValueError, match="per_second"):
-        Pace(per_second=0.0)
+        RequestRate(per_second=0.0)
 
 
 def test_an_address_that_was_checked_is_the_one_connected_to() -> None:
-    async def use(server: FakeServer, client: AsyncHttpClient) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         async def admit(url: str) -> str:
             return "127.0.0.1"
 

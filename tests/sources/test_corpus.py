@@ -11,22 +11,21 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.app.commands.corpus import corpus as corpus_command
-from foretell.questions.clock import AsOf, instant
-from foretell.questions.problems import InputError
-from foretell.sources.corpus.files import read_documents
-from foretell.sources.corpus.store import Corpus, Document
-from foretell.sources.engines.local import LocalCorpus
-from foretell.sources.search import CannotSearch
+from foretell.cli.data import corpus as corpus_command
+from foretell.data.corpus import Corpus, CorpusDocument, read_documents
+from foretell.data.search.engine import CannotSearch
+from foretell.data.search.local import CorpusSearch
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
 
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 LIVE = AsOf(at=instant("2026-10-01"), mode="live")
 ARTICLE = "<p>The committee met on Thursday and kept the rate where it was, as nearly everyone had expected.</p>" * 3
 
 
-def document(name: str, published: str | None, text: str = "the central bank rate", **more: object) -> Document:
+def document(name: str, published: str | None, text: str = "the central bank rate", **more: object) -> CorpusDocument:
     day = instant(published) if published else None
-    return Document(url=f"https://x.example/{name}", title=name, text=text, published=day, **more)  # type: ignore[arg-type]
+    return CorpusDocument(url=f"https://x.example/{name}", title=name, text=text, published=day, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_a_backtest_sees_only_what_is_dated_by_the_cutoff(corpus: Corpus) -> Non
 def test_a_capture_stands_in_for_a_missing_date_and_says_so(corpus: Corpus) -> None:
     seen, later = instant("2026-05-01"), instant("2026-08-01")
     corpus.add([document("seen", None, captured=seen), document("seen later", None, captured=later)])
-    (hit,) = asyncio.run(LocalCorpus(corpus).search("rate", JULY))
+    (hit,) = asyncio.run(CorpusSearch(corpus).search("rate", JULY))
     assert (hit.title, hit.published, hit.dating, hit.text_as_of) == ("seen", seen, "crawled", seen)
 
 
@@ -102,7 +101,7 @@ def test_any_query_is_answered(query: str) -> None:
 
 def test_as_an_engine_it_gives_text_and_refuses_nothing_to_look_for(corpus: Corpus) -> None:
     corpus.add([document("a", "2026-06-01", "the bank rate " * 100)])
-    engine = LocalCorpus(corpus)
+    engine = CorpusSearch(corpus)
     (hit,) = asyncio.run(engine.search("rate", JULY))
     assert (engine.name, engine.filters_dates) == ("local", True)
     assert (hit.dating, hit.published) == ("published", instant("2026-06-01"))

@@ -3,9 +3,9 @@
 import httpx2
 import pytest
 
-from foretell.sources.http import HttpClient, Limits, SourceError
+from foretell.data.http import HttpClient, HttpLimits, SourceError
 
-QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0)
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0)
 
 
 class Script:
@@ -23,7 +23,7 @@ class Script:
         return answer
 
 
-def client(script: Script, limits: Limits = QUICK) -> HttpClient:
+def client(script: Script, limits: HttpLimits = QUICK) -> HttpClient:
     return HttpClient(limits=limits, transport=httpx2.MockTransport(script))
 
 
@@ -88,13 +88,13 @@ def test_an_unbearable_wait_ends_at_once() -> None:
 def test_an_answer_too_large_is_refused() -> None:
     script = Script(httpx2.Response(200, content=b"x" * 11))
     with pytest.raises(SourceError, match="larger than 10 bytes"):
-        client(script, Limits(max_bytes=10)).get("https://example.org/")
+        client(script, HttpLimits(max_bytes=10)).get("https://example.org/")
 
 
 def test_an_answer_that_drips_on_is_cut_off() -> None:
     script = Script(httpx2.Response(200, content=b"x"))
     with pytest.raises(SourceError, match="longer than"):
-        client(script, Limits(total_seconds=-1.0)).get("https://example.org/")
+        client(script, HttpLimits(total_seconds=-1.0)).get("https://example.org/")
 
 
 def test_redirects_are_followed_and_endless_ones_are_not() -> None:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.sources.http import Answer
-from foretell.sources.payload import Malformed, Payload
+from foretell.data.http import HttpResponse
+from foretell.data.payload import MalformedPayload, Payload
 
 URL = "https://example.org/x"
 
 
 def of(value: Any) -> Payload:
-    return Payload.of(Answer(status=200, body=json.dumps(value).encode(), hops=(URL,)), URL)
+    return Payload.of(HttpResponse(status=200, body=json.dumps(value).encode(), hops=(URL,)), URL)
 
 
 def test_good_values() -> None:
@@ -54,15 +54,15 @@ def test_good_values() -> None:
 )
 def test_complaints_name_the_field_and_quote_nothing(complain: Any, told: str) -> None:
     root = of({"o": {}, "l": [1], "yes": True, "big": 1e300, "s": "secret result", "nan": float("nan")})
-    with pytest.raises(Malformed, match=told) as caught:
+    with pytest.raises(MalformedPayload, match=told) as caught:
         complain(root)
     assert "secret" not in "".join(traceback.format_exception(caught.value))
     assert URL in str(caught.value)
 
 
 def test_what_is_not_json_is_not_quoted() -> None:
-    with pytest.raises(Malformed, match="not JSON") as caught:
-        Payload.of(Answer(status=200, body=b"secret result"), URL)
+    with pytest.raises(MalformedPayload, match="not JSON") as caught:
+        Payload.of(HttpResponse(status=200, body=b"secret result"), URL)
     assert caught.value.__context__ is None
 
 
@@ -78,5 +78,5 @@ def test_any_value_is_read_or_refused(value: Any) -> None:
     for read in (Payload.number, Payload.probability, Payload.moment, Payload.day, Payload.items, Payload.embedded):
         try:
             read(of(value))
-        except Malformed:
+        except MalformedPayload:
             continue

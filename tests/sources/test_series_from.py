@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.questions import AsOf, InputError, MissingExtra, SeriesRef
-from foretell.sources.series import Series, SeriesUnavailable
-from foretell.sources.series_from.csv import CsvSeries
-from foretell.sources.series_from.memory import SeriesInMemory
-from foretell.sources.series_from.packaged import Packaged, _load
+from foretell.data.series.local import CsvSeries, PackagedSeries, _load
+from foretell.data.series.series import Series, SeriesInMemory, SeriesUnavailable
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError, MissingExtra
+from foretell.questions.question import SeriesRef
 
 AS_OF = AsOf.day("2024-01-02")
 
@@ -75,7 +75,7 @@ def test_memory_clamps_to_the_cutoff() -> None:
 
 def test_packaged_series_have_proper_dates() -> None:
     pytest.importorskip("statsmodels")
-    source = Packaged()
+    source = PackagedSeries()
     assert len(source.ids()) >= 16
     for id in source.ids():
         series = source.series(id)
@@ -104,4 +104,4 @@ def test_packaged_series_without_the_extra_say_what_to_install(monkeypatch: pyte
     _load.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refusing)
     with pytest.raises(MissingExtra, match="optional part"):
-        Packaged().series("nile")
+        PackagedSeries().series("nile")

@@ -13,28 +13,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes import markets as fakes
-from foretell.fakes.dbnomics import FakeDbnomics, FakePeriods
-from foretell.fakes.fred import FakeFred, FakeFredSeries, FakeObservation
-from foretell.fakes.yahoo import FakeShare, FakeSplit, FakeYahoo
-from foretell.questions.clock import AsOf
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.markets.kalshi import KalshiClient, KalshiPrices
+from foretell.data.markets.manifold import ManifoldClient, ManifoldPrices
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusPrices
+from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts, PolymarketPrices
+from foretell.data.markets.prices import MarketRef, PricesUnavailable
+from foretell.data.series.dbnomics import DbnomicsSeries
+from foretell.data.series.fred import FredSeries
+from foretell.data.series.series import SeriesUnavailable
+from foretell.data.series.yahoo import YahooSeries
+from foretell.practice import markets as fakes
+from foretell.practice.series import (
+    FakeDbnomics,
+    FakeFred,
+    FakeFredSeries,
+    FakeObservation,
+    FakePeriods,
+    FakeShare,
+    FakeSplit,
+    FakeYahoo,
+)
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits, SourceError
-from foretell.sources.market import MarketRef, PricesUnavailable
-from foretell.sources.markets.kalshi import KalshiClient, KalshiPrices
-from foretell.sources.markets.manifold import ManifoldClient, ManifoldPrices
-from foretell.sources.markets.metaculus import MetaculusClient, MetaculusPrices
-from foretell.sources.markets.polymarket import Hosts, PolymarketClient, PolymarketPrices
-from foretell.sources.series import SeriesUnavailable
-from foretell.sources.series_from.dbnomics import DbnomicsSeries
-from foretell.sources.series_from.fred import FredSeries
-from foretell.sources.series_from.yahoo import YahooSeries
 
 NOW = AsOf.day("2026-02-10")
 START = datetime(2026, 2, 8, 14, 30, tzinfo=UTC)
 SECOND = int(START.timestamp())
-QUICK = Limits(attempts=1, total_seconds=5.0)
+QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 FAST = 1e5
 
 FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
@@ -80,7 +86,9 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
         ),
         lambda http, url: PolymarketPrices(
             PolymarketClient(
-                http=http, hosts=Hosts(**{n: f"{url}/{n}" for n in ("gamma", "data", "clob")}), per_second=FAST
+                http=http,
+                hosts=PolymarketHosts(**{n: f"{url}/{n}" for n in ("gamma", "data", "clob")}),
+                per_second=FAST,
             )
         ),
     ),
@@ -90,7 +98,14 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
     ),
     "metaculus": (
         fakes.FakeMetaculus(
-            {"7": (fakes.FakeQuestion(id=1, history=(fakes.FakeCrowd(since=SECOND, centers=(0.3,)),)),)}, token="t"
+            {
+                "7": (
+                    fakes.FakeForecastedQuestion(
+                        id=1, history=(fakes.FakeCommunityPrediction(since=SECOND, centers=(0.3,)),)
+                    ),
+                )
+            },
+            token="t",
         ),
         lambda http, url: MetaculusPrices(
             MetaculusClient(http=http, host=url, token="t", per_second=FAST, retry_seconds=0.0)

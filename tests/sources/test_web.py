@@ -6,24 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from foretell.fakes.server import FakeServer, html_response
-from foretell.fakes.web import wayback_server, web_server
-from foretell.fakes.world import World, small_world
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits
-from foretell.sources.page import Page, PageUnavailable
-from foretell.sources.reach import PublicWeb, is_public
-from foretell.sources.readable import read
-from foretell.sources.wayback import WaybackPages
-from foretell.sources.web import WebPages
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.pages import Page, PageUnavailable, PublicAddressGuard, WaybackPages, WebPages, is_public, read_page
+from foretell.practice.server import PracticeServer, html_response
+from foretell.practice.web import wayback_server, web_server
+from foretell.practice.world import SampleWorld, small_world
+from foretell.questions.as_of import AsOf, instant
 
-QUICK = Limits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=200_000)
+QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=200_000)
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 HELD = "https://news.example/rates-held"
 
 
-def fetched(path: str, *, world: World | None = None, limits: Limits = QUICK) -> Page:
+def fetched(path: str, *, world: SampleWorld | None = None, limits: HttpLimits = QUICK) -> Page:
     async def run() -> Page:
         async with web_server(world or small_world()) as server, AsyncHttpClient(limits=limits) as client:
             return await WebPages(client, allow_private=True).fetch(f"{server.url}{path}", JULY)
@@ -33,7 +28,7 @@ def fetched(path: str, *, world: World | None = None, limits: Limits = QUICK) ->
 
 def page_of(html: str) -> Page:
     async def run() -> Page:
-        server = FakeServer()
+        server = PracticeServer()
         server.route("GET", "/", lambda _: html_response(html))
         async with server, AsyncHttpClient(limits=QUICK) as client:
             return await WebPages(client, allow_private=True).fetch(f"{server.url}/", JULY)
@@ -122,12 +117,12 @@ def test_what_cannot_be_read_is_told(path: str, reason: str) -> None:
 
 def test_a_page_that_does_not_come_is_given_up() -> None:
     with pytest.raises(PageUnavailable, match="longer than"):
-        fetched("/slow", limits=Limits(attempts=1, total_seconds=0.1))
+        fetched("/slow", limits=HttpLimits(attempts=1, total_seconds=0.1))
 
 
 def test_a_page_too_large_for_an_article_is_refused() -> None:
     with pytest.raises(PageUnavailable, match="too large for an article"):
-        read(b"<p>more</p>" * 500_000, "text/html", "https://news.example/")
+        read_page(b"<p>more</p>" * 500_000, "text/html", "https://news.example/")
 
 
 def test_plain_text_is_taken_as_it_is() -> None:
@@ -145,7 +140,7 @@ def test_plain_text_is_taken_as_it_is() -> None:
 )  # fmt: skip
 def test_private_hosts_are_refused(url: str) -> None:
     with pytest.raises(PageUnavailable, match=r"not on the public web|not known"):
-        asyncio.run(PublicWeb().admit(url))
+        asyncio.run(PublicAddressGuard().admit(url))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +157,7 @@ def test_private_hosts_are_refused(url: str) -> None:
 )
 def test_only_web_addresses_are_fetched(url: str) -> None:
     with pytest.raises(PageUnavailable) as caught:
-        asyncio.run(PublicWeb(allow_private=True).admit(url))
+        asyncio.run(PublicAddressGuard(allow_private=True).admit(url))
     assert "u:p" not in str(caught.value)
 
 
@@ -172,7 +167,7 @@ def test_a_name_that_leads_into_our_network_is_refused_also_after_a_redirect() -
             host, ["127.0.0.1"]
         )
 
-    web = PublicWeb(resolve=resolve)
+    web = PublicAddressGuard(resolve=resolve)
     assert asyncio.run(web.admit("https://public.example/")) == "93.184.216.34"
     for inside in ("https://inside.example/", "https://mixed.example/"):
         with pytest.raises(PageUnavailable, match="not on the public web"):
@@ -212,8 +207,8 @@ def test_public_addresses(address: str, public: bool) -> None:
     assert is_public(address) is public
 
 
-def archived(url: str, as_of: AsOf, *, broken: frozenset[str] = frozenset()) -> tuple[Page, FakeServer]:
-    async def run() -> tuple[Page, FakeServer]:
+def archived(url: str, as_of: AsOf, *, broken: frozenset[str] = frozenset()) -> tuple[Page, PracticeServer]:
+    async def run() -> tuple[Page, PracticeServer]:
         server = wayback_server(small_world(), broken=broken)
         async with server, AsyncHttpClient(limits=QUICK) as client:
             return await WaybackPages(client, server.url).fetch(url, as_of), server
@@ -251,7 +246,7 @@ def test_what_was_not_archived_is_told(url: str, day: str) -> None:
 
 def test_an_index_that_is_not_a_table_is_told() -> None:
     async def run() -> None:
-        server = FakeServer()
+        server = PracticeServer()
         server.route("GET", "/cdx/search/cdx", lambda _: html_response("busy"))
         async with server, AsyncHttpClient(limits=QUICK) as client:
             await WaybackPages(client, server.url).fetch(HELD, JULY)

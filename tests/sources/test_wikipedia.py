@@ -8,26 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.server import FakeServer, busy, garbled, json_response
-from foretell.fakes.wikipedia import wikipedia_server
-from foretell.fakes.world import Version, World, small_world
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits, SourceError
-from foretell.sources.page import PageUnavailable
-from foretell.sources.wikipedia import Wikipedia, headings
-from foretell.sources.wikitext import readable
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.pages import PageUnavailable
+from foretell.data.wikipedia import Wikipedia, article_headings, wikitext_to_text
+from foretell.practice.server import PracticeServer, busy, garbled, json_response
+from foretell.practice.web import wikipedia_server
+from foretell.practice.world import PageVersion, SampleWorld, small_world
+from foretell.questions.as_of import AsOf, instant
 
-QUICK = Limits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0)
+QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0)
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 LIVE = AsOf(at=instant("2026-10-01"), mode="live")
 T = TypeVar("T")
 
 
 def asked(
-    use: Callable[[Wikipedia], Awaitable[T]], world: World | None = None, faults: tuple[object, ...] = ()
-) -> tuple[T, FakeServer]:
-    async def run() -> tuple[T, FakeServer]:
+    use: Callable[[Wikipedia], Awaitable[T]], world: SampleWorld | None = None, faults: tuple[object, ...] = ()
+) -> tuple[T, PracticeServer]:
+    async def run() -> tuple[T, PracticeServer]:
         server = wikipedia_server(world or small_world())
         server.faults = list(faults)  # type: ignore[arg-type]
         async with server, AsyncHttpClient(limits=QUICK) as client:
@@ -54,7 +52,7 @@ def test_redirects_are_followed_as_they_stood() -> None:
     found, _ = asked(lambda wiki: wiki.revision("Bank of Norway", JULY))
     assert (found.title, found.revid) == ("Norges Bank", 1001)
     world = small_world()
-    world.articles["A"] = [Version(at=instant("2020-01-01"), text="#redirect [[A]]")]
+    world.articles["A"] = [PageVersion(at=instant("2020-01-01"), text="#redirect [[A]]")]
     with pytest.raises(PageUnavailable, match="redirects"):
         asked(lambda wiki: wiki.revision("A", JULY), world)
 
@@ -145,7 +143,7 @@ def test_busy_malformed_and_refused() -> None:
     ],
 )
 def test_wikitext_becomes_text(source: str, expected: str) -> None:
-    assert readable(source) == expected
+    assert wikitext_to_text(source) == expected
 
 
 def test_tables_become_rows() -> None:
@@ -153,24 +151,24 @@ def test_tables_become_rows() -> None:
         '{| class="wikitable"\n|+ Results\n! Party !! style="x" | Votes\n|-\n| [[A|Alpha]] || 12\n'
         '|-\n| rowspan="2" | Beta\n| 7 %\nmore\n|}\nafter'
     )
-    assert readable(table) == "| Results |\n| Party | Votes |\n| Alpha | 12 |\n| Beta | 7 % more |\nafter"
+    assert wikitext_to_text(table) == "| Results |\n| Party | Votes |\n| Alpha | 12 |\n| Beta | 7 % more |\nafter"
 
 
 def test_a_table_in_a_table() -> None:
-    assert readable("{|\n| a\n|-\n| {|\n| b\n|}\n|}") == "| a |\n| | b | |"
+    assert wikitext_to_text("{|\n| a\n|-\n| {|\n| b\n|}\n|}") == "| a |\n| | b | |"
 
 
 def test_a_heading_with_a_remark_behind_it() -> None:
-    assert [one.heading for one in headings("a\n== [[B|C]] == <!-- linked -->\nd")] == ["Introduction", "C"]
+    assert [one.heading for one in article_headings("a\n== [[B|C]] == <!-- linked -->\nd")] == ["Introduction", "C"]
 
 
 @pytest.mark.parametrize("mark", ["<ref>", "<!--", "{{", "[[", "{|\n", "== a ", "[//"])
 def test_marks_that_are_never_closed_take_no_time_and_lose_no_text(mark: str) -> None:
-    assert "the end" in readable(mark * 20_000 + " the end")
+    assert "the end" in wikitext_to_text(mark * 20_000 + " the end")
 
 
 @given(st.text(alphabet="[]{}|='<>/!-*#:ab \n", max_size=200))
 @settings(deadline=None, max_examples=200)
 def test_any_wikitext_is_read_without_stumbling(source: str) -> None:
-    readable(source)
-    assert headings(source)[0].number == "0"
+    wikitext_to_text(source)
+    assert article_headings(source)[0].number == "0"

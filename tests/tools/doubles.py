@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from foretell.llm.message import Reply, Request, ToolSpec
-from foretell.llm.model import ModelError
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Event
+from foretell.data.markets.prices import MarketRef, PricePoint
+from foretell.data.pages import Page
+from foretell.data.search.engine import SearchHit
+from foretell.data.series.series import FetchedSeries, Series
+from foretell.data.wikipedia import ArticleRevision
+from foretell.models.model import ModelError, Reply, Request, ToolSpec
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, SeriesRef, Target
-from foretell.sources.market import MarketRef, PricePoint
-from foretell.sources.page import Page
-from foretell.sources.search import SearchHit
-from foretell.sources.series import Series
-from foretell.sources.series_from.fetched import FetchedSeries
-from foretell.sources.wikipedia import Revision
-from foretell.tools.fence import Fence, Fenced, Observation
-from foretell.tools.leaks import LeakFilter
-from foretell.tools.tool import Item, Material
+from foretell.questions.trace import TraceEvent
+from foretell.tools.fence import FencedTools, Observation
+from foretell.tools.leak_filter import LeakFilter
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, ToolMaterial
 
 CUTOFF = AsOf.day("2025-10-26")
 
@@ -94,9 +93,9 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class Articles:
-    revision_: Revision | Exception
+    revision_: ArticleRevision | Exception
 
-    async def revision(self, title: str, as_of: AsOf) -> Revision:
+    async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         if isinstance(self.revision_, Exception):
             raise self.revision_
         return self.revision_
@@ -106,7 +105,7 @@ class Articles:
 class Plugin:
     """A stranger's tool that hands over whatever it likes."""
 
-    items: tuple[Item, ...]
+    items: tuple[SourceItem, ...]
     heading: str = ""
     name: str = "plugin"
     seen: list[AsOf] = field(default_factory=list[AsOf])
@@ -115,9 +114,9 @@ class Plugin:
     def spec(self) -> ToolSpec:
         return ToolSpec(name=self.name, description="", parameters={"type": "object"})
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         self.seen.append(as_of)
-        return Material(heading=self.heading, items=self.items)
+        return ToolMaterial(heading=self.heading, items=self.items)
 
 
 @dataclass
@@ -160,13 +159,13 @@ def drops_all() -> Judge:
 
 def fenced(
     *tools: Any, asked: Question | None = None, as_of: AsOf = CUTOFF, model: Any = None, **options: Any
-) -> tuple[Fenced, list[Event]]:
+) -> tuple[FencedTools, list[TraceEvent]]:
     """Tools behind a fence with a filter that keeps everything, and the list its events go to."""
-    events: list[Event] = []
-    fence = Fence(as_of=as_of, question=asked or question(), emit=events.append, **options)
+    events: list[TraceEvent] = []
+    fence = FenceRules(as_of=as_of, question=asked or question(), emit=events.append, **options)
     leak_filter = LeakFilter(model=model or keeps_all(), name="scripted:filter", seconds=5.0)
-    return Fenced.around(tools, fence, leak_filter), events
+    return FencedTools.around(tools, fence, leak_filter), events
 
 
-def use(toolbox: Fenced, name: str, **arguments: Any) -> Observation:
+def use(toolbox: FencedTools, name: str, **arguments: Any) -> Observation:
     return asyncio.run(toolbox.use(name, arguments))

@@ -5,18 +5,17 @@ from datetime import timedelta
 import pytest
 from tests.tools.doubles import CUTOFF, Engine, Judge, Pages, Plugin, at, drops_all, fenced, keeps_all, question, use
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import LeakBlocked
-from foretell.sources.page import Page, PageUnavailable
-from foretell.sources.search import SearchHit
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.leaks import LeakFilter
-from foretell.tools.page import LookupUrl
-from foretell.tools.search import WebSearch
-from foretell.tools.shelf import Shelf
-from foretell.tools.tool import Item, ToolFailed
+from foretell.data.pages import Page, PageUnavailable
+from foretell.data.search.engine import SearchHit
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import LeakBlocked
+from foretell.tools.fence import FencedTools, SourceStore
+from foretell.tools.leak_filter import LeakFilter
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, ToolFailed
+from foretell.tools.web import LookupUrl, WebSearch
 
-OLD = Item(
+OLD = SourceItem(
     title="Old", text="Talks went on.", url="https://n.example/a", published=at("2025-10-01"), dating="published"
 )
 NEW = replace(OLD, title="New", text="It is settled.", url="https://n.example/b", published=at("2025-11-05"))
@@ -34,15 +33,15 @@ def hit(n: int, **fields: object) -> SearchHit:
 
 def test_only_around_makes_a_fenced_toolbox() -> None:
     with pytest.raises(TypeError, match=r"Fenced\.around"):
-        Fenced(object(), {}, Fence(as_of=CUTOFF, question=question()), None)  # pyright: ignore
+        FencedTools(object(), {}, FenceRules(as_of=CUTOFF, question=question()), None)  # pyright: ignore
 
 
 def test_a_backtest_without_content_filter_is_refused() -> None:
-    fence = Fence(as_of=CUTOFF, question=question())
+    fence = FenceRules(as_of=CUTOFF, question=question())
     with pytest.raises(ValueError, match="content filter"):
-        Fenced.around((), fence, None)
-    Fenced.around((), replace(fence, clairvoyant=True), None)
-    Fenced.around((), replace(fence, as_of=LIVE), None)
+        FencedTools.around((), fence, None)
+    FencedTools.around((), replace(fence, clairvoyant=True), None)
+    FencedTools.around((), replace(fence, as_of=LIVE), None)
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
@@ -51,11 +50,11 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_a_shelf_belongs_to_one_fence() -> None:
-    shelf = Shelf()
-    fence = Fence(as_of=LIVE, question=question())
-    Fenced.around((), fence, None, shelf=shelf)
+    shelf = SourceStore()
+    fence = FenceRules(as_of=LIVE, question=question())
+    FencedTools.around((), fence, None, shelf=shelf)
     with pytest.raises(ValueError, match="its own"):
-        Fenced.around((), fence, None, shelf=shelf)
+        FencedTools.around((), fence, None, shelf=shelf)
 
 
 def test_admitted_results_are_numbered_shown_and_shelved() -> None:
@@ -157,7 +156,7 @@ def test_an_honest_run_is_not_marked() -> None:
 
 
 def test_a_stranger_who_calls_prose_numbers_is_still_read_by_the_filter() -> None:
-    prose = Item(title="x", text="2025-10-01, 4\nUnited won the final.", clamped=True)
+    prose = SourceItem(title="x", text="2025-10-01, 4\nUnited won the final.", clamped=True)
     toolbox, events = fenced(Plugin(items=(prose,)), model=drops_all())
     assert "United" not in use(toolbox, "plugin").text
     assert blocked(events)[0].layer == "content"
@@ -202,8 +201,8 @@ def test_a_filter_that_loses_count_drops_everything() -> None:
         async def judge(self, excerpts, as_of, question):
             return []
 
-    fence = Fence(as_of=CUTOFF, question=question())
-    toolbox = Fenced.around((Plugin(items=(OLD,)),), fence, Short())
+    fence = FenceRules(as_of=CUTOFF, question=question())
+    toolbox = FencedTools.around((Plugin(items=(OLD,)),), fence, Short())
     assert not use(toolbox, "plugin").source_ids
 
 
@@ -221,6 +220,6 @@ def test_results_of_other_tools_have_ids_of_their_own() -> None:
 def test_a_filter_is_a_filter_model_by_role() -> None:
     model = keeps_all()
     leak_filter = LeakFilter(model=model, name="google:flash")
-    fence = Fence(as_of=CUTOFF, question=question())
-    use(Fenced.around((Plugin(items=(OLD,)),), fence, leak_filter), "plugin")
+    fence = FenceRules(as_of=CUTOFF, question=question())
+    use(FencedTools.around((Plugin(items=(OLD,)),), fence, leak_filter), "plugin")
     assert model.asked[0].model == "google:flash"

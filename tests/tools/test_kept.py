@@ -6,26 +6,24 @@ from typing import Any
 import pytest
 from tests.tools.doubles import CUTOFF, Engine, Pages, Plugin, at
 
-from foretell.llm.failures import NotInJournal
-from foretell.llm.journal import Journal
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Event, LeakBlocked
-from foretell.sources.page import PageUnavailable
-from foretell.tools.kept import Kept, note, packed, unpacked
-from foretell.tools.page import LookupUrl
-from foretell.tools.refusal import Refused
-from foretell.tools.search import WebSearch
-from foretell.tools.tool import Item, Material, ToolFailed
+from foretell.data.pages import PageUnavailable
+from foretell.models.journal import Journal
+from foretell.models.model import NotInJournal
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.journal import JournaledTool, material_from_json, material_to_json, note_event
+from foretell.tools.tool import LeakRefused, SourceItem, ToolFailed, ToolMaterial
+from foretell.tools.web import LookupUrl, WebSearch
 
 ITEMS = (
-    Item(title="A", text="a", hops=("https://a.example/",), published=at("2025-10-01"), dating="crawled"),
-    Item(title="B", text="b", snippet="s", captured=at("2025-09-01"), clamped=True),
+    SourceItem(title="A", text="a", hops=("https://a.example/",), published=at("2025-10-01"), dating="crawled"),
+    SourceItem(title="B", text="b", snippet="s", captured=at("2025-09-01"), clamped=True),
 )
 
 
 def test_material_survives_the_journal_unchanged() -> None:
-    material = Material(heading="H", items=ITEMS)
-    assert unpacked(packed(material)) == material
+    material = ToolMaterial(heading="H", items=ITEMS)
+    assert material_from_json(material_to_json(material)) == material
 
 
 class Withholding:
@@ -33,15 +31,15 @@ class Withholding:
 
     spec = Plugin(items=()).spec
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
-        note(LeakBlocked(layer="data", reason=f"late: {arguments['query']}"))
-        return Material(heading="H", items=ITEMS)
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        note_event(LeakBlocked(layer="data", reason=f"late: {arguments['query']}"))
+        return ToolMaterial(heading="H", items=ITEMS)
 
 
 def test_what_a_tool_withheld_is_told_again_with_its_kept_material(tmp_path: Path) -> None:
-    told: list[Event] = []
+    told: list[TraceEvent] = []
     journal = Journal(tmp_path / "j.db")
-    kept = Kept(tool=Withholding(), journal=journal, emit=told.append)
+    kept = JournaledTool(tool=Withholding(), journal=journal, emit=told.append)
     for _ in range(2):
         asyncio.run(kept.use({"query": "x"}, CUTOFF))
     journal.close()
@@ -51,31 +49,31 @@ def test_what_a_tool_withheld_is_told_again_with_its_kept_material(tmp_path: Pat
 def test_a_tool_is_asked_once_and_replayed_without_it(tmp_path: Path) -> None:
     tool = Plugin(items=ITEMS, heading="H")
     journal = Journal(tmp_path / "j.db")
-    kept = Kept(tool=tool, journal=journal, scope="q1")
+    kept = JournaledTool(tool=tool, journal=journal, scope="q1")
     first, second = (asyncio.run(kept.use({"query": "x"}, CUTOFF)) for _ in range(2))
     assert first == second
     assert len(tool.seen) == 1
     asyncio.run(kept.use({"query": "y"}, CUTOFF))
-    asyncio.run(Kept(tool=tool, journal=journal, scope="q2").use({"query": "x"}, CUTOFF))
+    asyncio.run(JournaledTool(tool=tool, journal=journal, scope="q2").use({"query": "x"}, CUTOFF))
     assert len(tool.seen) == 3
     journal.close()
     replay = Journal(tmp_path / "j.db", mode="replay")
-    assert asyncio.run(Kept(tool=tool, journal=replay, scope="q1").use({"query": "x"}, CUTOFF)) == first
+    assert asyncio.run(JournaledTool(tool=tool, journal=replay, scope="q1").use({"query": "x"}, CUTOFF)) == first
     with pytest.raises(NotInJournal):
-        asyncio.run(Kept(tool=tool, journal=replay, scope="q1").use({"query": "z"}, CUTOFF))
+        asyncio.run(JournaledTool(tool=tool, journal=replay, scope="q1").use({"query": "z"}, CUTOFF))
     replay.close()
     assert len(tool.seen) == 3
 
 
 def test_failures_and_refusals_are_kept_with_what_the_fence_needs_to_know() -> None:
     journal = Journal(":memory:")
-    page = Kept(tool=LookupUrl(pages=Pages(page=PageUnavailable("404"))), journal=journal)
-    blind = Kept(tool=WebSearch(engine=Engine(hits=(), filters_dates=False)), journal=journal)
+    page = JournaledTool(tool=LookupUrl(pages=Pages(page=PageUnavailable("404"))), journal=journal)
+    blind = JournaledTool(tool=WebSearch(engine=Engine(hits=(), filters_dates=False)), journal=journal)
     for _ in range(2):
         with pytest.raises(ToolFailed, match="404") as failed:
             asyncio.run(page.use({"url": "https://n.example/"}, CUTOFF))
         assert failed.value.__cause__ is not None
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(LeakRefused) as refused:
             asyncio.run(blind.use({"query": "x"}, CUTOFF))
         assert refused.value.refusal.layer == "date"
     with pytest.raises(ToolFailed, match="url") as missing:

@@ -7,17 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF, keeps_all
 
-from foretell.llm.message import Reply, Request
-from foretell.llm.model import BudgetSpent, ModelBusy, ModelError, ModelRefused
-from foretell.llm.scripted import ScriptedModel
-from foretell.tools.leaks import INSTRUCTION, Excerpt, LeakFilter, Verdict, read_verdicts
+from foretell.models.model import BudgetExceeded, ModelBusy, ModelError, ModelRefused, Reply, Request
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.tools.leak_filter import INSTRUCTION, Excerpt, LeakFilter, LeakVerdict, read_verdicts
 
 
 def excerpts(n: int, size: int = 10) -> list[Excerpt]:
     return [Excerpt(title=f"T{i}", text="x" * size) for i in range(1, n + 1)]
 
 
-def judged(model: Any, n: int = 2, **options: Any) -> list[Verdict]:
+def judged(model: Any, n: int = 2, **options: Any) -> list[LeakVerdict]:
     leak_filter = LeakFilter(model=model, name="scripted:filter", **options)
     return asyncio.run(leak_filter.judge(excerpts(n), CUTOFF, "Will it?"))
 
@@ -70,7 +69,7 @@ def test_no_text_that_is_not_the_asked_json_keeps_anything(text: str) -> None:
     assert not any(v.keeps for v in read_verdicts(text, 3))
 
 
-@pytest.mark.parametrize("error", [ModelError("down"), ModelBusy("busy"), ModelRefused("key"), BudgetSpent("spent")])
+@pytest.mark.parametrize("error", [ModelError("down"), ModelBusy("busy"), ModelRefused("key"), BudgetExceeded("spent")])
 def test_a_failing_filter_drops_everything(error: Exception) -> None:
     assert [v.word for v in judged(ScriptedModel([error]))] == ["DROP", "DROP"]
 

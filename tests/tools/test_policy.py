@@ -1,7 +1,6 @@
 import pytest
 
-from foretell.tools.names import PREFIXES, SUBMIT
-from foretell.tools.policy import ANY_SOURCE, HINTS, TOOLS, hint, offered
+from foretell.tools.names import ANY_SOURCE, HINTS, PREFIXES, SUBMIT, TOOLS, offered_tools, tool_hint
 
 ALL = frozenset(PREFIXES) | {SUBMIT}
 SEARCH = ("web_search", "summarize_results", "lookup_url", "submit")
@@ -18,23 +17,23 @@ SEARCH = ("web_search", "summarize_results", "lookup_url", "submit")
     ],
 )
 def test_sources_with_data_of_their_own_add_it_to_searching(source: str, first: str) -> None:
-    assert offered(source, 1, ALL) == (first, *SEARCH)
-    assert offered(source, 7, ALL) == (first, *SEARCH)
+    assert offered_tools(source, 1, ALL) == (first, *SEARCH)
+    assert offered_tools(source, 7, ALL) == (first, *SEARCH)
 
 
 @pytest.mark.parametrize("source", ["infer", "metaculus", "acled"])
 def test_other_sources_only_search(source: str) -> None:
-    assert offered(source, 1, ALL) == SEARCH
+    assert offered_tools(source, 1, ALL) == SEARCH
 
 
 def test_dbnomics_reads_its_series_and_submits() -> None:
-    assert [offered("dbnomics", step, ALL) for step in (1, 2, 3)] == [("fetch_series",), ("submit",), ("submit",)]
-    assert offered("dbnomics", 1, ALL, fixed=False) == ("fetch_series", "lookup_url", "submit")
-    assert offered("dbnomics", 1, ALL - {"fetch_series"}) == ("lookup_url", "submit")
+    assert [offered_tools("dbnomics", step, ALL) for step in (1, 2, 3)] == [("fetch_series",), ("submit",), ("submit",)]
+    assert offered_tools("dbnomics", 1, ALL, fixed=False) == ("fetch_series", "lookup_url", "submit")
+    assert offered_tools("dbnomics", 1, ALL - {"fetch_series"}) == ("lookup_url", "submit")
 
 
 def test_an_unknown_source_is_offered_all_there_is() -> None:
-    assert offered("my-questions", 1, ALL) == ANY_SOURCE
+    assert offered_tools("my-questions", 1, ALL) == ANY_SOURCE
     assert set(ANY_SOURCE) == ALL
 
 
@@ -42,12 +41,12 @@ def test_an_unknown_source_is_offered_all_there_is() -> None:
 @pytest.mark.parametrize("missing", sorted(ALL))
 def test_neither_offer_nor_hint_names_a_tool_that_is_not_there(source: str, missing: str) -> None:
     """The public system told a model to begin with a tool it had switched off; the model gave up."""
-    tools = offered(source, 1, ALL - {missing})
+    tools = offered_tools(source, 1, ALL - {missing})
     assert missing not in tools
-    assert missing not in hint(tools)
-    assert all(tool in tools for tool in HINTS if tool in hint(tools))
+    assert missing not in tool_hint(tools)
+    assert all(tool in tools for tool in HINTS if tool in tool_hint(tools))
 
 
 def test_steps_count_from_one() -> None:
     with pytest.raises(ValueError, match="from 1"):
-        offered("fred", 0, ALL)
+        offered_tools("fred", 0, ALL)

@@ -2,16 +2,15 @@
 
 from tests.tools.doubles import Engine, Numbers, Pages, Prices, at, drops_all, fenced, question, use
 
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions.event import LeakBlocked
+from foretell.data.markets.prices import PricePoint, PricesUnavailable
+from foretell.data.pages import Page
+from foretell.data.search.engine import SearchHit
+from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.question import SeriesRef
-from foretell.sources.market import PricePoint, PricesUnavailable
-from foretell.sources.page import Page
-from foretell.sources.search import SearchHit
-from foretell.tools.page import LookupUrl
+from foretell.questions.trace import LeakBlocked
 from foretell.tools.prices import FetchPrices
-from foretell.tools.search import WebSearch
 from foretell.tools.series import FetchSeries
+from foretell.tools.web import LookupUrl, WebSearch
 
 HIT = SearchHit(url="https://n.example/a", title="T", snippet="It is settled.", published=at("2025-10-01"))
 MARKET = question(id="polymarket/0x" + "b" * 64, source="polymarket")

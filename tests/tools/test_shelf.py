@@ -3,14 +3,15 @@ import weakref
 
 from tests.tools.doubles import CUTOFF, keeps_all, question
 
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.leaks import LeakFilter
+from foretell.tools.fence import FencedTools
+from foretell.tools.leak_filter import LeakFilter
+from foretell.tools.rules import FenceRules
 
 
 def test_a_trial_leaves_no_circle_behind():
     """Texts must be freed with the trial itself, not when a collector comes along."""
-    fence = Fence(as_of=CUTOFF, question=question())
-    toolbox = Fenced.around((), fence, LeakFilter(model=keeps_all(), name="scripted:x"))
+    fence = FenceRules(as_of=CUTOFF, question=question())
+    toolbox = FencedTools.around((), fence, LeakFilter(model=keeps_all(), name="scripted:x"))
     shelf = weakref.ref(toolbox.shelf)
     gc.disable()
     try:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF
 
-from foretell.questions.clock import AsOf
-from foretell.tools.stamps import age_stamp, dates_in, late_entry, late_path, late_stamp, without_age
+from foretell.questions.as_of import AsOf
+from foretell.tools.text_dates import age_stamp, dates_in, late_entry, late_path, late_stamp, without_age
 
 WRITTEN = (
     "{0:%Y-%m-%d}",

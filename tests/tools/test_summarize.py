@@ -7,25 +7,24 @@ import pytest
 from tests.tools.doubles import CUTOFF, Engine, Numbers, at, keeps_all, question, use
 from tests.tools.planted.stand_in import stand_in
 
-from foretell.llm.model import ModelError
-from foretell.llm.scripted import ScriptedModel
+from foretell.data.search.engine import SearchHit
+from foretell.models.model import ModelError
+from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.question import SeriesRef, Target
-from foretell.sources.search import SearchHit
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.leaks import LeakFilter
-from foretell.tools.search import WebSearch
+from foretell.tools.fence import FencedTools, SourceStore
+from foretell.tools.leak_filter import LeakFilter
+from foretell.tools.rules import FenceRules
 from foretell.tools.series import FetchSeries
-from foretell.tools.shelf import Shelf
-from foretell.tools.summarize import SummarizeResults
 from foretell.tools.tool import ToolFailed
+from foretell.tools.web import SummarizeResults, WebSearch
 
 YIELD = question(source="fred", targets=(Target(id="2025-11-02"),), series=SeriesRef(provider="fred", id="DGS10"))
 ROWS = {"2025-10-20": 4.0, "2025-10-24": 4.25}
 
 
-def reading(model: Any, filter_model: Any = None) -> Fenced:
+def reading(model: Any, filter_model: Any = None) -> FencedTools:
     """A search and a summariser on one shelf."""
-    shelf = Shelf()
+    shelf = SourceStore()
     hits = tuple(
         SearchHit(
             url=f"https://n.example/{n}",
@@ -38,9 +37,9 @@ def reading(model: Any, filter_model: Any = None) -> Fenced:
     )
     asked = question(criteria="By the gazette.")
     summarizer = SummarizeResults(shelf=shelf, model=model, name="m:sum", question=asked)
-    fence = Fence(as_of=CUTOFF, question=asked)
+    fence = FenceRules(as_of=CUTOFF, question=asked)
     leak_filter = LeakFilter(model=filter_model or keeps_all(), name="m:filter")
-    return Fenced.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, shelf=shelf)
+    return FencedTools.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, shelf=shelf)
 
 
 def test_a_summary_is_made_of_admitted_full_texts_and_told_what_decides() -> None:
@@ -76,20 +75,20 @@ def test_unknown_ids_and_a_failing_summariser_are_told() -> None:
 
 
 def test_a_shelf_without_a_fence_gives_nothing() -> None:
-    shelf = Shelf()
+    shelf = SourceStore()
     tool = SummarizeResults(shelf=shelf, model=keeps_all(), name="m:x", question=question())
     with pytest.raises(ToolFailed):
         asyncio.run(tool.use({"ids": ["a"], "question": "?"}, CUTOFF))
 
 
 def test_numbers_can_be_summarised_too() -> None:
-    shelf = Shelf()
+    shelf = SourceStore()
     model = ScriptedModel(["It rose by a quarter point [series_1]."])
     tools = (
         FetchSeries(question=YIELD, source=Numbers(rows=ROWS)),
         SummarizeResults(shelf=shelf, model=model, name="m:s", question=YIELD),
     )
     leak_filter = LeakFilter(model=keeps_all(), name="m:f")
-    toolbox = Fenced.around(tools, Fence(as_of=CUTOFF, question=YIELD), leak_filter, shelf=shelf)
+    toolbox = FencedTools.around(tools, FenceRules(as_of=CUTOFF, question=YIELD), leak_filter, shelf=shelf)
     assert use(toolbox, "fetch_series").source_ids == ("series_1",)
     assert "quarter point" in use(toolbox, "summarize_results", ids=["series_1"], question="trend?").text

@@ -19,23 +19,20 @@ from tests.tools.doubles import (
     use,
 )
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Event, LeakBlocked
+from foretell.data.http import SourceError
+from foretell.data.markets.prices import PricePoint, PricesUnavailable
+from foretell.data.pages import Page, PageUnavailable
+from foretell.data.search.engine import CannotSearch, SearchHit
+from foretell.data.series.series import Series, SeriesInMemory, SeriesUnavailable
+from foretell.data.wikipedia import ArticleRevision
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, SeriesRef, Target
-from foretell.sources.http import SourceError
-from foretell.sources.market import PricePoint, PricesUnavailable
-from foretell.sources.page import Page, PageUnavailable
-from foretell.sources.search import CannotSearch, SearchHit
-from foretell.sources.series import Series, SeriesUnavailable
-from foretell.sources.series_from.memory import SeriesInMemory
-from foretell.sources.wikipedia import Revision
-from foretell.tools.page import LookupUrl
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.fence import SourceStore
 from foretell.tools.prices import FetchPrices
-from foretell.tools.search import WebSearch
 from foretell.tools.series import FetchSeries, shown_places
-from foretell.tools.shelf import Shelf
-from foretell.tools.summarize import SummarizeResults
-from foretell.tools.tool import Material, Tool, ToolFailed
+from foretell.tools.tool import Tool, ToolFailed, ToolMaterial
+from foretell.tools.web import LookupUrl, SummarizeResults, WebSearch
 from foretell.tools.wikipedia import FetchWikipedia
 
 YIELD = question(
@@ -48,7 +45,7 @@ YIELD = question(
 ROWS = {"2025-10-20": 4.0, "2025-10-24": 4.25, "2025-10-30": 9.99}
 
 
-def brought(tool: Tool, **arguments: Any) -> Material:
+def brought(tool: Tool, **arguments: Any) -> ToolMaterial:
     return asyncio.run(tool.use(arguments, CUTOFF))
 
 
@@ -59,7 +56,7 @@ def test_every_schema_is_an_object_that_names_its_arguments() -> None:
         FetchSeries(question=YIELD, source=Numbers(rows={})),
         FetchPrices(question=YIELD, sources={}),
         FetchWikipedia(wikipedia=Articles(revision_=PageUnavailable(""))),
-        SummarizeResults(shelf=Shelf(), model=keeps_all(), name="m:x", question=YIELD),
+        SummarizeResults(shelf=SourceStore(), model=keeps_all(), name="m:x", question=YIELD),
     ]
     for tool in tools:
         schema = tool.spec.parameters
@@ -115,7 +112,7 @@ def test_only_web_addresses_are_opened() -> None:
 
 
 def test_a_series_shows_reference_estimate_and_rows_up_to_the_cutoff() -> None:
-    events: list[Event] = []
+    events: list[TraceEvent] = []
 
     async def estimate(asked: Question, known: Series, as_of: AsOf) -> dict[str, float]:
         assert float(known.values[-1]) == 4.25
@@ -196,7 +193,7 @@ def test_no_market_and_no_price() -> None:
         brought(FetchPrices(question=market, sources={"metaculus": late}))
 
 
-ARTICLE = Revision(
+ARTICLE = ArticleRevision(
     title="FIDE rankings",
     revid=1,
     at=at("2025-10-20"),

@@ -9,59 +9,56 @@ import pytest
 from tests.tools.doubles import keeps_all, question
 from tests.tools.planted.stand_in import stand_in
 
-from foretell.fakes.fred import FakeFred, FakeFredSeries, FakeObservation
-from foretell.fakes.search import search_server
-from foretell.fakes.server import FakeServer
-from foretell.fakes.web import wayback_server, web_server
-from foretell.fakes.wikipedia import wikipedia_server
-from foretell.fakes.world import small_world
-from foretell.questions.clock import AsOf, instant
-from foretell.questions.event import Event, LeakBlocked
+from foretell.data.corpus import Corpus, CorpusDocument
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.pages import WaybackPages, WebPages
+from foretell.data.search.brave import BraveSearch
+from foretell.data.search.engine import SearchEngine
+from foretell.data.search.exa import ExaSearch
+from foretell.data.search.gdelt import GdeltSearch
+from foretell.data.search.local import CorpusSearch
+from foretell.data.search.serper import SerperSearch
+from foretell.data.search.tavily import TavilySearch
+from foretell.data.series.fred import FredSeries
+from foretell.data.wikipedia import Wikipedia
+from foretell.practice.search import search_server
+from foretell.practice.series import FakeFred, FakeFredSeries, FakeObservation
+from foretell.practice.server import PracticeServer
+from foretell.practice.web import wayback_server, web_server, wikipedia_server
+from foretell.practice.world import small_world
+from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import SeriesRef
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.corpus.store import Corpus, Document
-from foretell.sources.engines.brave import Brave
-from foretell.sources.engines.exa import Exa
-from foretell.sources.engines.gdelt import Gdelt
-from foretell.sources.engines.local import LocalCorpus
-from foretell.sources.engines.serper import Serper
-from foretell.sources.engines.tavily import Tavily
-from foretell.sources.http import Limits
-from foretell.sources.search import SearchEngine
-from foretell.sources.series_from.fred import FredSeries
-from foretell.sources.wayback import WaybackPages
-from foretell.sources.web import WebPages
-from foretell.sources.wikipedia import Wikipedia
-from foretell.tools.fence import Fence, Fenced, Observation
-from foretell.tools.leaks import LeakFilter
-from foretell.tools.page import LookupUrl
-from foretell.tools.search import WebSearch
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.fence import FencedTools, Observation
+from foretell.tools.leak_filter import LeakFilter
+from foretell.tools.rules import FenceRules
 from foretell.tools.series import FetchSeries
 from foretell.tools.tool import Tool
+from foretell.tools.web import LookupUrl, WebSearch
 from foretell.tools.wikipedia import FetchWikipedia
 
 KEY = "k"
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
-QUICK = Limits(attempts=1, wait_seconds=0.0, total_seconds=5.0)
+QUICK = HttpLimits(attempts=1, wait_seconds=0.0, total_seconds=5.0)
 ENGINES: dict[str, Callable[[AsyncHttpClient, str], SearchEngine]] = {
-    "brave": lambda client, url: Brave(client, KEY, f"{url}/brave"),
-    "exa": lambda client, url: Exa(client, KEY, f"{url}/exa"),
-    "exa with snapshots": lambda client, url: Exa(client, KEY, f"{url}/exa", snapshots=True),
-    "tavily": lambda client, url: Tavily(client, KEY, f"{url}/tavily"),
-    "serper": lambda client, url: Serper(client, KEY, f"{url}/serper"),
-    "gdelt": lambda client, url: Gdelt(client, f"{url}/gdelt", per_second=1e6),
+    "brave": lambda client, url: BraveSearch(client, KEY, f"{url}/brave"),
+    "exa": lambda client, url: ExaSearch(client, KEY, f"{url}/exa"),
+    "exa with snapshots": lambda client, url: ExaSearch(client, KEY, f"{url}/exa", snapshots=True),
+    "tavily": lambda client, url: TavilySearch(client, KEY, f"{url}/tavily"),
+    "serper": lambda client, url: SerperSearch(client, KEY, f"{url}/serper"),
+    "gdelt": lambda client, url: GdeltSearch(client, f"{url}/gdelt", per_second=1e6),
 }
 
 
-def around(tool: Tool, *, model: object = None, as_of: AsOf = JULY) -> tuple[Fenced, list[Event]]:
-    events: list[Event] = []
-    fence = Fence(as_of=as_of, question=question(due="2026-07-01"), emit=events.append)
+def around(tool: Tool, *, model: object = None, as_of: AsOf = JULY) -> tuple[FencedTools, list[TraceEvent]]:
+    events: list[TraceEvent] = []
+    fence = FenceRules(as_of=as_of, question=question(due="2026-07-01"), emit=events.append)
     leak_filter = LeakFilter(model=model or keeps_all(), name="scripted:filter")  # pyright: ignore
-    return Fenced.around((tool,), fence, leak_filter), events
+    return FencedTools.around((tool,), fence, leak_filter), events
 
 
-def searched(name: str, *, as_of: AsOf = JULY) -> tuple[Observation, list[Event]]:
-    async def run() -> tuple[Observation, list[Event]]:
+def searched(name: str, *, as_of: AsOf = JULY) -> tuple[Observation, list[TraceEvent]]:
+    async def run() -> tuple[Observation, list[TraceEvent]]:
         async with search_server(small_world(), KEY) as server, AsyncHttpClient(limits=QUICK) as client:
             toolbox, events = around(WebSearch(engine=ENGINES[name](client, server.url)), as_of=as_of)
             return await toolbox.use("web_search", {"query": "central bank rate Norway"}), events
@@ -89,9 +86,9 @@ def test_live_the_same_search_brings_everything() -> None:
 
 
 def opened(
-    make: Callable[[AsyncHttpClient, str], Tool], server: FakeServer, **arguments: str
-) -> tuple[Observation, list[Event]]:
-    async def run() -> tuple[Observation, list[Event]]:
+    make: Callable[[AsyncHttpClient, str], Tool], server: PracticeServer, **arguments: str
+) -> tuple[Observation, list[TraceEvent]]:
+    async def run() -> tuple[Observation, list[TraceEvent]]:
         async with server as started, AsyncHttpClient(limits=QUICK) as client:
             toolbox, events = around(make(client, started.url))
             told = {
@@ -150,7 +147,7 @@ def test_an_article_is_read_as_of_the_cutoff() -> None:
 def test_a_local_corpus_is_fenced_like_the_web() -> None:
     corpus = Corpus(":memory:")
     corpus.add(
-        Document(url=url, title=title, text=text, published=published)
+        CorpusDocument(url=url, title=title, text=text, published=published)
         for url, title, text, published in (
             ("file:///notes/a.txt", "Before", "The rate was held.", instant("2026-06-01T08:00:00Z")),
             (
@@ -163,7 +160,7 @@ def test_a_local_corpus_is_fenced_like_the_web() -> None:
             ("file:///notes/c.txt", "Undated", "The rate.", None),
         )
     )
-    toolbox, events = around(WebSearch(engine=LocalCorpus(corpus)), model=stand_in())
+    toolbox, events = around(WebSearch(engine=CorpusSearch(corpus)), model=stand_in())
     text = asyncio.run(toolbox.use("web_search", {"query": "rate"})).text
     assert "Before" in text
     assert "Rewritten" not in text
@@ -185,8 +182,8 @@ def series_through_the_fence(day: str, **options: Any) -> Observation:
         async with fake.server() as server, AsyncHttpClient(limits=QUICK) as http:
             source = FredSeries(http=http, key="canary", host=f"{server.url}/fred", per_second=1e4, **options)
             tool = FetchSeries(question=asked, source=source)
-            fence = Fence(as_of=asked.as_of, question=asked)
-            toolbox = Fenced.around((tool,), fence, LeakFilter(model=keeps_all(), name="scripted:filter"))
+            fence = FenceRules(as_of=asked.as_of, question=asked)
+            toolbox = FencedTools.around((tool,), fence, LeakFilter(model=keeps_all(), name="scripted:filter"))
             return await toolbox.use("fetch_series", {})
 
     return asyncio.run(run())

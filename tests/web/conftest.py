@@ -16,9 +16,9 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from foretell.app.settings import Settings
-from foretell.app.web.server import create_app
-from foretell.arena.store import Store
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
 
 TALLEST = 12_000
 """Pixels of a page that is kept as a picture from top to bottom."""
@@ -46,9 +46,9 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
+def store(settings: Settings) -> Iterator[RunStore]:
     """The store that the pages read: tests put runs into it."""
-    opened = Store(settings.store)
+    opened = RunStore(settings.store)
     yield opened
     opened.close()
 

@@ -4,20 +4,21 @@ import json
 import struct
 from datetime import UTC, datetime, timedelta
 
-from foretell.arena.live.book import Book
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.arena.store import CellKey, Store
-from foretell.questions import Forecast, Question, Snapshot, Target
+from foretell.arena.store import ArenaStore
 from foretell.questions.codec import to_json
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import CellKey, RunStore
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ENTRIES = {"sharp": 0.15, "shy": 0.35, "<b>hostile</b>": 0.45}
 """How far from the outcome each of them stays."""
 
 
-def fill(store: Store, arena: str = "made", events: int = 12) -> None:
+def fill(store: RunStore, arena: str = "made", events: int = 12) -> None:
     """Two moments each; outcomes alternate, and the last two events are open."""
-    book = Book(store.database, arena)
+    book = ArenaStore(store.database, arena)
     book.begin("{}", START)
     runs: dict[str, tuple[int, str]] = {}
     for name in ENTRIES:
@@ -28,7 +29,7 @@ def fill(store: Store, arena: str = "made", events: int = 12) -> None:
         _event(store, book, n, runs, settled=n < events - 2)
 
 
-def _event(store: Store, book: Book, n: int, runs: dict[str, tuple[int, str]], *, settled: bool) -> None:
+def _event(store: RunStore, book: ArenaStore, n: int, runs: dict[str, tuple[int, str]], *, settled: bool) -> None:
     db, id, at = store.database, f"kalshi/KX-{n}", START + timedelta(days=n)
     closes, outcome = at + timedelta(days=4), n % 2
     price = 0.7 if outcome else 0.3

@@ -7,10 +7,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from foretell.app.settings import Settings
-from foretell.app.web.server import create_app
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun
+from fakes.stored_run import StoredRunBuilder
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
 
 PROBLEM = "application/problem+json"
 
@@ -95,13 +95,13 @@ def test_the_site_asks_nobody_else_for_its_documents(client: TestClient) -> None
 
 
 @pytest.fixture
-def full(settings: Settings, store: Store, token: str) -> FastAPI:
-    MadeRun(questions=2, trials=2, failing=1).keep(store)
-    MadeRun(questions=1, trials=1, options=("red", "green")).keep(store)
+def full(settings: Settings, store: RunStore, token: str) -> FastAPI:
+    StoredRunBuilder(questions=2, trials=2, failing=1).keep(store)
+    StoredRunBuilder(questions=1, trials=1, options=("red", "green")).keep(store)
     return create_app(settings, token=token)
 
 
-def test_no_request_breaks_the_server(full: FastAPI, store: Store, token: str) -> None:
+def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from hypothesis import HealthCheck, Phase, given, seed
     from hypothesis import settings as bounded

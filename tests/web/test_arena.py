@@ -6,11 +6,11 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.web.made_arena import fill
 
-from foretell.arena.store import Store
+from foretell.runs.store import RunStore
 
 
 @pytest.fixture
-def arena(store: Store) -> str:
+def arena(store: RunStore) -> str:
     fill(store)
     return "made"
 

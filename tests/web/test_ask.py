@@ -8,33 +8,35 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from foretell.app.settings import Settings
-from foretell.app.web.server import create_app
-from foretell.arena.store import Store
-from foretell.fakes.providers.process import FakeProcess
-from foretell.questions.clock import instant
-from foretell.sources.corpus.store import Corpus, Document
+from foretell.data.corpus import Corpus, CorpusDocument
+from foretell.practice.models.process import PracticeModelProcess
+from foretell.questions.as_of import instant
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
 
-BRAIN = "foretell.fakes.providers.step_by_step:step_by_step"
+BRAIN = "foretell.practice.models.scripts:agent_script"
 KEY = "sk-canary-0123456789-do-not-leak"
 TEXT = "Will the harbour bridge be approved?"
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeProcess]:
-    with FakeProcess(brain=BRAIN, latency=0.15) as fake:
+def provider() -> Iterator[PracticeModelProcess]:
+    with PracticeModelProcess(brain=BRAIN, latency=0.15) as fake:
         yield fake
 
 
 @pytest.fixture
-def keyed(tmp_path: Path, provider: FakeProcess) -> Settings:
+def keyed(tmp_path: Path, provider: PracticeModelProcess) -> Settings:
     """A machine with a key, whose provider is next door."""
     home = tmp_path / "home"
     home.mkdir()
     corpus = Corpus(home / "corpus.db")
     words = "The council discussed the harbour bridge and expects a vote in autumn."
     day = instant("2026-06-01")
-    corpus.add([Document(url="https://news.example/old", title="Council on the bridge", text=words, published=day)])
+    corpus.add(
+        [CorpusDocument(url="https://news.example/old", title="Council on the bridge", text=words, published=day)]
+    )
     corpus.close()
     return Settings(home=home, keys={"OPENAI_API_KEY": KEY}, addresses={"openai": f"{provider.url}/v1"})
 
@@ -91,7 +93,7 @@ def test_what_cannot_be_asked_is_said_beside_the_form(client: TestClient, given:
     ],
 )
 def test_a_wish_that_cannot_be_met_costs_nothing(
-    keyed_app: FastAPI, token: str, wish: dict[str, Any], told: str, provider: FakeProcess
+    keyed_app: FastAPI, token: str, wish: dict[str, Any], told: str, provider: PracticeModelProcess
 ) -> None:
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
         answer = client.post("/api/ask", json={"text": TEXT, **wish}, headers={"Authorization": f"Bearer {token}"})
@@ -129,7 +131,9 @@ def test_a_run_that_breaks_says_so_on_its_page(keyed: Settings, token: str) -> N
         assert "corpus" in told
 
 
-def test_a_run_is_stopped_and_goes_on_without_paying_twice(keyed: Settings, token: str, provider: FakeProcess) -> None:
+def test_a_run_is_stopped_and_goes_on_without_paying_twice(
+    keyed: Settings, token: str, provider: PracticeModelProcess
+) -> None:
     app = create_app(keyed, token=token)
     headers = {"Authorization": f"Bearer {token}"}
     with TestClient(app, base_url="http://127.0.0.1") as client:
@@ -168,7 +172,7 @@ def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[Fas
     page.locator("#trial-0 .evidence li").first.wait_for()
     page.get_by_role("heading", name="Why").wait_for()
     page.get_by_role("button", name="Stop the run").wait_for(state="detached")
-    store = Store(keyed.store)
+    store = RunStore(keyed.store)
     (row,) = store.runs()
     assert row.spec["budget"]["run"] == 1
     assert row.done == 2

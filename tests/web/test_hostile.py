@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun, Words
+from fakes.stored_run import RunWords, StoredRunBuilder
+from foretell.runs.store import RunStore
 
 SCRIPT = "<script>window.hit=1</script><img src=x onerror='window.hit=1'><svg onload='window.hit=1'>"
 LINKS = "[click](javascript:window.hit=1) <a href='javascript:window.hit=1'>me</a> ![p](https://tracker.example/x.png)"
@@ -26,8 +26,8 @@ DEAD = """document.querySelectorAll(
 PLACES = "[...document.querySelectorAll('main a')].map(a => a.protocol).filter(p => !['http:', 'https:'].includes(p))"
 
 
-def made(nasty: str) -> MadeRun:
-    words = Words(
+def made(nasty: str) -> StoredRunBuilder:
+    words = RunWords(
         question=nasty,
         criteria=nasty,
         claim=nasty,
@@ -38,11 +38,11 @@ def made(nasty: str) -> MadeRun:
         rationale=nasty,
         error=nasty,
     )
-    return MadeRun(questions=1, trials=2, failing=1, words=words)
+    return StoredRunBuilder(questions=1, trials=2, failing=1, words=words)
 
 
 @pytest.mark.parametrize("kind", NASTY)
-def test_shown_and_inert(kind: str, page: Any, site: Any, store: Store) -> None:
+def test_shown_and_inert(kind: str, page: Any, site: Any, store: RunStore) -> None:
     run = made(NASTY[kind]).keep(store)
     for path in ("/", "/runs", f"/runs/{run}", f"/runs/{run}/{QUESTION}"):
         page.goto(site.url + path)
@@ -56,8 +56,8 @@ def test_shown_and_inert(kind: str, page: Any, site: Any, store: Store) -> None:
     assert len(page.content()) < 1_500_000
 
 
-def test_hostile_names_of_outcomes(page: Any, site: Any, store: Store) -> None:
-    run = MadeRun(questions=1, options=(f"red{SCRIPT}", "green\u202e", "b" * 4000)).keep(store)
+def test_hostile_names_of_outcomes(page: Any, site: Any, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1, options=(f"red{SCRIPT}", "green\u202e", "b" * 4000)).keep(store)
     page.goto(f"{site.url}/runs/{run}/{QUESTION}")
     assert page.evaluate("window.hit") is None
     assert page.evaluate(DEAD) == 0
@@ -93,9 +93,9 @@ def test_a_policy_stops_what_would_slip_through(page: Any, site: Any, watched: A
     watched.allowed.append("404")
 
 
-def test_ten_megabytes_of_reasons_are_cut_with_a_link_to_all_of_them(page: Any, site: Any, store: Store) -> None:
+def test_ten_megabytes_of_reasons_are_cut_with_a_link_to_all_of_them(page: Any, site: Any, store: RunStore) -> None:
     long = "word " * 2_000_000
-    run = MadeRun(questions=1, trials=1, steps=1, words=Words(rationale=long)).keep(store)
+    run = StoredRunBuilder(questions=1, trials=1, steps=1, words=RunWords(rationale=long)).keep(store)
     page.goto(f"{site.url}/runs/{run}/{QUESTION}")
     assert len(page.content()) < 150_000
     page.get_by_text("Its reasons").click()
@@ -105,7 +105,7 @@ def test_ten_megabytes_of_reasons_are_cut_with_a_link_to_all_of_them(page: Any, 
     assert download.value.path().stat().st_size > 10_000_000
 
 
-def test_the_same_through_the_api_is_the_stranger_s_own_words(client: TestClient, store: Store) -> None:
+def test_the_same_through_the_api_is_the_stranger_s_own_words(client: TestClient, store: RunStore) -> None:
     run = made(NASTY["scripts"]).keep(store)
     answer = client.get(f"/api/runs/{run}/{QUESTION}")
     assert answer.headers["content-type"] == "application/json"

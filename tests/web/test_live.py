@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from foretell.arena.cells import Cell, cells_of
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun
+from fakes.stored_run import StoredRunBuilder
+from foretell.runs.store import RunCell, RunStore, cells_of
 
 QUESTION = "questions/own%2F0000"
 
@@ -24,8 +23,8 @@ def messages(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_finished_run_is_told_again_from_its_start(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=2, trials=2).keep(store)
+def test_a_finished_run_is_told_again_from_its_start(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=2, trials=2).keep(store)
     answer = client.get(f"/api/runs/{run}/stream")
     assert answer.headers["content-type"].startswith("text/event-stream")
     told = messages(answer.text)
@@ -37,8 +36,8 @@ def test_a_finished_run_is_told_again_from_its_start(client: TestClient, store: 
     assert first["event"]["dollars"] == 0.003
 
 
-def test_a_lost_line_goes_on_after_what_was_heard(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=1, trials=2).keep(store)
+def test_a_lost_line_goes_on_after_what_was_heard(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1, trials=2).keep(store)
     whole = messages(client.get(f"/api/runs/{run}/stream").text)
     heard = whole[7]["id"]
     rest = messages(client.get(f"/api/runs/{run}/stream", headers={"Last-Event-ID": heard}).text)
@@ -49,20 +48,20 @@ def test_a_lost_line_goes_on_after_what_was_heard(client: TestClient, store: Sto
     assert messages(again) == whole[8:]
 
 
-def test_nonsense_in_the_header_is_ignored(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=1, trials=1).keep(store)
+def test_nonsense_in_the_header_is_ignored(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1, trials=1).keep(store)
     for told in ("x", "-1", "9" * 40, "1e3"):
         answer = client.get(f"/api/runs/{run}/stream", headers={"Last-Event-ID": told})
         assert len(messages(answer.text)) == 14
 
 
-def test_numbers_that_are_gone_start_over(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=1, trials=1).keep(store)
+def test_numbers_that_are_gone_start_over(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1, trials=1).keep(store)
     assert len(messages(client.get(f"/api/runs/{run}/stream?after=1000000").text)) == 14
 
 
-def test_one_question_alone(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=3, trials=1).keep(store)
+def test_one_question_alone(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=3, trials=1).keep(store)
     told = messages(client.get(f"/api/runs/{run}/{QUESTION}/stream?brief=true").text)
     assert {one["data"].get("question", "own/0000") for one in told} == {"own/0000"}
     belief = next(one["data"] for one in told if one["data"].get("kind") == "BeliefRevised")
@@ -70,8 +69,8 @@ def test_one_question_alone(client: TestClient, store: Store) -> None:
     assert "event" not in belief
 
 
-def test_events_can_be_read_without_waiting(client: TestClient, store: Store) -> None:
-    made = MadeRun(questions=1, trials=1)
+def test_events_can_be_read_without_waiting(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=1, trials=1)
     run = made.begin(store)
     assert client.get(f"/api/runs/{run}/events").json() == []
     (cell,) = cells_of(run, made.asked(), 1)
@@ -82,11 +81,11 @@ def test_events_can_be_read_without_waiting(client: TestClient, store: Store) ->
 
 
 @pytest.fixture
-def slowly(store: Store) -> Iterator[Any]:
+def slowly(store: RunStore) -> Iterator[Any]:
     """Tells a cell event by event, as far as it is let."""
     threads: list[threading.Thread] = []
 
-    def tell(made: MadeRun, cell: Cell, pause: float = 0.1) -> threading.Thread:
+    def tell(made: StoredRunBuilder, cell: RunCell, pause: float = 0.1) -> threading.Thread:
         def work() -> None:
             for event in made.events(cell.trial):
                 store.add_events([(cell.key, event)])
@@ -103,10 +102,10 @@ def slowly(store: Store) -> Iterator[Any]:
         thread.join()
 
 
-def test_a_run_is_followed_while_it_goes_on(site: Any, store: Store, slowly: Any) -> None:
+def test_a_run_is_followed_while_it_goes_on(site: Any, store: RunStore, slowly: Any) -> None:
     import httpx2
 
-    made = MadeRun(questions=1, trials=1)
+    made = StoredRunBuilder(questions=1, trials=1)
     run = made.begin(store)
     (cell,) = cells_of(run, made.asked(), 1)
     slowly(made, cell)
@@ -116,8 +115,8 @@ def test_a_run_is_followed_while_it_goes_on(site: Any, store: Store, slowly: Any
     assert len(told) == 14
 
 
-def test_a_page_follows_and_a_reload_loses_nothing(page: Any, site: Any, store: Store, slowly: Any) -> None:
-    made = MadeRun(questions=1, trials=2)
+def test_a_page_follows_and_a_reload_loses_nothing(page: Any, site: Any, store: RunStore, slowly: Any) -> None:
+    made = StoredRunBuilder(questions=1, trials=2)
     run = made.begin(store)
     first, second = cells_of(run, made.asked(), 2)
     page.goto(f"{site.url}/runs/{run}/{QUESTION}")
@@ -141,8 +140,8 @@ def test_a_page_follows_and_a_reload_loses_nothing(page: Any, site: Any, store: 
     assert page.locator("main").inner_text() == live
 
 
-def test_the_progress_of_a_run_moves(page: Any, site: Any, store: Store, slowly: Any) -> None:
-    made = MadeRun(questions=1, trials=2)
+def test_the_progress_of_a_run_moves(page: Any, site: Any, store: RunStore, slowly: Any) -> None:
+    made = StoredRunBuilder(questions=1, trials=2)
     run = made.begin(store)
     page.goto(f"{site.url}/runs/{run}")
     page.get_by_text("0 of 2 cells done").wait_for()

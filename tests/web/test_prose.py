@@ -1,7 +1,7 @@
 import pytest
 
-from foretell.app.web.prose import CUT, markdown, tame, web_address
-from foretell.app.web.rendering import environment, figure_html, render
+from foretell.web.formatting import EXCERPT_LENGTH, markdown, sanitise_text, web_address
+from foretell.web.rendering import environment, figure_html, render
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_markdown_is_still_markdown() -> None:
 )
 def test_long_and_broken_markdown_is_cut(text: str) -> None:
     told = markdown(text)
-    assert len(told) < 40 * CUT
+    assert len(told) < 40 * EXCERPT_LENGTH
 
 
 def test_direction_and_control_characters_are_shown_for_what_they_are() -> None:
-    told = tame("abc\u202egnp.exe\u2066\u200b\x00\x1b[2J")
+    told = sanitise_text("abc\u202egnp.exe\u2066\u200b\x00\x1b[2J")
     assert "\u202e" not in told
     assert "\x1b" not in told
     assert "\u202e" not in str(markdown("a\u202eb"))

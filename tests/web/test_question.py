@@ -3,20 +3,19 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from foretell.app.combining import combining_of
-from foretell.arena.results import combined
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun, Words
+from fakes.stored_run import RunWords, StoredRunBuilder
 from foretell.questions.forecast import Forecast
+from foretell.runs.combine import combine_trials, combining_by_name
+from foretell.runs.store import RunStore
 
 PATH = "questions/own%2F0000"
 
 
-def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: TestClient, store: Store) -> None:
-    made = MadeRun(questions=1, trials=3, options=("red", "green", "blue"))
+def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=1, trials=3, options=("red", "green", "blue"))
     run = made.keep(store)
     view = client.get(f"/api/runs/{run}/{PATH}").json()
-    asked = combined(store.answers(run), made.asked(), combining_of("default"))[0]
+    asked = combine_trials(store.answers(run), made.asked(), combining_by_name("default"))[0]
     assert view["combination"]["p"] == pytest.approx(dict(asked.p))
     assert view["combination"]["rationale"] == asked.rationale
     assert view["combination"]["stages"][0]["name"] == "logit-mean"
@@ -24,8 +23,8 @@ def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: T
     assert sum(view["combination"]["p"].values()) == pytest.approx(1)
 
 
-def test_a_trial_is_told_step_by_step(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=1, trials=2, steps=3).keep(store)
+def test_a_trial_is_told_step_by_step(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1, trials=2, steps=3).keep(store)
     trial = client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]
     trace = trial["trace"]
     assert [round(point["p"]["yes"], 2) for point in trace["path"]] == [0.4, 0.3, 0.2]
@@ -41,15 +40,15 @@ def test_a_trial_is_told_step_by_step(client: TestClient, store: Store) -> None:
     assert trial["seconds"] == 12.5
 
 
-def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, store: Store) -> None:
-    made = MadeRun(questions=1, trials=1)
+def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=1, trials=1)
     run = made.keep(store)
     (answer,) = store.answers(run)
     assert isinstance(answer, Forecast)
     (question,) = made.asked()
     from dataclasses import replace
 
-    from foretell.arena.cells import cells_of
+    from foretell.runs.store import cells_of
 
     (cell,) = cells_of(run, [question], 1)
     store.finish_cell(cell.key, replace(answer, p={"yes": 0.35}))
@@ -57,12 +56,12 @@ def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, 
     assert "15.0 points away from its last belief" in client.get(f"/runs/{run}/{PATH}").text
 
 
-def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, store: Store) -> None:
+def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, store: RunStore) -> None:
     from dataclasses import replace
 
-    from foretell.questions.clock import instant
+    from foretell.questions.as_of import instant
 
-    made = MadeRun(questions=1, trials=1)
+    made = StoredRunBuilder(questions=1, trials=1)
     run = made.keep(store)
     store.keep_questions(run, [replace(made.asked()[0], due=instant("2026-08-01"))])
     newest = client.get(f"/api/runs/{run}/{PATH}").json()
@@ -72,8 +71,8 @@ def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, st
     assert older["trials"][0]["state"] == "answered"
 
 
-def test_whole_texts_are_plain(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=1, words=Words(result="<script>alert(1)</script>")).keep(store)
+def test_whole_texts_are_plain(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1, words=RunWords(result="<script>alert(1)</script>")).keep(store)
     view = client.get(f"/api/runs/{run}/{PATH}").json()
     tool = next(one for one in view["trials"][0]["trace"]["happenings"] if one["kind"] == "tool")
     raw = client.get(f"/runs/{run}/raw/event", params={"id": tool["id"]})
@@ -88,8 +87,8 @@ def test_whole_texts_are_plain(client: TestClient, store: Store) -> None:
     assert client.get(f"/runs/{run}/raw/event", params={"id": 10**9}).status_code == 404
 
 
-def test_what_is_not_there_is_not_found(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=1).keep(store)
+def test_what_is_not_there_is_not_found(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1).keep(store)
     for path in (f"/runs/{run}/questions/nope", f"/runs/nope/{PATH}", f"/runs/{run}/{PATH}?due=2020-01-01"):
         assert client.get(path).status_code == 404
         answer = client.get(f"/api{path}")
@@ -97,8 +96,8 @@ def test_what_is_not_there_is_not_found(client: TestClient, store: Store) -> Non
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_in_a_browser(page: Any, site: Any, store: Store) -> None:
-    run = MadeRun(questions=1, trials=3).keep(store)
+def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1, trials=3).keep(store)
     page.goto(f"{site.url}/runs/{run}/{PATH}")
     page.get_by_role("img", name="Belief after each step").wait_for()
     assert page.locator("#paths svg path.l-a.bold").count() == 1

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun
+from fakes.stored_run import StoredRunBuilder
+from foretell.runs.store import RunStore
 
 WEIGHT = 150_000
 """Bytes of a page without data."""
@@ -21,9 +21,9 @@ COUNT = f"""() => [...document.querySelectorAll("{CONTROLS}")].filter(e => e.che
 
 
 @pytest.fixture
-def paths(store: Store) -> list[str]:
-    run = MadeRun(questions=3, trials=2, failing=1).keep(store)
-    several = MadeRun(questions=1, trials=3, options=("red", "green", "blue")).keep(store)
+def paths(store: RunStore) -> list[str]:
+    run = StoredRunBuilder(questions=3, trials=2, failing=1).keep(store)
+    several = StoredRunBuilder(questions=1, trials=3, options=("red", "green", "blue")).keep(store)
     return [
         "/",
         "/ask",
@@ -153,8 +153,8 @@ def test_nothing_moves_for_those_who_ask_for_stillness(
         assert moving == 0, path
 
 
-def test_pages_work_without_scripts(open_page: Callable[..., Any], site: Any, store: Store) -> None:
-    run = MadeRun(questions=1).keep(store)
+def test_pages_work_without_scripts(open_page: Callable[..., Any], site: Any, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1).keep(store)
     page = open_page(java_script_enabled=False)
     page.goto(f"{site.url}/runs/{run}/{QUESTION}")
     assert page.locator("#probability").inner_text() == "22 %"

@@ -4,15 +4,14 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from foretell.app.settings import Settings
-from foretell.app.web.server import create_app
-from foretell.arena.cells import cells_of
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun
+from fakes.stored_run import StoredRunBuilder
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore, cells_of
+from foretell.web.app import create_app
 
 
-def test_runs_are_listed_with_how_far_they_are(client: TestClient, store: Store) -> None:
-    made = MadeRun(questions=2, trials=2, failing=1)
+def test_runs_are_listed_with_how_far_they_are(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=2, trials=2, failing=1)
     run = made.keep(store)
     (line,) = client.get("/api/runs").json()["runs"]
     assert (line["id"], line["cells"], line["done"], line["failed"]) == (run, 4, 3, 1)
@@ -21,8 +20,8 @@ def test_runs_are_listed_with_how_far_they_are(client: TestClient, store: Store)
     assert "1 failed" in told
 
 
-def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=3, trials=2, failing=2).keep(store)
+def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=3, trials=2, failing=2).keep(store)
     view = client.get(f"/api/runs/{run}").json()
     assert view["finished"]
     assert view["spending"] == {
@@ -40,8 +39,8 @@ def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, st
     assert "the provider is overloaded" in told
 
 
-def test_an_unfinished_run_tells_what_is_open(client: TestClient, store: Store) -> None:
-    made = MadeRun(questions=2, trials=2)
+def test_an_unfinished_run_tells_what_is_open(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=2, trials=2)
     run = made.begin(store)
     first, second, *_ = cells_of(run, made.asked(), made.trials)
     made.tell(store, first.key)
@@ -54,8 +53,8 @@ def test_an_unfinished_run_tells_what_is_open(client: TestClient, store: Store) 
     assert "Not finished" in told
 
 
-def test_spend_is_counted_once_while_it_grows(client: TestClient, store: Store) -> None:
-    made = MadeRun(questions=1, trials=2)
+def test_spend_is_counted_once_while_it_grows(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=1, trials=2)
     run = made.begin(store)
     first, second = cells_of(run, made.asked(), made.trials)
     made.tell(store, first.key)
@@ -65,8 +64,8 @@ def test_spend_is_counted_once_while_it_grows(client: TestClient, store: Store) 
     assert client.get(f"/api/runs/{run}").json()["spending"]["calls"] == 6
 
 
-def test_many_questions_come_in_parts(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=130, trials=1, steps=1).keep(store)
+def test_many_questions_come_in_parts(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=130, trials=1, steps=1).keep(store)
     first, rest = client.get(f"/api/runs/{run}").json(), client.get(f"/api/runs/{run}?offset=100").json()
     assert (len(first["questions"]), len(rest["questions"])) == (100, 30)
     assert rest["questions"][0]["id"] == "own/0100"
@@ -74,20 +73,20 @@ def test_many_questions_come_in_parts(client: TestClient, store: Store) -> None:
     assert "101 to 130 of 130" in client.get(f"/runs/{run}?offset=100").text
 
 
-def test_the_beginning_of_an_id_is_enough(client: TestClient, store: Store) -> None:
-    run = MadeRun(questions=1).keep(store)
+def test_the_beginning_of_an_id_is_enough(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=1).keep(store)
     assert client.get(f"/api/runs/{run[:6]}").json()["run"]["id"] == run
     assert client.get(f"/api/runs/{run[:2]}").status_code == 404
 
 
-def test_only_what_goes_on_here_can_be_stopped(client: TestClient, store: Store, token: str) -> None:
-    run = MadeRun(questions=1).keep(store)
+def test_only_what_goes_on_here_can_be_stopped(client: TestClient, store: RunStore, token: str) -> None:
+    run = StoredRunBuilder(questions=1).keep(store)
     told = client.post(f"/api/runs/{run}/stop", headers={"Authorization": f"Bearer {token}"})
     assert told.status_code == 409
 
 
-def test_in_a_browser(page: Any, site: Any, store: Store) -> None:
-    run = MadeRun(questions=3, trials=3, failing=1).keep(store)
+def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=3, trials=3, failing=1).keep(store)
     page.goto(f"{site.url}/runs")
     page.get_by_role("link", name=run).click()
     page.get_by_text("Finished: 8 forecasts, 1 failure.").wait_for()
@@ -96,8 +95,8 @@ def test_in_a_browser(page: Any, site: Any, store: Store) -> None:
 
 
 def test_pages_over_a_shared_database(postgres: str, tmp_path: Path, token: str) -> None:
-    store = Store(postgres)
-    run = MadeRun(questions=2, trials=2, failing=1).keep(store)
+    store = RunStore(postgres)
+    run = StoredRunBuilder(questions=2, trials=2, failing=1).keep(store)
     store.close()
     app = create_app(Settings(home=tmp_path, database=postgres), token=token)
     with TestClient(app, base_url="http://127.0.0.1") as client:

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
-from foretell.app.settings import Settings
-from foretell.app.web.guard import BODY
-from foretell.app.web.security import COOKIE, Access
-from foretell.app.web.server import create_app
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun
+from fakes.stored_run import StoredRunBuilder
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
+from foretell.web.middleware import MAX_BODY_BYTES
+from foretell.web.security import COOKIE, AccessRules
 
 WISH = {"text": "Will it snow?", "model": "openai:x"}
 
@@ -78,7 +78,7 @@ def test_a_server_without_token_spends_nothing(settings: Settings) -> None:
     with TestClient(create_app(settings), base_url="http://127.0.0.1") as client:
         for headers in ({}, {"Authorization": "Bearer "}, {"Authorization": "Bearer None"}):
             assert client.post("/api/ask", json=WISH, headers=headers).status_code == 401
-        client.cookies.set(COOKIE, Access().new_session())
+        client.cookies.set(COOKIE, AccessRules().new_session())
         assert client.post("/api/ask", json=WISH).status_code == 401
         assert client.get("/login?token=None", follow_redirects=False).status_code == 403
 
@@ -111,7 +111,7 @@ def test_the_form_of_one_session_is_no_good_in_another(app: Any, client: TestCli
 
 
 def test_sessions_of_another_token_are_worthless() -> None:
-    mine, theirs = Access(token="a" * 20), Access(token="b" * 20)
+    mine, theirs = AccessRules(token="a" * 20), AccessRules(token="b" * 20)
     assert mine.valid_session(mine.new_session())
     assert not mine.valid_session(theirs.new_session())
     for forged in ("", ".", "x", "x.y", "é.é", None):
@@ -125,10 +125,10 @@ def test_logging_out_forgets_the_session(client: TestClient, token: str) -> None
 
 
 def test_the_token_appears_nowhere(
-    client: TestClient, token: str, store: Store, caplog: pytest.LogCaptureFixture, settings: Settings
+    client: TestClient, token: str, store: RunStore, caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    run = MadeRun(questions=1).keep(store)
+    run = StoredRunBuilder(questions=1).keep(store)
     csrf = logged_in(client, token)
     shown = [client.get(path) for path in ("/", "/ask", "/runs", f"/runs/{run}", "/login", "/api", "/openapi.json")]
     shown.append(client.post("/ask", data={"csrf": csrf, "text": "x", "model": "nonsense"}))
@@ -147,18 +147,18 @@ def test_the_token_appears_nowhere(
 
 def test_a_flood_is_turned_away(client: TestClient, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
-    told = client.post("/api/ask", content=b"x" * (BODY + 1), headers=headers)
+    told = client.post("/api/ask", content=b"x" * (MAX_BODY_BYTES + 1), headers=headers)
     assert told.status_code == 413
 
     def trickle() -> Any:
         for _ in range(20):
-            yield b" " * (BODY // 10)
+            yield b" " * (MAX_BODY_BYTES // 10)
 
     assert client.post("/api/ask", content=trickle(), headers=headers).status_code == 413
 
 
 def test_a_token_that_could_be_guessed_is_refused() -> None:
-    from foretell.app.commands.serve import serve
+    from foretell.cli.serve import serve
 
     result = CliRunner().invoke(serve, ["--token", "short"])
     assert "short enough to be guessed" in str(result.exception)
@@ -167,12 +167,12 @@ def test_a_token_that_could_be_guessed_is_refused() -> None:
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     import builtins
 
-    from foretell.app.commands.serve import serve
+    from foretell.cli.serve import serve
 
     real = builtins.__import__
 
     def without(name: str, *args: Any, **more: Any) -> Any:
-        if name == "foretell.app.web.server":
+        if name == "foretell.web.app":
             raise ModuleNotFoundError("No module named 'fastapi'", name="fastapi")
         return real(name, *args, **more)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from foretell.arena.store import Store
-from foretell.fakes.stored_run import MadeRun
+from fakes.stored_run import StoredRunBuilder
+from foretell.runs.store import RunStore
 
-COMMAND = [sys.executable, "-c", "from foretell.app.commands.serve import serve; serve()"]
+COMMAND = [sys.executable, "-c", "from foretell.cli.serve import serve; serve()"]
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def test_it_prints_a_link_that_logs_in_and_ends_with_streams_open(
     answer = httpx2.get(link)
     assert answer.status_code == 303
     assert "foretell_session" in answer.headers["set-cookie"]
-    store = Store(tmp_path / "runs.db")
-    run = MadeRun().begin(store)
+    store = RunStore(tmp_path / "runs.db")
+    run = StoredRunBuilder().begin(store)
     store.close()
     with httpx2.stream("GET", f"{base}/api/runs/{run}/stream", timeout=30) as listening:
         lines = listening.iter_lines()
@@ -64,7 +64,7 @@ def test_it_prints_a_link_that_logs_in_and_ends_with_streams_open(
 def test_a_port_that_is_taken_is_said(started: tuple[subprocess.Popen[str], str]) -> None:
     from click.testing import CliRunner
 
-    from foretell.app.commands.serve import serve
+    from foretell.cli.serve import serve
 
     port = re.findall(r":(\d+)/", started[1])[0]
     result = CliRunner().invoke(serve, ["--port", port, "--token", "x" * 20])

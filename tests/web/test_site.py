@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 
-from foretell.app.settings import Settings
-from foretell.app.site.crawl import Chosen, Written, write_site
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.arena.store import CellKey, Store
-from foretell.forecasters.tree.files.tree_file import read_tree_file
-from foretell.forecasters.tree.whatif.edits import Scenario, SetP
-from foretell.forecasters.tree.whatif.whatif import play
-from foretell.questions import Forecast, Question, Target
+from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.forecasters.tree.what_if import apply_scenario
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import CellKey, RunStore
+from foretell.web.site import SiteSelection, WrittenSite, write_site
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs'
 
 
 @pytest.fixture
-def written(settings: Settings, store: Store, tmp_path: Path) -> tuple[Path, Written]:
+def written(settings: Settings, store: RunStore, tmp_path: Path) -> tuple[Path, WrittenSite]:
     """A run with a hostile question and two trees, as files."""
     trees = settings.home / "trees"
     trees.mkdir(parents=True)
@@ -42,13 +43,13 @@ def written(settings: Settings, store: Store, tmp_path: Path) -> tuple[Path, Wri
     return out, _write(out, settings)
 
 
-def _write(out: Path, settings: Settings, chosen: Chosen | None = None) -> Written:
+def _write(out: Path, settings: Settings, chosen: SiteSelection | None = None) -> WrittenSite:
     """In a thread of its own: while a browser lives, this one has an event loop."""
     with ThreadPoolExecutor(1) as aside:
         return aside.submit(lambda: asyncio.run(write_site(out, settings, chosen=chosen))).result()
 
 
-def test_every_link_leads_to_a_file(written: tuple[Path, Written]):
+def test_every_link_leads_to_a_file(written: tuple[Path, WrittenSite]):
     out, told = written
     assert told.broken == ()
     pages = list(out.rglob("*.html"))
@@ -64,7 +65,7 @@ def test_every_link_leads_to_a_file(written: tuple[Path, Written]):
         assert 'type="module"' not in text
 
 
-def test_what_if_works_from_disk(written: tuple[Path, Written], page: Any, settings: Settings):
+def test_what_if_works_from_disk(written: tuple[Path, WrittenSite], page: Any, settings: Settings):
     out, _ = written
     tree = read_tree_file(settings.home / "trees" / "nvda.json").tree
     page.goto((out / "index.html").as_uri())
@@ -74,7 +75,7 @@ def test_what_if_works_from_disk(written: tuple[Path, Written], page: Any, setti
     leaf = next(id for id, node in tree.nodes.items() if not node.children)
     page.locator(f'[data-exact="{leaf}"]').fill("0.125")
     found = float(page.locator("#answer").get_attribute("data-value"))
-    assert abs(found - play(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.125),))).p) < 1e-9
+    assert abs(found - apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.125),))).p) < 1e-9
     page.get_by_role("link", name="Runs").click()
     page.locator("tbody a").first.click()
     page.locator("tbody a, main li a").first.click()
@@ -82,9 +83,9 @@ def test_what_if_works_from_disk(written: tuple[Path, Written], page: Any, setti
     assert page.title() != "1"
 
 
-def test_only_what_was_chosen(written: tuple[Path, Written], settings: Settings, tmp_path: Path):
+def test_only_what_was_chosen(written: tuple[Path, WrittenSite], settings: Settings, tmp_path: Path):
     out = tmp_path / "chosen"
-    _write(out, settings, Chosen(trees=("nvda",)))
+    _write(out, settings, SiteSelection(trees=("nvda",)))
     names = {path.relative_to(out).as_posix() for path in out.rglob("*.html")}
     assert "trees/view/nvda.html" in names
     assert not any("central_bank" in name for name in names)

@@ -4,28 +4,34 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from foretell.app.kept_studies import keep_study
-from foretell.app.settings import Settings
-from foretell.arena.report.figures.tornado import TornadoRow, tornado_plot
-from foretell.arena.study import Column, Entry, Grid, Picture, Study
-from foretell.evaluate.intervals import Interval
+from foretell.metrics.bootstrap import Interval
+from foretell.operations.saved_studies import save_study
+from foretell.report.charts.ranking import TornadoRow, tornado_plot
+from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.runs.settings import Settings
 
 RANGE = Interval(estimate=0.25, low=0.2, high=0.3, se=0.02, n_clusters=40, draws=100)
-STUDY = Study(
+STUDY = StudyResult(
     name="trials",
     title="What another trial brings",
     finding="Little after three <script>.",
     grids=(
-        Grid(title="Score", columns=(Column(label="Brier", decimals=3),), entries=(Entry(name="a", values=(RANGE,)),)),
+        StudyTable(
+            title="Score",
+            columns=(StudyColumn(label="Brier", decimals=3),),
+            entries=(StudyRow(name="a", values=(RANGE,)),),
+        ),
     ),
     pictures=(
-        Picture(name="bars", title="Bars", figure=tornado_plot([TornadoRow(name="x", at_low=0.1, at_high=0.9)], 0.5)),
+        StudyChart(
+            name="bars", title="Bars", figure=tornado_plot([TornadoRow(name="x", at_low=0.1, at_high=0.9)], 0.5)
+        ),
     ),
 )
 
 
 def test_a_kept_study_has_a_page(settings: Settings, site: Any, page: Any):
-    keep_study(settings, STUDY)
+    save_study(settings, STUDY)
     page.goto(f"{site.url}/studies")
     page.get_by_role("link", name="trials", exact=True).click()
     assert page.locator(".lead").inner_text() == "Little after three <script>."

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from foretell.app.settings import Settings
-from foretell.forecasters.tree.files.tree_file import read_tree_file, write_tree
-from foretell.forecasters.tree.links import Linear, NoisyOr
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.whatif.edits import Scenario, SetP
-from foretell.forecasters.tree.whatif.whatif import play
+from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.proposition import Grounding, LinearLink, NoisyOrLink, Proposition, Tree
+from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
+from foretell.forecasters.tree.what_if import apply_scenario
+from foretell.runs.settings import Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -47,7 +46,7 @@ def test_moving_leaves_equals_python(trees: Path, site: Any, page: Any):
     edits = {id: round(0.07 + 0.2 * n, 3) for n, id in enumerate(leaves)}
     for id, p in edits.items():
         _set(page, id, p)
-    wanted = play(tree, Scenario(name="s", edits=tuple(SetP(id=id, p=p) for id, p in edits.items())))
+    wanted = apply_scenario(tree, Scenario(name="s", edits=tuple(SetP(id=id, p=p) for id, p in edits.items())))
     assert abs(_answer(page) - wanted.p) < 1e-9
     assert "points" in page.locator("#moved").inner_text()
     assert f"--set {leaves[0]}={edits[leaves[0]]:g}" in page.locator("#command").inner_text()
@@ -61,7 +60,7 @@ def test_holding_a_claim_equals_python(trees: Path, site: Any, page: Any):
     page.locator("#tools").wait_for()
     id = page.locator("[data-pin]").nth(1).get_attribute("data-pin")
     page.locator(f'[data-held="{id}"]').fill("0.25")
-    wanted = play(tree, Scenario(name="s", edits=(SetP(id=id, p=0.25),)))
+    wanted = apply_scenario(tree, Scenario(name="s", edits=(SetP(id=id, p=0.25),)))
     assert abs(_answer(page) - wanted.p) < 1e-9
     page.locator(f'[data-pin="{id}"]').uncheck()
     assert abs(_answer(page) - (tree.nodes["P0"].p or 0)) < 1e-12
@@ -74,12 +73,14 @@ def test_scenarios_are_played_and_saved(trees: Path, site: Any, page: Any):
     page.goto(f"{site.url}/trees/view/central_bank")
     row = page.get_by_role("row", name=name)
     row.get_by_role("button", name="Play").click()
-    assert abs(_answer(page) - play(file.tree, scenario).p) < 1e-9
+    assert abs(_answer(page) - apply_scenario(file.tree, scenario).p) < 1e-9
     page.locator("#scenario").fill("mine")
     page.get_by_role("button", name="Save the scenario").click()
     page.wait_for_url("**/trees/view/central_bank")
     kept = read_tree_file(trees / "central_bank.json")
-    assert play(kept.tree, kept.scenarios["mine"]).p == pytest.approx(play(file.tree, scenario).p, abs=1e-12)
+    assert apply_scenario(kept.tree, kept.scenarios["mine"]).p == pytest.approx(
+        apply_scenario(file.tree, scenario).p, abs=1e-12
+    )
 
 
 def test_keyboard(trees: Path, site: Any, page: Any):
@@ -125,8 +126,8 @@ def _big(count: int) -> Tree:
     nodes: dict[str, Proposition] = {}
     for n in range(count):
         children = tuple(f"P{c}" for c in range(10 * n + 1, 10 * n + 11) if c < count)
-        link = Linear(weights=dict.fromkeys(children, 0.9 / len(children))) if children and n % 2 else None
-        link = link or (NoisyOr(strengths=dict.fromkeys(children, 0.3)) if children else None)
+        link = LinearLink(weights=dict.fromkeys(children, 0.9 / len(children))) if children and n % 2 else None
+        link = link or (NoisyOrLink(strengths=dict.fromkeys(children, 0.3)) if children else None)
         p = None if children else (n % 97) / 100
         nodes[f"P{n}"] = Proposition(id=f"P{n}", claim=f"Claim number {n}", children=children, link=link, p=p)
     return Tree(root="P0", nodes=nodes)
@@ -142,7 +143,7 @@ def test_a_thousand_claims(settings: Settings, site: Any, page: Any):
     assert page.locator(".claim:not([hidden])").count() == 11  # Folded below the first level.
     page.evaluate("""() => { const box = document.querySelector('[data-exact="P999"]'); box.value = '0.5';
         box.dispatchEvent(new Event('input')); }""")
-    assert abs(_answer(page) - play(tree, Scenario(name="s", edits=(SetP(id="P999", p=0.5),))).p) < 1e-9
+    assert abs(_answer(page) - apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P999", p=0.5),))).p) < 1e-9
 
 
 def test_claims_notebooks_and_hostile_words(settings: Settings, site: Any, page: Any):
@@ -169,7 +170,7 @@ def test_claims_notebooks_and_hostile_words(settings: Settings, site: Any, page:
         notebook="P1.ipynb",
     )
     leaf = Proposition(id="P1", claim=f"Leaf {SCRIPT} \u202etxet", p=0.4, grounding=grounding)
-    top = Proposition(id="P0", claim=f"Top {SCRIPT}", children=("P1",), link=Linear(weights={"P1": 0.9}))
+    top = Proposition(id="P0", claim=f"Top {SCRIPT}", children=("P1",), link=LinearLink(weights={"P1": 0.9}))
     write_tree(folder / "q.json", Tree(root="P0", nodes={"P0": top, "P1": leaf}))
     page.goto(f"{site.url}/trees")
     page.get_by_role("link", name="Top").click()
@@ -189,7 +190,9 @@ def test_api(trees: Path, client: TestClient, token: str):
     tree = read_tree_file(trees / "nvda.json").tree
     leaf = next(id for id, node in tree.nodes.items() if not node.children)
     found = client.get("/api/tree/whatif/nvda", params={"set": [f"{leaf}=0"]}).json()
-    assert found["p"] == pytest.approx(play(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.0),))).p, abs=1e-12)
+    assert found["p"] == pytest.approx(
+        apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.0),))).p, abs=1e-12
+    )
     for form in ("problog", "mermaid", "markdown", "html", "json", "circuit"):
         assert client.get(f"/api/tree/export/{form}/central_bank").status_code == 200
     for bad in ("P1", "P1=x", "nobody=0.5", "P1=7"):

@@ -1,1 +1,1 @@
-"""Runs, tables, studies and leaderboards."""
+"""The live arena: select events, schedule moments, share a context, forecast, settle."""

@@ -1,111 +1,190 @@
-"""What a run is: written as YAML, identified by its content."""
+"""What an arena is: a file that names platforms, rules, a schedule, a searcher and everybody who takes part."""
 
-import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from foretell.questions.problems import InputError
+from foretell.arena.schedule import Schedule
+from foretell.arena.select import SelectionRules
+from foretell.questions.errors import InputError
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+
+ArenaPlatform = Literal["kalshi", "polymarket", "manifold", "metaculus", "prophet_arena"]
+ARENA_PREFIX = "arena:"
+"""Before the name of an arena, where a run names its questions."""
+FILE_NAME = "arena.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionsSpec:
-    """Which questions to ask."""
+class CollectSpec:
+    """How new events are sought."""
 
-    dataset: str
-    """A built-in set by name, or a file of questions."""
-    rounds: tuple[str, ...] = ()
-    limit: int | None = None
-    """Only the first so many, for a cheap first look."""
+    every_hours: float = 24.0
+    """A day begins at midnight UTC."""
+    limit: int = 1000
+    """Most events of a platform that are looked at."""
+    pages: int = 50
 
-
-@dataclass(frozen=True, kw_only=True)
-class BudgetSpec:
-    """Hard limits in dollars; a spent budget ends in the standing belief."""
-
-    run: float | None = None
-    question: float | None = None
+    def __post_init__(self) -> None:
+        if not self.every_hours > 0 or self.limit < 1 or self.pages < 1:
+            raise ValueError("every_hours must be above 0, limit and pages at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSpec:
-    """Everything that decides what a run computes. The same spec is the same run."""
+class ResolveSpec:
+    """How results are sought."""
 
-    questions: QuestionsSpec
-    forecaster: str = "agent"
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Of the forecaster: variant, steps, crowd, prior, …"""
-    models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By role, at least `agent`; the others fall back to it."""
+    every_hours: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.every_hours > 0:
+            raise ValueError("every_hours must be above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextSpec:
+    """How the material that everybody is shown is found. Without engines it is the question and its quotes."""
+
     search: tuple[str, ...] = ()
-    """Engines, in the order they are asked."""
+    """Engines, in the order they are asked; `local` needs no key."""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By role, `summariser` or `agent`; none: extracts instead of summaries."""
+    queries: int = 4
+    per_query: int = 10
+    compared: int = 24
+    budget: BudgetSpec = field(default_factory=BudgetSpec)
+    """`question` for one context, `run` for all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntrySpec:
+    """One who takes part."""
+
+    forecaster: str = "context"
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    context: bool | Mapping[str, Any] = False
+    """For forecasters other than `context`: show them the shared context too; with `view` and `tools` to say how."""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    search: tuple[str, ...] = ()
     trials: int = 1
-    aggregate: Literal["mean", "logit-mean", "median", "trimmed", "extremised", "judged"] = "logit-mean"
-    mode: Literal["backtest", "live"] = "backtest"
-    strict: bool = False
-    """Refuse questions that opened before a model's knowledge ends, instead of warning."""
-    clairvoyant: bool = False
-    """Filters off, for an upper bound; marked in every result."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.forecaster == "context" and self.context is not False:
+            raise ValueError("the forecaster `context` is always shown the context: put view into its options")
         if self.trials < 1:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
 
-    @property
-    def id(self) -> str:
-        """A short name of the content: equal specs share it.
+    def run(self, arena: str) -> RunSpec:
+        """The entry as a run of the store."""
+        options = dict(self.options)
+        if self.context is not False:
+            options["context"] = {} if self.context is True else dict(self.context)
+        return RunSpec(
+            questions=QuestionsSpec(dataset=f"{ARENA_PREFIX}{arena}"),
+            forecaster=self.forecaster,
+            options=options,
+            models=self.models,
+            search=self.search,
+            trials=self.trials,
+            mode="live",
+            budget=self.budget,
+            seed=self.seed,
+        )
 
-        >>> RunSpec(questions=QuestionsSpec(dataset="demo")).id == RunSpec(questions=QuestionsSpec(dataset="demo")).id
-        True
-        """
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaSpec:
+    """A living benchmark."""
+
+    name: str
+    entries: Mapping[str, EntrySpec]
+    platforms: tuple[ArenaPlatform, ...] = ("kalshi",)
+    select: SelectionRules = field(default_factory=SelectionRules)
+    schedule: Schedule = field(default_factory=Schedule)
+    context: ContextSpec = field(default_factory=ContextSpec)
+    collect: CollectSpec = field(default_factory=CollectSpec)
+    resolve: ResolveSpec = field(default_factory=ResolveSpec)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):
+            raise ValueError(f"name = {self.name!r}: use small letters, digits, - and _")
+        if not self.platforms:
+            raise ValueError("platforms: name at least one")
+        if not self.entries:
+            raise ValueError("entries: name at least one")
+        same: dict[str, str] = {}
+        for name, run in self.runs.items():
+            if (other := same.setdefault(run.id, name)) != name:
+                raise ValueError(f"entries.{name} is the same as entries.{other}: change something, such as its seed")
+
+    @cached_property
+    def runs(self) -> Mapping[str, RunSpec]:
+        """The run of each entry, by its name."""
+        return {name: entry.run(self.name) for name, entry in self.entries.items()}
 
     def to_json(self) -> str:
         """Canonical JSON."""
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
 
 
-def read_spec(path: str | Path) -> RunSpec:
-    """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
+def arena_of(run: RunSpec) -> str | None:
+    """The arena that a run is an entry of."""
+    dataset = run.questions.dataset
+    return dataset.removeprefix(ARENA_PREFIX) if dataset.startswith(ARENA_PREFIX) else None
+
+
+def read_arena(path: str | Path) -> ArenaSpec:
+    """Read an arena's file, or that in a folder; an unknown or wrong field raises an `InputError` that names it."""
     import yaml
 
     file = Path(path)
+    file = file / FILE_NAME if file.is_dir() else file
     if not file.exists():
-        raise InputError("no such file", path=file)
+        raise InputError("no such file", path=file, hint="foretell arena init writes one")
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise InputError(" ".join(str(error).split()), path=file, hint="is it well-formed YAML?") from None
-    if isinstance(data, dict):
-        data = _unabridged(cast("dict[str, Any]", data))
     try:
-        return spec_from_json(data)
+        return arena_from_json(data)
     except InputError as error:
         raise error.at(path=file) from None
 
 
-def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
-    """What people write in short: a data set as one word, rounds as dates without quotes."""
-    questions = data.get("questions")
-    if isinstance(questions, str):
-        return {**data, "questions": {"dataset": questions}}
-    if isinstance(questions, dict) and isinstance(rounds := questions.get("rounds"), list):
-        written = cast("dict[str, Any]", questions)
-        return {**data, "questions": {**written, "rounds": [str(day) for day in cast("list[Any]", rounds)]}}
-    return data
-
-
-def spec_from_json(data: Any) -> RunSpec:
-    """A spec from parsed JSON or YAML; a wrong field raises an `InputError` that names it."""
+def arena_from_json(data: Any) -> ArenaSpec:
+    """An arena from parsed JSON or YAML."""
     from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
+    if isinstance(data, dict):
+        data = _unabridged(cast("dict[str, Any]", data))
     try:
-        return TypeAdapter(with_config(ConfigDict(extra="forbid"))(RunSpec)).validate_python(data)
+        return TypeAdapter(with_config(ConfigDict(extra="forbid"))(ArenaSpec)).validate_python(data)
     except ValidationError as error:
         first = error.errors()[0]
         field_name = ".".join(str(part) for part in first["loc"]) or None
         raise InputError(first["msg"].removeprefix("Value error, "), column=field_name) from None
+
+
+def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
+    """What people write in short: `model: X` for `models: {agent: X}`, an entry as a forecaster's name alone."""
+    entries = data.get("entries")
+    if not isinstance(entries, dict):
+        return data
+    named = cast("dict[str, Any]", entries)
+    return {**data, "entries": {str(name): _entry(entry) for name, entry in named.items()}}
+
+
+def _entry(entry: Any) -> Any:
+    if isinstance(entry, str):
+        return {"forecaster": entry}
+    if isinstance(entry, dict) and "model" in entry:
+        written = cast("dict[str, Any]", entry)
+        rest = {name: value for name, value in written.items() if name != "model"}
+        return {**rest, "models": {"agent": written["model"], **written.get("models", {})}}
+    return entry

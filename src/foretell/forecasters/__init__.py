@@ -1,1 +1,1 @@
-"""From a question, seen as of a cutoff, to a forecast."""
+"""A question, seen as of a moment, becomes a forecast."""

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
-from foretell.llm.answer import ask_typed
-from foretell.llm.message import System, User
-from foretell.llm.model import Model, ModelError
-from foretell.llm.roles import Models
+from foretell.models.model import Model, ModelError, SystemMessage, UserMessage
+from foretell.models.names import ModelRoles
+from foretell.models.structured_output import ask_typed
 from foretell.questions.question import Question
 
 Topic = Literal[
@@ -83,7 +82,7 @@ INSTRUCTION = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sorted:
+class TopicLabel:
     """A topic and who said so."""
 
     topic: Topic
@@ -91,51 +90,51 @@ class Sorted:
 
 
 @dataclass(frozen=True)
-class Label:
+class TopicReply:
     """A model's answer."""
 
     topic: Topic
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicSorter:
+class TopicClassifier:
     """Asks the filter's model, a quick one; without a model, or where it fails, words decide."""
 
-    models: Models | None = None
+    models: ModelRoles | None = None
     model: Model | None = None
 
-    async def sort(self, question: Question) -> Sorted:
+    async def sort(self, question: Question) -> TopicLabel:
         """The topic of a question."""
         if self.models is None or self.model is None:
             return by_words(question)
         told = f"{question.text}\n\n{question.criteria[:1000]}".strip()
-        request = self.models.request("filter", (System(text=INSTRUCTION), User(text=told)), slot="topic")
+        request = self.models.request("filter", (SystemMessage(text=INSTRUCTION), UserMessage(text=told)), slot="topic")
         try:
-            label = await ask_typed(self.model, request, Label)
+            label = await ask_typed(self.model, request, TopicReply)
         except ModelError:
             return by_words(question)
-        return Sorted(topic=label.topic, by="model")
+        return TopicLabel(topic=label.topic, by="model")
 
 
-def by_words(question: Question) -> Sorted:
+def by_words(question: Question) -> TopicLabel:
     """The topic whose words stand in the question most often; where none do, in its criteria; else by its source.
 
-    >>> from foretell.questions import Target
+    >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Will the ceasefire in Gaza hold?", due="2025-10-26",
     ...              targets=(Target(id="yes"),))
     >>> by_words(q)
     Sorted(topic='Geopolitics & Conflict', by='words')
     """
     if question.source in BY_SOURCE:
-        return Sorted(topic=BY_SOURCE[question.source], by="source")
+        return TopicLabel(topic=BY_SOURCE[question.source], by="source")
     for text in (question.text, question.criteria, question.background):
         counts: dict[Topic, int] = {
             topic: len(set(pattern.findall(text.lower()))) for topic, pattern in _patterns().items()
         }
         topic = max(counts, key=lambda topic: counts[topic])
         if counts[topic]:
-            return Sorted(topic=topic, by="words")
-    return Sorted(topic="Other", by="nobody")
+            return TopicLabel(topic=topic, by="words")
+    return TopicLabel(topic="Other", by="nobody")
 
 
 @cache

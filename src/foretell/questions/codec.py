@@ -4,13 +4,13 @@ import json
 from functools import cache
 from typing import Any, TypeVar
 
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.problems import InputError
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 
-SCHEMA = "foretell/1"
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (Question, Resolution, Forecast, Failure)}
+JSON_SCHEMA_VERSION = "foretell/1"
+JSON_TYPES: dict[str, type] = {kind.__name__: kind for kind in (Question, Resolution, Forecast, Failure)}
 
 T = TypeVar("T")
 
@@ -26,15 +26,17 @@ def _adapter(kind: type) -> Any:
 def to_json(value: object) -> str:
     """One line of JSON that names its type and schema version.
 
-    >>> from foretell.questions import Resolution
+    >>> from foretell.questions.resolution import Resolution
     >>> to_json(Resolution(question_id="q", target_id="yes", outcome=1))
     '{"schema":"foretell/1","type":"Resolution","question_id":"q","target_id":"yes","outcome":1}'
     """
     kind = type(value)
-    if kind.__name__ not in KINDS:
-        raise TypeError(f"{kind.__name__} has no JSON form; the types are {', '.join(KINDS)}")
+    if kind.__name__ not in JSON_TYPES:
+        raise TypeError(f"{kind.__name__} has no JSON form; the types are {', '.join(JSON_TYPES)}")
     body = _adapter(kind).dump_python(value, mode="json", exclude_defaults=True)
-    return json.dumps({"schema": SCHEMA, "type": kind.__name__, **body}, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(
+        {"schema": JSON_SCHEMA_VERSION, "type": kind.__name__, **body}, ensure_ascii=False, separators=(",", ":")
+    )
 
 
 def from_json(text: str | bytes, kind: type[T]) -> T:
@@ -53,8 +55,10 @@ def from_dict(data: Any, kind: type[T]) -> T:
     if not isinstance(data, dict):
         raise InputError(f"expected a JSON object with the fields of a {kind.__name__}, found {type(data).__name__}")
     body: dict[str, Any] = dict(data)  # type: ignore[reportUnknownArgumentType]
-    if (schema := body.pop("schema", SCHEMA)) != SCHEMA:
-        raise InputError(f"schema {schema!r} is not {SCHEMA!r}", column="schema", hint="written by another version?")
+    if (schema := body.pop("schema", JSON_SCHEMA_VERSION)) != JSON_SCHEMA_VERSION:
+        raise InputError(
+            f"schema {schema!r} is not {JSON_SCHEMA_VERSION!r}", column="schema", hint="written by another version?"
+        )
     if (name := body.pop("type", kind.__name__)) != kind.__name__:
         raise InputError(f"this is a {name}, expected a {kind.__name__}", column="type")
     try:

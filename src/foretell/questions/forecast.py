@@ -1,15 +1,103 @@
 """What a forecaster said, what it cost, and what is left when it broke."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite
 
-from foretell.questions.clock import AsOf
-from foretell.questions.distribution import Categorical, Numeric
+from foretell.questions.as_of import AsOf
+
+# Forecasts that are more than one number: over options, and over a numeric range.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
+class Categorical:
+    """Probabilities of options of which exactly one comes true.
+
+    >>> Categorical(p={"red": 2, "blue": 1, "green": 1}, normalise=True).p["red"]
+    0.5
+    """
+
+    p: Mapping[str, float]
+    normalise: bool = False
+    """Scale to sum one on creation, instead of refusing a sum that is off."""
+
+    def __post_init__(self) -> None:
+        p = {option: float(value) for option, value in self.p.items()}
+        total = sum(p.values())
+        if not p or not all(isfinite(v) and v >= 0 for v in p.values()) or total <= 0:
+            raise ValueError("option probabilities must be finite, not negative, and not all zero")
+        if not self.normalise and abs(total - 1) > 1e-6:
+            raise ValueError(f"option probabilities sum to {total:.6g}, not 1")
+        object.__setattr__(self, "p", {option: value / total for option, value in p.items()})
+        object.__setattr__(self, "normalise", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numeric:
+    """A piecewise-linear cumulative distribution function through (x[i], cdf[i]).
+
+    Mass below x[0] is cdf[0] and above x[-1] is 1 − cdf[-1]: an open range has some of both.
+
+    >>> d = Numeric(x=(0, 10, 20), cdf=(0, 0.25, 1))
+    >>> d.below(5), d.above(10), round(d.quantile(0.5), 3)
+    (0.125, 0.75, 13.333)
+    """
+
+    x: tuple[float, ...]
+    cdf: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", tuple(float(v) for v in self.x))
+        object.__setattr__(self, "cdf", tuple(float(v) for v in self.cdf))
+        if len(self.x) != len(self.cdf) or len(self.x) < 2:
+            raise ValueError("a numeric distribution needs two or more points, as many x as cdf values")
+        if not all(isfinite(v) for v in self.x + self.cdf):
+            raise ValueError("points of a numeric distribution must be finite")
+        if any(b <= a for a, b in pairwise(self.x)):
+            raise ValueError("x of a numeric distribution must increase")
+        if any(b < a for a, b in pairwise(self.cdf)) or self.cdf[0] < 0 or self.cdf[-1] > 1:
+            raise ValueError("cdf of a numeric distribution must rise from at least 0 to at most 1")
+
+    @classmethod
+    def from_quantiles(cls, quantiles: Mapping[float, float]) -> "Numeric":
+        """The distribution through {probability: value} pairs.
+
+        >>> Numeric.from_quantiles({0.1: 1.0, 0.5: 2.0, 0.9: 5.0}).below(2.0)
+        0.5
+        """
+        levels = sorted(quantiles)
+        return cls(x=tuple(quantiles[q] for q in levels), cdf=tuple(levels))
+
+    def below(self, value: float) -> float:
+        """P(X ≤ value). The mass of an open lower tail counts from the first point on, that of an upper one nowhere."""
+        if value < self.x[0]:
+            return 0.0
+        if value >= self.x[-1]:
+            return self.cdf[-1]
+        i = bisect_right(self.x, value) - 1
+        share = (value - self.x[i]) / (self.x[i + 1] - self.x[i])
+        return self.cdf[i] + share * (self.cdf[i + 1] - self.cdf[i])
+
+    def above(self, value: float) -> float:
+        """P(X > value)."""
+        return 1.0 - self.below(value)
+
+    def quantile(self, level: float) -> float:
+        """The smallest value whose cdf reaches the level; the end points where the level lies in an open tail."""
+        if not 0 <= level <= 1:
+            raise ValueError(f"quantile level {level} is outside [0, 1]")
+        if level <= self.cdf[0]:
+            return self.x[0]
+        for (x0, x1), (c0, c1) in zip(pairwise(self.x), pairwise(self.cdf), strict=True):
+            if level <= c1:
+                return x0 if c1 == c0 else x0 + (level - c0) / (c1 - c0) * (x1 - x0)
+        return self.x[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
     """What one forecast cost."""
 
     dollars: float = 0.0
@@ -19,10 +107,10 @@ class Usage:
     calls: int = 0
 
     @classmethod
-    def side_by_side(cls, usages: Iterable["Usage"]) -> "Usage":
+    def side_by_side(cls, usages: Iterable["Cost"]) -> "Cost":
         """What things that ran at the same time cost together: sums, but of the seconds the longest.
 
-        >>> Usage.side_by_side([Usage(dollars=0.5, seconds=3.0, calls=1), Usage(dollars=0.25, seconds=2.0, calls=2)])
+        >>> Usage.side_by_side([Usage(dollars=0.5, seconds=3.0, calls=1), Cost(dollars=0.25, seconds=2.0, calls=2)])
         Usage(dollars=0.75, input_tokens=0, output_tokens=0, seconds=3.0, calls=3)
         """
         all_of = list(usages)
@@ -47,7 +135,7 @@ class Forecast:
     rationale: str = ""
     trace: str = ""
     """Where the steps behind the number are kept."""
-    usage: Usage = field(default_factory=Usage)
+    usage: Cost = field(default_factory=Cost)
     distribution: Categorical | Numeric | None = None
     """The whole distribution, for multiple-choice and numeric questions."""
     stated: Mapping[str, float] | None = None
@@ -58,12 +146,12 @@ class Forecast:
             said: Mapping[str, float] | None = getattr(self, name)
             if said is not None:
                 object.__setattr__(self, name, {target: float(p) for target, p in said.items()})
-                _check(said)
+                _check_probabilities(said)
         if self.stated is not None and self.stated.keys() != self.p.keys():
             raise ValueError("what was stated is about other targets than the forecast")
 
 
-def _check(said: Mapping[str, float]) -> None:
+def _check_probabilities(said: Mapping[str, float]) -> None:
     for target, p in said.items():
         if not (isfinite(p) and 0 <= p <= 1):
             raise ValueError(f"probability of target {target!r} is {p}, not a number in [0, 1]")

@@ -5,10 +5,42 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal
 
-from foretell.questions.clock import AsOf, Mode, Moment, instant
-from foretell.questions.snapshot import Snapshot
+from foretell.questions.as_of import AsOf, AsOfMode, UtcDatetime, instant
 
-Kind = Literal["market", "dataset"]
+# What a market showed at one moment.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Quotes of one binary market at one moment, in dollars per one-dollar contract.
+
+    >>> Snapshot(at=instant("2025-06-26"), yes_ask=0.62, no_ask=0.42).price
+    0.596...
+    """
+
+    at: UtcDatetime
+    last_price: float | None = None
+    yes_bid: float | None = None
+    yes_ask: float | None = None
+    no_ask: float | None = None
+    volume: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", instant(self.at))
+        for name in ("last_price", "yes_bid", "yes_ask", "no_ask"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"{name} = {value} is outside [0, 1]")
+
+    @property
+    def price(self) -> float | None:
+        """The implied probability of yes: the two asks normalised to one, else the last trade."""
+        if self.yes_ask is not None and self.no_ask is not None and self.yes_ask + self.no_ask > 0:
+            return self.yes_ask / (self.yes_ask + self.no_ask)
+        return self.last_price
+
+
+QuestionKind = Literal["market", "dataset"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +49,7 @@ class Target:
 
     id: str
     label: str = ""
-    resolves_at: Moment | None = None
+    resolves_at: UtcDatetime | None = None
     snapshot: Snapshot | None = None
 
     def __post_init__(self) -> None:
@@ -43,7 +75,7 @@ class LastValue:
     """The number a data-set question starts from, as it was published before the question was asked."""
 
     value: float
-    at: Moment
+    at: UtcDatetime
     meaning: str = ""
 
     def __post_init__(self) -> None:
@@ -69,10 +101,10 @@ class Question:
     """Unique within a set together with `due`: the same market may be asked in several rounds."""
     source: str
     text: str
-    due: Moment
+    due: UtcDatetime
     """The moment as of which the question is asked; forecasts may use what was known by the end of that day."""
     targets: tuple[Target, ...]
-    kind: Kind = "market"
+    kind: QuestionKind = "market"
     subtype: str = ""
     """The question's template within its source; base rates are kept per source and subtype."""
     category: str = ""
@@ -80,8 +112,8 @@ class Question:
     background: str = ""
     exclusive: bool = False
     """Exactly one target comes true."""
-    opens_at: Moment | None = None
-    closes_at: Moment | None = None
+    opens_at: UtcDatetime | None = None
+    closes_at: UtcDatetime | None = None
     cluster: str = ""
     """Questions whose outcomes move together share a cluster; empty means the id."""
     url: str = ""
@@ -112,7 +144,7 @@ class Question:
         """The cutoff of a backtest of this question: the end of its due day, or the very moment if it has one."""
         return self.as_of_in("backtest")
 
-    def as_of_in(self, mode: Mode) -> AsOf:
+    def as_of_in(self, mode: AsOfMode) -> AsOf:
         """The question's cutoff in the given mode."""
         if self.due == instant(self.due.date()):
             return AsOf.day(self.due.date(), mode)

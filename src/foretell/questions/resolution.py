@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from foretell.questions.clock import Moment, instant
+from foretell.questions.as_of import UtcDatetime, instant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,11 +12,11 @@ class Resolution:
     question_id: str
     target_id: str
     outcome: int | None
-    due: Moment | None = None
+    due: UtcDatetime | None = None
     """The round the question was asked in, where the outcome depends on it (a rise since that day)."""
     payoff: float | None = None
     """Dollars that choosing this option would have returned, for tasks with utilities."""
-    resolved_at: Moment | None = None
+    resolved_at: UtcDatetime | None = None
     provenance: str = ""
 
     def __post_init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What an agent may call. The fence wraps every tool: nothing reaches a model that it did not admit."""
+"""What an agent may call, and the fence that keeps the future out."""

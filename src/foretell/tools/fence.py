@@ -4,24 +4,188 @@ Address, date and data layers are rules; the content layer asks a model. Live th
 off. A clairvoyant run switches them off on purpose, as an upper bound, and says so in everything it returns.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MethodType
 from typing import Any, final
+from weakref import WeakMethod
 
-from foretell.llm.message import ToolSpec
-from foretell.questions.clock import AsOf
-from foretell.questions.event import LeakBlocked
+from foretell.models.model import ToolSpec
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import LeakBlocked
 from foretell.tools.addresses import UnreadableAddress, address_of
-from foretell.tools.admission import Admission
 from foretell.tools.blocklist import is_encyclopedia
-from foretell.tools.leaks import ContentFilter
-from foretell.tools.names import FETCH_WIKIPEDIA, PREFIXES, WEB_SEARCH
-from foretell.tools.refusal import Refused
-from foretell.tools.rules import Fence
-from foretell.tools.shelf import Admitted, Shelf
-from foretell.tools.tool import Tool, ToolFailed
+from foretell.tools.leak_filter import ContentFilter, Excerpt
+from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, PREFIXES, WEB_SEARCH
+from foretell.tools.rules import FenceRules, clamp_text
+from foretell.tools.text_dates import without_age
+from foretell.tools.tool import LeakRefused, Refusal, SourceItem, Tool, ToolFailed, ToolMaterial
 
-__all__ = ["Fence", "Fenced", "Observation"]
+# What a model was allowed to see, by the id under which it may be cited and read further.
+
+READ_LIMIT = 24_000
+"""Characters of one text that can ever be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmittedSource:
+    """An item that passed the fence."""
+
+    id: str
+    item: SourceItem
+    shown: str
+    """What the model saw of it."""
+    whole: bool
+    """Whether the whole text was judged; if not, only what was shown may be used."""
+
+    @property
+    def url(self) -> str:
+        """Where it is from."""
+        return self.item.url
+
+    @property
+    def title(self) -> str:
+        """Its headline."""
+        return self.item.title
+
+    @property
+    def published(self) -> datetime | None:
+        """Its date, or that of the stored version."""
+        return self.item.published or self.item.captured
+
+
+VetSources = Callable[[Sequence[AdmittedSource]], Awaitable[list[bool]]]
+"""Judges the whole text of items of which only a part was shown."""
+
+
+class SourceStore:
+    """Admitted items in the order of their arrival. Only the fence puts something on it."""
+
+    def __init__(self) -> None:
+        self._admitted: dict[str, AdmittedSource] = {}
+        self._vet: Callable[[], VetSources | None] | None = None
+
+    def __contains__(self, source_id: str) -> bool:
+        return source_id in self._admitted
+
+    def __len__(self) -> int:
+        return len(self._admitted)
+
+    def __getitem__(self, source_id: str) -> AdmittedSource:
+        return self._admitted[source_id]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Everything that may be cited."""
+        return tuple(self._admitted)
+
+    def guard(self, vet: VetSources) -> None:
+        """From now on whole texts are judged by `vet` before they are read. One fence per shelf."""
+        if self._vet is not None:
+            raise ValueError("this shelf already belongs to a fence; every trial needs its own")
+        # Weakly: a fence holds its shelf, and the two in a circle would keep every text of a trial long after its end.
+        self._vet = WeakMethod(vet) if isinstance(vet, MethodType) else lambda: vet
+
+    def put(self, admitted: AdmittedSource) -> None:
+        """Keep an item that passed."""
+        self._admitted[admitted.id] = admitted
+
+    async def read(self, ids: Sequence[str]) -> list[tuple[AdmittedSource, str]]:
+        """Items with as much of their text as may be read: all of it where it passes, else what was shown before."""
+        unknown = [source_id for source_id in ids if source_id not in self._admitted]
+        if unknown:
+            known = ", ".join(self._admitted) or "none yet"
+            raise ToolFailed(f"There is no result {unknown[0]!r}. Results so far: {known}.")
+        vet = self._vet() if self._vet is not None else None
+        if vet is None:
+            raise ToolFailed("Nothing can be read: no fence guards these results.")
+        partly = [self._admitted[source_id] for source_id in dict.fromkeys(ids) if not self._admitted[source_id].whole]
+        for admitted, passed in zip(partly, await vet(partly) if partly else [], strict=True):
+            shown = admitted.item.text[:READ_LIMIT] if passed else admitted.shown
+            self._admitted[admitted.id] = replace(
+                admitted, whole=True, item=replace(admitted.item, text=shown), shown=admitted.shown
+            )
+        return [(found := self._admitted[source_id], found.item.text[:READ_LIMIT]) for source_id in dict.fromkeys(ids)]
+
+
+# The way through the fence: rules first, then the content filter over what they admitted.
+
+SNIPPET_LIMIT = 2_000
+SHOWN_LIMIT = 6_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """One trial's way through the fence; every refusal is an event."""
+
+    fence: FenceRules
+    leak_filter: ContentFilter | None
+    shelf: SourceStore
+
+    async def pass_through(
+        self, tool: str, material: ToolMaterial, name: Callable[[int, int], str]
+    ) -> list[AdmittedSource]:
+        """The items that pass every layer, put on the shelf under their ids."""
+        admitted = [item for item in (self._by_rule(item, tool) for item in material.items) if item is not None]
+        # Our own headings only repeat the question; a stranger's is judged along with what it stands above.
+        above = "" if tool in PREFIXES else f"{material.heading}\n"
+        excerpts = [Excerpt(title=above + item.title, text=_shown(item)) for item in admitted]
+        numbers = tool in (FETCH_SERIES, FETCH_PRICES)
+        kept = await self._by_content(admitted, excerpts, numbers=numbers)
+        passed = [(item, excerpt.text) for item, excerpt, keep in zip(admitted, excerpts, kept, strict=True) if keep]
+        for place, (item, shown) in enumerate(passed, start=1):
+            whole = not self.fence.active or (numbers and item.clamped) or item.text in ("", shown)
+            self.shelf.put(AdmittedSource(id=name(place, len(passed)), item=item, shown=shown, whole=whole))
+        return [self.shelf[name(place, len(passed))] for place in range(1, len(passed) + 1)]
+
+    async def vet(self, admitted: Sequence[AdmittedSource]) -> list[bool]:
+        """Whether the whole text of each may be read."""
+        items = [one.item for one in admitted]
+        return await self._by_content(items, [Excerpt(title=item.title, text=item.text[:READ_LIMIT]) for item in items])
+
+    def heading(self, text: str) -> str:
+        """The tool's own words above its results, without anything told later."""
+        if not self.fence.active:
+            return text
+        known, late = clamp_text(text, self.fence.as_of)
+        if late:
+            self.fence.emit(LeakBlocked(layer="data", reason=f"{len(late)} lines told later", title=late[0][:200]))
+        return known
+
+    def _by_rule(self, item: SourceItem, tool: str) -> SourceItem | None:
+        found = self.fence.admit(item, tool)
+        if isinstance(found, Refusal):
+            self.fence.emit(found.of(item))
+            return None
+        return found
+
+    async def _by_content(
+        self, items: Sequence[SourceItem], excerpts: Sequence[Excerpt], *, numbers: bool = False
+    ) -> list[bool]:
+        """Clamped numbers of our own tools hold no words to judge; everything else needs an explicit KEEP."""
+        if not self.fence.active:
+            return [True] * len(items)
+        kept = [numbers and item.clamped for item in items]
+        asked = [place for place, known in enumerate(kept) if not known]
+        if not asked or self.leak_filter is None:
+            return kept
+        chosen = [excerpts[place] for place in asked]
+        verdicts = await self.leak_filter.judge(chosen, self.fence.as_of, self.fence.question.text)
+        if len(verdicts) != len(asked):
+            verdicts = []
+        for order, place in enumerate(asked):
+            verdict = verdicts[order] if verdicts else None
+            kept[place] = verdict is not None and verdict.keeps
+            if not kept[place]:
+                reason = verdict.reason if verdict is not None else "the filter lost count"
+                self.fence.emit(Refusal(layer="content", reason=reason).of(items[place]))
+        return kept
+
+
+def _shown(item: SourceItem) -> str:
+    return without_age(item.snippet)[:SNIPPET_LIMIT] if item.snippet else item.text[:SHOWN_LIMIT]
+
 
 CLAIRVOYANT = "(Clairvoyant run: nothing was withheld.)"
 
@@ -41,10 +205,10 @@ _KEY = object()
 
 
 @final
-class Fenced:
-    """Tools behind a fence: the only thing an agent accepts. Made by `Fenced.around`, for one trial of one question."""
+class FencedTools:
+    """Tools behind a fence: the only thing an agent accepts. Made by `FencedTools.around`, for one trial of one question."""
 
-    def __init__(self, key: object, tools: Mapping[str, Tool], fence: Fence, admit: "Admission") -> None:
+    def __init__(self, key: object, tools: Mapping[str, Tool], fence: FenceRules, admit: "Admission") -> None:
         if key is not _KEY:
             raise TypeError("tools are fenced by Fenced.around(tools, fence, leak_filter)")
         self._tools = tools
@@ -54,12 +218,17 @@ class Fenced:
 
     @classmethod
     def around(
-        cls, tools: Iterable[Tool], fence: Fence, leak_filter: ContentFilter | None, *, shelf: Shelf | None = None
-    ) -> "Fenced":
+        cls,
+        tools: Iterable[Tool],
+        fence: FenceRules,
+        leak_filter: ContentFilter | None,
+        *,
+        shelf: SourceStore | None = None,
+    ) -> "FencedTools":
         """Put tools behind a fence. A backtest needs a content filter: without one it is refused here."""
         if fence.active and leak_filter is None:
             raise ValueError("a backtest needs a content filter; pass one, or mark the run clairvoyant")
-        shelf = Shelf() if shelf is None else shelf
+        shelf = SourceStore() if shelf is None else shelf
         admission = Admission(fence=fence, leak_filter=leak_filter, shelf=shelf)
         shelf.guard(admission.vet)
         named: dict[str, Tool] = {}
@@ -79,7 +248,7 @@ class Fenced:
         return self._fence.clairvoyant
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> SourceStore:
         """Everything admitted so far."""
         return self._admission.shelf
 
@@ -98,7 +267,7 @@ class Fenced:
         ids = self._ids(name)  # Before anything is waited for: of calls side by side any may come back first.
         try:
             material = await tool.use(arguments, self._fence.sees)
-        except Refused as error:
+        except LeakRefused as error:
             self._fence.emit(LeakBlocked(layer=error.refusal.layer, reason=error.refusal.reason))
             return self._failed(str(error) if name in PREFIXES else self._nothing(name))
         except ToolFailed as error:
@@ -157,7 +326,7 @@ class Fenced:
         return Observation(text=marked, source_ids=ids, clairvoyant=self.clairvoyant)
 
 
-def _entry(admitted: Admitted) -> str:
+def _entry(admitted: AdmittedSource) -> str:
     when = admitted.published.date().isoformat() if admitted.published is not None else ""
     where = _host(admitted.url)
     place = ", ".join(filter(None, (where, when)))

@@ -1,5 +1,7 @@
 """The tools by name, and how the ids of their results begin."""
 
+from collections.abc import Collection
+
 WEB_SEARCH = "web_search"
 SUMMARIZE_RESULTS = "summarize_results"
 LOOKUP_URL = "lookup_url"
@@ -16,3 +18,57 @@ PREFIXES = {
     FETCH_PRICES: "prices",
     FETCH_WIKIPEDIA: "wikipedia",
 }
+
+
+# Which tools a question is offered, by source and step: a literal table, and hints that never name absent tools.
+
+SEARCHING = (WEB_SEARCH, SUMMARIZE_RESULTS, LOOKUP_URL, SUBMIT)
+TOOLS: dict[str, tuple[str, ...]] = {
+    "fred": (FETCH_SERIES, *SEARCHING),
+    "yfinance": (FETCH_SERIES, *SEARCHING),
+    "dbnomics": (FETCH_SERIES, LOOKUP_URL, SUBMIT),
+    "polymarket": (FETCH_PRICES, *SEARCHING),
+    "manifold": (FETCH_PRICES, *SEARCHING),
+    "kalshi": (FETCH_PRICES, *SEARCHING),
+    "wikipedia": (FETCH_WIKIPEDIA, *SEARCHING),
+    "infer": SEARCHING,
+    "metaculus": SEARCHING,
+    "acled": SEARCHING,
+}
+ANY_SOURCE = (FETCH_SERIES, FETCH_PRICES, FETCH_WIKIPEDIA, *SEARCHING)
+"""For sources without a line of their own."""
+
+FIXED: dict[str, tuple[tuple[str, ...], ...]] = {"dbnomics": ((FETCH_SERIES,), (SUBMIT,))}
+"""Sources whose steps are laid down: at each step only these tools, the last line standing for all later steps."""
+
+HINTS = {
+    FETCH_SERIES: f"Begin with {FETCH_SERIES}: it holds the value you compare with.",
+    FETCH_PRICES: f"Begin with {FETCH_PRICES}: it shows what the market believed and how steadily.",
+    FETCH_WIKIPEDIA: f"Begin with {FETCH_WIKIPEDIA}: the question is decided by an article there.",
+    WEB_SEARCH: f"Begin with {WEB_SEARCH}, once you have noted how often things like this happen at all.",
+}
+
+
+def offered_tools(source: str, step: int, available: Collection[str], *, fixed: bool = True) -> tuple[str, ...]:
+    """The tools on offer at a step (counted from 1), of those available; submitting is always possible at the end.
+
+    >>> offered_tools("fred", 1, {"fetch_series", "web_search", "submit"})
+    ('fetch_series', 'web_search', 'submit')
+    >>> offered("dbnomics", 1, {"fetch_series", "submit"}), offered_tools("dbnomics", 2, {"fetch_series", "submit"})
+    (('fetch_series',), ('submit',))
+    """
+    if step < 1:
+        raise ValueError(f"steps count from 1, got {step}")
+    steps = FIXED.get(source) if fixed else None
+    if steps is not None and all(set(tools) <= set(available) for tools in steps):
+        return steps[min(step, len(steps)) - 1]
+    return tuple(tool for tool in TOOLS.get(source, ANY_SOURCE) if tool in available)
+
+
+def tool_hint(tools: Collection[str]) -> str:
+    """What to begin with, named only if it is really on offer.
+
+    >>> hint(("web_search", "submit")).split(",")[0], tool_hint(("submit",))
+    ('Begin with web_search', '')
+    """
+    return next((text for tool, text in HINTS.items() if tool in tools), "")

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.llm.message import ToolSpec
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Emit, LeakBlocked, ignore
+from foretell.data.http import SourceError
+from foretell.data.markets.prices import MarketRef, PricePoint, PriceSource, PricesUnavailable, market_ref
+from foretell.models.model import ToolSpec
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
-from foretell.sources.http import SourceError
-from foretell.sources.market import MarketRef, PricePoint, PriceSource, PricesUnavailable
-from foretell.sources.markets.reference import market_ref
-from foretell.tools.clamp import clamp_prices
+from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
 from foretell.tools.names import FETCH_PRICES
-from foretell.tools.tool import Item, Material, ToolFailed
+from foretell.tools.rules import clamp_prices
+from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial
 
 DAYS = 60
 MAX_TARGETS = 12
@@ -35,22 +34,22 @@ class FetchPrices:
     sources: Mapping[str, PriceSource]
     """By platform."""
     days: int = DAYS
-    emit: Emit = ignore
+    emit: EmitEvent = ignore_event
 
     @property
     def spec(self) -> ToolSpec:
         """As shown to the model."""
         return SPEC
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """One item of dated prices per target."""
         found = [await self._item(target, as_of) for target in self.question.targets[:MAX_TARGETS]]
         items = tuple(item for item in found if item is not None)
         if not items:
             raise ToolFailed("No price of this question's market was known at the cutoff; search for reports instead.")
-        return Material(heading="Prices of the question's market, as probabilities of yes:", items=items)
+        return ToolMaterial(heading="Prices of the question's market, as probabilities of yes:", items=items)
 
-    async def _item(self, target: Target, as_of: AsOf) -> Item | None:
+    async def _item(self, target: Target, as_of: AsOf) -> SourceItem | None:
         ref = market_ref(self.question, target)
         source = self.sources.get(ref.platform) if ref is not None else None
         if ref is None or source is None:
@@ -63,7 +62,7 @@ class FetchPrices:
             raise ToolFailed(f"The prices could not be read: {error}") from error
         known = self._clamped(ref, points, as_of)
         text = "\n".join(["moment, price", *(f"{point.at:%Y-%m-%dT%H:%MZ}, {point.p:.3f}" for point in known)])
-        return Item(title=target.label or target.id, text=text, clamped=True) if known else None
+        return SourceItem(title=target.label or target.id, text=text, clamped=True) if known else None
 
     def _clamped(self, ref: MarketRef, points: list[PricePoint], as_of: AsOf) -> list[PricePoint]:
         known, late = clamp_prices(points, as_of)

@@ -1,29 +1,91 @@
 """The rules of the fence: which items a cutoff and a question refuse without asking any model."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Emit, ignore
+from foretell.data.markets.prices import PricePoint
+from foretell.data.series.series import Series
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
+from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.tools.addresses import UnreadableAddress, address_of
-from foretell.tools.blocklist import Blocked, Blocklist, is_encyclopedia
-from foretell.tools.clamp import clamp_text, has_rows
-from foretell.tools.dated import undated
+from foretell.tools.blocklist import BlockedAddress, Blocklist, is_encyclopedia
 from foretell.tools.names import FETCH_WIKIPEDIA
-from foretell.tools.refusal import Refusal
-from foretell.tools.tool import Item
+from foretell.tools.text_dates import date_refusal
+from foretell.tools.tool import Refusal, SourceItem
+
+# The data layer: numbers are cut at the cutoff point by point, whatever their source promised.
+
+ROW = re.compile(r"^\s*[|\"'\[(]*(?P<day>\d{4}-\d{2}-\d{2})(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?Z?)?(?=[\s,;:|=\t\"'])")
+TOLD_LATER = re.compile(
+    r"^\W*(?:\w+[ _-])?(?:status|state|closed|active|is[ _]?resolved|resolv(?:ed|es)\w*|resolution\w*|result"
+    r"|outcome|winner|settle(?:d|ment)\w*|expir\w+|close[sd]?[ _]?(?:time|date|at|on)?|end[ _]?(?:date|time)"
+    r"|volume\w*|liquidity|open[ _]?interest|traders?|bettors?|last[ _]?(?:price|trade)\w*|updated\w*)\b"
+    r"[^:=\n]{0,20}[:=]",
+    re.IGNORECASE,
+)
+"""Fields of a market that hold what became known later: whether it is over, how it ended, how much was traded."""
+
+
+def clamp_series(series: Series, as_of: AsOf) -> tuple[Series, int]:
+    """The series up to the cutoff, and how many later points there were."""
+    known = series.until(as_of)
+    return known, len(series) - len(known)
+
+
+def clamp_prices(points: Sequence[PricePoint], as_of: AsOf) -> tuple[list[PricePoint], int]:
+    """The prices up to the cutoff, oldest first, and how many later or unreadable ones there were."""
+    known = sorted((point for point in points if _admitted(point.at, as_of)), key=lambda point: point.at)
+    return known, len(points) - len(known)
+
+
+def _admitted(moment: datetime, as_of: AsOf) -> bool:
+    try:
+        return as_of.admits(moment)
+    except ValueError:
+        return False
+
+
+def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
+    r"""The text without dated rows after the cutoff and without fields told later, and the lines left out.
+
+    >>> clamp_text("2025-10-26,3.1\n2025-10-27,3.2\nVolume: 9", AsOf.day("2025-10-26"))
+    ('2025-10-26,3.1', ['2025-10-27,3.2', 'Volume: 9'])
+    """
+    lines = text.splitlines()
+    late = [line for line in lines if TOLD_LATER.match(line) or _is_late(line, as_of)]
+    return "\n".join(line for line in lines if line not in late), late
+
+
+def has_rows(text: str) -> bool:
+    """Whether any dated row is left."""
+    return any(ROW.match(line) for line in text.splitlines())
+
+
+def _is_late(line: str, as_of: AsOf) -> bool:
+    row = ROW.match(line)
+    if row is None:
+        return False
+    try:
+        if row["clock"] is None:
+            return not as_of.admits_day(datetime.fromisoformat(row["day"]).date())
+        moment = datetime.fromisoformat(row["day"] + row["clock"].rstrip("Z").replace(" ", "T"))
+    except ValueError:
+        return True
+    return not as_of.admits(moment.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fence:
+class FenceRules:
     """The cutoff of one question, and what follows from it for everything outside."""
 
     as_of: AsOf
     question: Question
     clairvoyant: bool = False
-    emit: Emit = ignore
+    emit: EmitEvent = ignore_event
     crawl_dates: bool = True
     """Whether an item dated only by a crawler may go on to the content filter."""
     sees_until: datetime | None = None
@@ -46,7 +108,7 @@ class Fence:
         """The addresses this question closes."""
         return Blocklist.of(self.question)
 
-    def admit(self, item: Item, tool: str) -> Item | Refusal:
+    def admit(self, item: SourceItem, tool: str) -> SourceItem | Refusal:
         """The item, cut where numbers go past the cutoff, or why a rule refuses it."""
         if not self.active:
             return item
@@ -54,21 +116,21 @@ class Fence:
             return Refusal(layer="address", reason=blocked)
         if item.clamped:
             return self._clamped(item)
-        reason = undated(item, self.as_of, crawl_dates=self.crawl_dates)
+        reason = date_refusal(item, self.as_of, crawl_dates=self.crawl_dates)
         if reason is None and tool != FETCH_WIKIPEDIA and any(map(_rendered_now, _passed(item))):
             reason = "an old revision drawn with today's templates: only its source text is old"
         return item if reason is None else Refusal(layer="date", reason=reason)
 
-    def door(self, tool: str, url: str) -> Blocked | None:
+    def door(self, tool: str, url: str) -> BlockedAddress | None:
         """Why an address must not even be opened by a tool."""
         if not self.active:
             return None
         if tool != FETCH_WIKIPEDIA and is_encyclopedia(url):
-            return Blocked(reason="an encyclopedia shows today's page")
+            return BlockedAddress(reason="an encyclopedia shows today's page")
         blocked = self.blocklist.check(url, arrived=True)
         return blocked if blocked is not None and not blocked.unless_stored else None
 
-    def _address(self, item: Item) -> str | None:
+    def _address(self, item: SourceItem) -> str | None:
         stored = item.captured is not None and self.as_of.admits(item.captured)
         for url in _passed(item):
             blocked = self.blocklist.check(url, arrived=bool(item.hops) and url != item.hops[-1])
@@ -76,7 +138,7 @@ class Fence:
                 return blocked.reason
         return None
 
-    def _clamped(self, item: Item) -> Item | Refusal:
+    def _clamped(self, item: SourceItem) -> SourceItem | Refusal:
         text, late = clamp_text(item.text, self.as_of)
         snippet, late_too = clamp_text(item.snippet, self.as_of)
         if not has_rows(text):
@@ -86,7 +148,7 @@ class Fence:
         return replace(item, text=text, snippet=snippet)
 
 
-def _passed(item: Item) -> list[str]:
+def _passed(item: SourceItem) -> list[str]:
     return [url for url in (item.url, *item.hops) if url]
 
 

@@ -6,17 +6,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from foretell.llm.message import ToolSpec
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Emit, LeakBlocked, ignore
+from foretell.data.http import SourceError
+from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
+from foretell.models.model import ToolSpec
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, SeriesRef
-from foretell.sources.http import SourceError
-from foretell.sources.series import Series, SeriesSource, SeriesUnavailable
-from foretell.sources.series_from.fetched import FetchedSeries
-from foretell.tools.clamp import clamp_series
+from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
 from foretell.tools.names import FETCH_SERIES
-from foretell.tools.refusal import Refusal, Refused
-from foretell.tools.tool import Item, Material, ToolFailed
+from foretell.tools.rules import clamp_series
+from foretell.tools.tool import LeakRefused, Refusal, SourceItem, ToolFailed, ToolMaterial
 
 STRIDES = ((60, 1), (300, 5), (1_300, 21), (10_000, 125))
 """Of the newest 60 observations all are shown, of the 300 before them every fifth, and so on."""
@@ -52,14 +50,14 @@ class FetchSeries:
     """A source without provenance counts as one whose values may have been corrected."""
     estimate: Estimate | None = None
     allow_revised: bool = False
-    emit: Emit = ignore
+    emit: EmitEvent = ignore_event
 
     @property
     def spec(self) -> ToolSpec:
         """As shown to the model."""
         return SPEC
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """One item of dated rows."""
         ref = self.question.series
         if ref is None:
@@ -69,15 +67,15 @@ class FetchSeries:
         except (SeriesUnavailable, SourceError) as error:
             raise ToolFailed(f"The series could not be read: {error}") from error
         if fetched.revised and as_of.mode == "backtest" and not self.allow_revised:
-            raise Refused(
+            raise LeakRefused(
                 "The series is only known as corrected later, so it is closed here. Search for reports instead.",
                 Refusal(layer="data", reason=f"{ref.provider}/{ref.id} may hold values corrected after the cutoff"),
             )
         known = self._clamped(ref, fetched.series, as_of)
         estimates = await self.estimate(self.question, known, as_of) if self.estimate is not None else {}
         text = "\n".join([*self._reference(ref, known), *_estimates(self.question, estimates), *_rows(known)])
-        item = Item(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)
-        return Material(heading="The series that decides the question:", items=(item,))
+        item = SourceItem(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)
+        return ToolMaterial(heading="The series that decides the question:", items=(item,))
 
     async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         if isinstance(self.source, WithProvenance):

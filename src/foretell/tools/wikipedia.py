@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from foretell.llm.message import ToolSpec
-from foretell.questions.clock import AsOf
-from foretell.sources.http import SourceError
-from foretell.sources.page import PageUnavailable
-from foretell.sources.wikipedia import Heading, Revision, headings
-from foretell.sources.wikitext import readable
+from foretell.data.http import SourceError
+from foretell.data.pages import PageUnavailable
+from foretell.data.wikipedia import ArticleHeading, ArticleRevision, article_headings, wikitext_to_text
+from foretell.models.model import ToolSpec
+from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import UnreadableAddress, plain_host
-from foretell.tools.arguments import text_if_any
 from foretell.tools.names import FETCH_WIKIPEDIA
-from foretell.tools.tool import Item, Material, ToolFailed
+from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial, optional_text
 
 SITE = "en.wikipedia.org"
 MAX_HEADINGS = 60
@@ -39,7 +37,7 @@ SPEC = ToolSpec(
 class Revisions(Protocol):
     """Whoever knows old versions of articles."""
 
-    async def revision(self, title: str, as_of: AsOf) -> Revision:
+    async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         """The newest version at or before the cutoff, or `PageUnavailable`."""
         ...
 
@@ -55,15 +53,15 @@ class FetchWikipedia:
         """As shown to the model."""
         return SPEC
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """The introduction with the table of contents, or one section."""
         title = _title(arguments)
         try:
             revision = await self.wikipedia.revision(title, as_of)
         except (PageUnavailable, SourceError) as error:
             raise ToolFailed(f"The article could not be read: {error}") from error
-        section = text_if_any(arguments, "section")
-        item = Item(
+        section = optional_text(arguments, "section")
+        item = SourceItem(
             title=revision.title,
             text=_opening(revision) if section is None else _section(revision, section),
             url=f"https://{SITE}/wiki/{quote(revision.title.replace(' ', '_'), safe='/:(),')}",
@@ -71,11 +69,11 @@ class FetchWikipedia:
             dating="published",
             captured=revision.at,
         )
-        return Material(heading=f"Wikipedia, version of {revision.at:%Y-%m-%d %H:%M} UTC:", items=(item,))
+        return ToolMaterial(heading=f"Wikipedia, version of {revision.at:%Y-%m-%d %H:%M} UTC:", items=(item,))
 
 
 def _title(arguments: Mapping[str, Any]) -> str:
-    given = text_if_any(arguments, "title") or text_if_any(arguments, "url")
+    given = optional_text(arguments, "title") or optional_text(arguments, "url")
     if given is None:
         raise ToolFailed("Name the article: give its title or its url.")
     if "://" not in given:
@@ -90,14 +88,14 @@ def _title(arguments: Mapping[str, Any]) -> str:
     return unquote(parts.path.removeprefix("/wiki/")).replace("_", " ")
 
 
-def _opening(revision: Revision) -> str:
-    listed = headings(revision.wikitext)
+def _opening(revision: ArticleRevision) -> str:
+    listed = article_headings(revision.wikitext)
     contents = "\n".join(f"{one.number} {one.heading}" for one in listed[:MAX_HEADINGS])
     return f"{_text(revision, listed[0])}\n\nSections:\n{contents}"
 
 
-def _section(revision: Revision, which: str) -> str:
-    listed = headings(revision.wikitext)
+def _section(revision: ArticleRevision, which: str) -> str:
+    listed = article_headings(revision.wikitext)
     wanted = which.casefold().strip()
     for one in listed:
         if wanted in (one.number, one.heading.casefold(), f"{one.number} {one.heading}".casefold()):
@@ -106,5 +104,5 @@ def _section(revision: Revision, which: str) -> str:
     raise ToolFailed(f"The article has no section {which!r}; it has: {known}.")
 
 
-def _text(revision: Revision, part: Heading) -> str:
-    return readable(revision.wikitext[part.start : part.end])
+def _text(revision: ArticleRevision, part: ArticleHeading) -> str:
+    return wikitext_to_text(revision.wikitext[part.start : part.end])

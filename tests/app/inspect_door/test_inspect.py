@@ -20,14 +20,13 @@ from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, stderr
 
 from foretell import score
-from foretell.app.commands.data import data
-from foretell.app.inspect_door.asked import QUESTION, question_in
-from foretell.app.inspect_door.logs import read_inspect_log
-from foretell.app.inspect_door.metrics import brier_index_stderr, clustered_stderr
-from foretell.app.inspect_door.scorers import answered, brier, log_score
-from foretell.app.inspect_door.tasks import foretell_questions
-from foretell.evaluate.proper import brier_index
-from foretell.questions.problems import InputError
+from foretell.cli.data import data
+from foretell.inspect_tasks.logs import read_inspect_log
+from foretell.inspect_tasks.samples import QUESTION_KEY, question_in
+from foretell.inspect_tasks.scorers import answered, brier, brier_index_stderr, clustered_stderr, log_score
+from foretell.inspect_tasks.tasks import foretell_questions
+from foretell.metrics.scores import brier_index
+from foretell.questions.errors import InputError
 
 # Inspect leaves streams of its own to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -91,7 +90,7 @@ def test_the_questions_of_a_set_are_asked_as_of_their_dates(questions: dict[str,
     ]
     for sample in samples:
         words = "\n".join(message.text for message in sample.input if not isinstance(message, str))
-        assert "outcome" not in json.loads(sample.metadata[QUESTION])
+        assert "outcome" not in json.loads(sample.metadata[QUESTION_KEY])
         assert sample.target not in words
         assert "It is 2026-0" in words
     assert samples[1].metadata["question"] == samples[2].metadata["question"] == "own/2"
@@ -199,7 +198,7 @@ def test_the_entry_point_leads_to_the_task(tmp_path: Path):
     announced = tmp_path / "announced-0.dist-info"
     announced.mkdir()
     (announced / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 0\n", encoding="utf-8")
-    points = "[inspect_ai]\nforetell = foretell.app.inspect_door.registry\n"
+    points = "[inspect_ai]\nforetell = foretell.inspect_tasks.registry\n"
     (announced / "entry_points.txt").write_text(points, encoding="utf-8")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.app.inspect_door.reading import outcomes_of, probabilities_in
-from foretell.llm.answer import BadAnswer
+from foretell.inspect_tasks.samples import outcomes_of, probabilities_in
+from foretell.models.structured_output import UnusableReply
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def test_readable(text: str, p: float):
     "text", ["", "I cannot say.", "It fell by 3% in 2024, then rose.", "35", "probability 1.5", '{"x": 1}', "Answer: 7"]
 )
 def test_not_readable(text: str):
-    with pytest.raises(BadAnswer):
+    with pytest.raises(UnusableReply):
         probabilities_in(text)
 
 
 @pytest.mark.parametrize("target", ["", "Paris", "2", '{"a": 2}', "[1]", "{}"])
 def test_targets_that_are_no_outcome(target: str):
-    with pytest.raises(BadAnswer):
+    with pytest.raises(UnusableReply):
         outcomes_of(target)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 # Whether or not the command table knows it yet, the command is reached through the same entry point.
 LAUNCH = (
-    "from foretell.app import cli; cli.COMMANDS.setdefault('mcp', ('foretell.app.commands.mcp:mcp', '')); cli.main()"
+    "from foretell.cli import main as cli; cli.COMMANDS.setdefault('mcp', ('foretell.cli.serve:mcp', '')); cli.main()"
 )
 INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR")
 DOCUMENTS = [

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.app.mcp import server as serving
-from foretell.app.mcp.bounds import fitted
-from foretell.app.mcp.desk import Desk, Files
-from foretell.app.mcp.offers import OFFERS
-from foretell.app.settings import Settings
-from foretell.llm.cost import Budget, Spend
-from foretell.questions.problems import InputError
+from foretell.mcp import server as serving
+from foretell.mcp.permissions import ReadableFiles, ServerPermissions
+from foretell.mcp.server import limit_size
+from foretell.mcp.tools import TOOLS
+from foretell.models.budget import Budget, CallCost
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=400),
@@ -29,13 +29,13 @@ values = st.recursive(
 @settings(deadline=None, max_examples=30)
 @given(answer=st.dictionaries(st.text(max_size=20), values, max_size=20), most=st.integers(200, 5_000))
 def test_answers_fit(answer: dict[str, object], most: int):
-    told = fitted(answer, most)
+    told = limit_size(answer, most)
     assert len(json.dumps(told, ensure_ascii=False)) <= most
     assert told == answer or told["shortened"] is True
 
 
 def test_what_was_cut_is_counted():
-    told = fitted({"rows": [{"n": n, "text": "x" * 50} for n in range(2_000)]}, most=30_000)
+    told = limit_size({"rows": [{"n": n, "text": "x" * 50} for n in range(2_000)]}, most=30_000)
     assert told["rows"][-1].startswith("…")
     assert len(told["rows"]) < 2_000
 
@@ -44,7 +44,7 @@ def test_a_file_is_found_under_any_root(tmp_path: Path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     (tmp_path / "b" / "t.csv").write_text("x", encoding="utf-8")
-    files = Files.under([tmp_path / "a", tmp_path / "b"])
+    files = ReadableFiles.under([tmp_path / "a", tmp_path / "b"])
     assert files.find("t.csv") == (tmp_path / "b" / "t.csv").resolve()
     with pytest.raises(InputError, match="may be read"):
         files.find("..")
@@ -54,9 +54,11 @@ def test_a_file_is_found_under_any_root(tmp_path: Path):
 
 def test_a_spent_purse_stops_paid_models_and_not_free_ones(tmp_path: Path):
     purse = Budget("server", dollars=0.5)
-    desk = Desk(settings=Settings(home=tmp_path, purse=purse), models=("openai:gpt-5-mini", "local:m.gguf"))
+    desk = ServerPermissions(
+        settings=Settings(home=tmp_path, purse=purse), models=("openai:gpt-5-mini", "local:m.gguf")
+    )
     assert desk.model() == "openai:gpt-5-mini"
-    purse.settle(purse.set_aside(Spend(dollars=0.5)), Spend(dollars=0.5))
+    purse.settle(purse.set_aside(CallCost(dollars=0.5)), CallCost(dollars=0.5))
     with pytest.raises(InputError, match="is spent"):
         desk.model()
     assert desk.model("local:m.gguf") == "local:m.gguf"
@@ -66,8 +68,8 @@ def test_a_spent_purse_stops_paid_models_and_not_free_ones(tmp_path: Path):
 
 def test_every_schema_is_a_closed_object(tmp_path: Path):
     jsonschema = pytest.importorskip("jsonschema", reason="checks the schemas")
-    desk = Desk(settings=Settings(home=tmp_path))
-    for offer in OFFERS:
+    desk = ServerPermissions(settings=Settings(home=tmp_path))
+    for offer in TOOLS:
         schema = offer.schema(desk)
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["additionalProperties"] is False
@@ -75,7 +77,7 @@ def test_every_schema_is_a_closed_object(tmp_path: Path):
 
 
 def test_long_work_gives_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async def slow(_desk: Desk, _wish: Any) -> dict[str, Any]:
+    async def slow(_desk: ServerPermissions, _wish: Any) -> dict[str, Any]:
         await asyncio.sleep(0.1)
         return {"done": True}
 
@@ -85,12 +87,12 @@ def test_long_work_gives_signs_of_life(tmp_path: Path, monkeypatch: pytest.Monke
         seen.append((passed, message))
 
     purse = Budget("server", dollars=1.0)
-    desk = Desk(settings=Settings(home=tmp_path, purse=purse), models=("local:m.gguf",))
-    listing = next(offer for offer in OFFERS if offer.name == "list_runs")
+    desk = ServerPermissions(settings=Settings(home=tmp_path, purse=purse), models=("local:m.gguf",))
+    listing = next(offer for offer in TOOLS if offer.name == "list_runs")
     monkeypatch.setattr(serving, "TICK", 0.01)
     monkeypatch.setattr(serving, "OFFERS", (replace(listing, use=slow),))
     context = SimpleNamespace(session=SimpleNamespace(report_progress=report))
-    answer, worked = asyncio.run(serving.answered(desk, "list_runs", {}, context))
+    answer, worked = asyncio.run(serving.run_tool(desk, "list_runs", {}, context))
     assert worked
     assert answer == {"done": True}
     assert len(seen) > 1
@@ -102,11 +104,11 @@ def test_a_tool_that_breaks_does_not_break_the_server(tmp_path: Path, monkeypatc
     from mcp.client.client import Client
     from mcp.shared.exceptions import MCPError
 
-    async def broken(_desk: Desk, _wish: Any) -> dict[str, Any]:
+    async def broken(_desk: ServerPermissions, _wish: Any) -> dict[str, Any]:
         raise RuntimeError("a secret place")
 
-    desk = Desk(settings=Settings(home=tmp_path))
-    by_name = {offer.name: offer for offer in OFFERS}
+    desk = ServerPermissions(settings=Settings(home=tmp_path))
+    by_name = {offer.name: offer for offer in TOOLS}
     offers = (replace(by_name["list_runs"], use=broken), by_name["score"])
     monkeypatch.setattr(serving, "OFFERS", offers)
 

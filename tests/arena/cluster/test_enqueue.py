@@ -1,12 +1,12 @@
 from contextlib import closing
 
-from foretell.arena.cells import cells_of
-from foretell.arena.cluster.engine import CellQueue, Queued
-from foretell.arena.cluster.enqueue import enqueue, not_queued
-from foretell.arena.cluster.reaper import MOST, Reaper
-from foretell.arena.store import Store
-from foretell.llm.database.session_life import SessionLife
-from foretell.questions import Failure, Forecast, Question, Target, instant
+from foretell.models.database.liveness import SessionLiveness
+from foretell.questions.as_of import instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.runs.cell_queue import CellQueue, QueuedCell, enqueue, not_queued
+from foretell.runs.store import RunStore, cells_of
+from foretell.runs.worker import MAX_TAKEOVERS, Reaper
 
 QUESTIONS = [
     Question(id=f"q/{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),))
@@ -18,12 +18,12 @@ CELLS = list(cells_of("r", QUESTIONS, 2))
 def test_a_cell_that_ended_without_a_forecast_is_a_new_attempt():
     key = CELLS[0].key
     assert [q.attempt for q in not_queued(CELLS[:1], [])] == [0]
-    assert [q.attempt for q in not_queued(CELLS[:1], [Queued(key=key, status="SUCCESS")])] == [1]
-    standing = [Queued(key=key, status="SUCCESS"), Queued(key=key, attempt=1, status="PENDING")]
+    assert [q.attempt for q in not_queued(CELLS[:1], [QueuedCell(key=key, status="SUCCESS")])] == [1]
+    standing = [QueuedCell(key=key, status="SUCCESS"), QueuedCell(key=key, attempt=1, status="PENDING")]
     assert list(not_queued(CELLS[:1], standing)) == []
 
 
-def take(store: Store, executor: str, cells: int) -> None:
+def take(store: RunStore, executor: str, cells: int) -> None:
     """As the engine does for a worker."""
     store.database.write(
         "update dbos.workflow_status set status = 'PENDING', executor_id = ? where workflow_uuid in "
@@ -34,11 +34,11 @@ def take(store: Store, executor: str, cells: int) -> None:
 
 
 def test_the_queue_and_those_who_die(postgres: str):
-    with closing(Store(postgres)) as store, closing(CellQueue(postgres)) as queue:
+    with closing(RunStore(postgres)) as store, closing(CellQueue(postgres)) as queue:
         store.begin("r", "{}", "2026-01-01")
         store.keep_questions("r", QUESTIONS)
         life = store.database.life
-        assert isinstance(life, SessionLife)
+        assert isinstance(life, SessionLiveness)
         reaper = Reaper(queue, store, life)
 
         assert len(enqueue(queue, store, CELLS)) == 6
@@ -51,12 +51,12 @@ def test_the_queue_and_those_who_die(postgres: str):
         take(store, mine, 2)
         assert len(reaper.sweep()) == 2
         assert len(queue.held([mine])) == 2
-        for times in range(1, MOST + 2):
+        for times in range(1, MAX_TAKEOVERS + 2):
             take(store, "dead", 4)
             assert len(queue.held(["dead"])) == 4
             assert len(reaper.sweep()) == 2  # Ours stay.
             assert queue.held(["dead"]) == []
-            assert len(queue.open_cells()) == (6 if times <= MOST else 2)
+            assert len(queue.open_cells()) == (6 if times <= MAX_TAKEOVERS else 2)
         failures = list(store.answers("r"))
         assert [type(failure) for failure in failures] == [Failure] * 4
         assert "given up after 5 takeovers" in failures[0].error  # type: ignore[union-attr]

@@ -3,20 +3,20 @@
 import asyncio
 from contextlib import closing
 
-from foretell.arena.cells import Cell, cells_of, panel_cells
-from foretell.arena.cluster.engine import CellQueue
-from foretell.arena.cluster.watching import Following
-from foretell.arena.executor import Executor, Progress
-from foretell.arena.store import Store
-from foretell.questions import Forecast, Question, Target, instant
-from foretell.questions.event import Emit, ModelCalled
+from foretell.questions.as_of import instant
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent, ModelCalled
+from foretell.runs.cell_queue import CellQueue, RunFollower
+from foretell.runs.executor import Executor, RunProgress
+from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
 
 QUESTIONS = [
     Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(3)
 ]
 
 
-async def answer(cell: Cell, emit: Emit) -> Forecast:
+async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
     emit(ModelCalled(role="agent", model="m", key="k", dollars=0.5))
     if cell.question.id == "q1":
         raise RuntimeError("no luck")
@@ -26,11 +26,11 @@ async def answer(cell: Cell, emit: Emit) -> Forecast:
 def test_done_failed_and_spent_add_up_over_trials_and_panel(postgres: str):
     seen: list[tuple[int, int]] = []
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: RunProgress) -> None:
         seen.append((progress.done, progress.total))
 
-    async def follow(store: Store, queue: CellQueue) -> Progress:
-        following = Following(queue=queue, store=store, watch=watch)
+    async def follow(store: RunStore, queue: CellQueue) -> RunProgress:
+        following = RunFollower(queue=queue, store=store, watch=watch)
         for cells in (list(cells_of("r", QUESTIONS, 2)), list(panel_cells("r", QUESTIONS, 2))):
             followed = asyncio.create_task(following.until_ended(cells))
             while len(queue.open_cells()) < len(cells):
@@ -41,7 +41,7 @@ def test_done_failed_and_spent_add_up_over_trials_and_panel(postgres: str):
             await followed
         return following.progress
 
-    with closing(Store(postgres)) as store, closing(CellQueue(postgres)) as queue:
+    with closing(RunStore(postgres)) as store, closing(CellQueue(postgres)) as queue:
         store.begin("r", "{}", "2026-01-01")
         store.keep_questions("r", QUESTIONS)
         found = asyncio.run(follow(store, queue))

@@ -6,15 +6,16 @@ from contextlib import asynccontextmanager, closing
 
 import pytest
 
-from foretell.arena.cells import Cell, cells_of
-from foretell.arena.cluster.engine import CellQueue
-from foretell.arena.cluster.enqueue import enqueue
-from foretell.arena.cluster.worker import Capacity, Orders, Worker
-from foretell.arena.executor import Answer
-from foretell.arena.store import RunRow, Store
-from foretell.llm.database.session_life import SessionLife
-from foretell.questions import Forecast, InputError, Question, Target, instant
-from foretell.questions.event import Emit, ForecastMade
+from foretell.models.database.liveness import SessionLiveness
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent, ForecastMade
+from foretell.runs.cell_queue import CellQueue, enqueue
+from foretell.runs.executor import AnswerCell
+from foretell.runs.store import RunCell, RunRow, RunStore, cells_of
+from foretell.runs.worker import Worker, WorkerCapacity, WorkerSignals
 
 QUESTIONS = [
     Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(4)
@@ -32,7 +33,7 @@ class Bench:
         self._error = error
 
     @asynccontextmanager
-    async def furnish(self, row: RunRow) -> AsyncGenerator[Answer]:
+    async def furnish(self, row: RunRow) -> AsyncGenerator[AnswerCell]:
         self.asked += 1
         if self._error:
             raise self._error
@@ -40,7 +41,7 @@ class Bench:
         yield self._answer
         self.opened -= 1
 
-    async def _answer(self, cell: Cell, emit: Emit) -> Forecast:
+    async def _answer(self, cell: RunCell, emit: EmitEvent) -> Forecast:
         self.begun.append(f"{cell.question.id}/{cell.trial}")
         await self.go.wait()
         emit(ForecastMade(p={"yes": 0.5}, how="submitted"))
@@ -50,15 +51,15 @@ class Bench:
 
 
 @asynccontextmanager
-async def at_work(url: str, bench: Bench) -> AsyncGenerator[tuple[Store, CellQueue, Worker, Orders]]:
-    with closing(Store(url)) as store, closing(await asyncio.to_thread(CellQueue, url)) as queue:
+async def at_work(url: str, bench: Bench) -> AsyncGenerator[tuple[RunStore, CellQueue, Worker, WorkerSignals]]:
+    with closing(RunStore(url)) as store, closing(await asyncio.to_thread(CellQueue, url)) as queue:
         store.begin("r", "{}", "2026-01-01")
         store.keep_questions("r", QUESTIONS)
         enqueue(queue, store, CELLS)
         life = store.database.life
-        assert isinstance(life, SessionLife)
-        worker, orders = Worker(url, store, life, bench.furnish), Orders()
-        serving = asyncio.create_task(worker.serve(Capacity(here=3), orders))
+        assert isinstance(life, SessionLiveness)
+        worker, orders = Worker(url, store, life, bench.furnish), WorkerSignals()
+        serving = asyncio.create_task(worker.serve(WorkerCapacity(here=3), orders))
         try:
             yield store, queue, worker, orders
         finally:

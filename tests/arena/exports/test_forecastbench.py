@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.exports.forecastbench import Sender, build_submission, check_submission, insist
-from foretell.questions import Forecast, InputError, Question, Target, instant
-from foretell.sources.datasets.forecastbench import read_question_set, read_submission
+from foretell.data.datasets.forecastbench import read_question_set, read_submission
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.submit.forecastbench import ForecastBenchTeam, build_submission, check_submission, require_coverage
 
 DUE = "2025-10-26"
-SENDER = Sender(organization="Example", model="full")
+SENDER = ForecastBenchTeam(organization="Example", model="full")
 
 
 def market(id: str = "7994", source: str = "metaculus") -> Question:
@@ -59,15 +62,15 @@ def test_an_id_may_hold_slashes_and_the_name_of_its_source():
 @pytest.mark.parametrize("organization", ["", " ", "...", "a/b", "a\\b"])
 def test_names_that_make_no_file_are_refused(organization: str):
     with pytest.raises(InputError, match="--organization"):
-        Sender(organization=organization, model="m")
+        ForecastBenchTeam(organization=organization, model="m")
 
 
 def test_number_and_model_are_checked():
     with pytest.raises(InputError, match="--number"):
-        Sender(organization="a", model="m", number=4)
+        ForecastBenchTeam(organization="a", model="m", number=4)
     with pytest.raises(InputError, match="--model"):
-        Sender(organization="a", model=" ")
-    assert Sender(organization="St. A.I.", model="m", number=3).file_name(DUE) == "2025-10-26.St AI.3.json"
+        ForecastBenchTeam(organization="a", model=" ")
+    assert ForecastBenchTeam(organization="St. A.I.", model="m", number=3).file_name(DUE) == "2025-10-26.St AI.3.json"
 
 
 def test_coverage_is_counted_by_kind_and_named():
@@ -77,7 +80,7 @@ def test_coverage_is_counted_by_kind_and_named():
     assert (markets.asked, markets.given, dict(markets.missing)) == (20, 18, {"metaculus/3": 1, "metaculus/4": 1})
     assert (datasets.asked, datasets.given, dict(datasets.missing)) == (20, 18, {"fred/7": 2})
     with pytest.raises(InputError) as refused:
-        insist([markets, datasets])
+        require_coverage([markets, datasets])
     for told in (
         "market forecasts: 18 of 20 (90.0 %); missing: metaculus/3, metaculus/4",
         "dataset forecasts: 18 of 20 (90.0 %); missing: fred/7 (2 dates)",
@@ -89,11 +92,11 @@ def test_coverage_is_counted_by_kind_and_named():
 def test_each_kind_must_be_covered_and_exactly_95_percent_is_enough():
     questions = [market(str(n)) for n in range(20)] + [dataset("a")]
     nineteen = [forecast(q) for q in questions[1:]]
-    insist(check_submission(build_submission(nineteen, questions, SENDER), questions))
+    require_coverage(check_submission(build_submission(nineteen, questions, SENDER), questions))
     only_markets = [forecast(q) for q in questions[:20]]
     with pytest.raises(InputError, match="dataset forecasts: 0 of 2"):
-        insist(check_submission(build_submission(only_markets, questions, SENDER), questions))
-    insist(check_submission(build_submission([forecast(market())], [market()], SENDER), [market()]))
+        require_coverage(check_submission(build_submission(only_markets, questions, SENDER), questions))
+    require_coverage(check_submission(build_submission([forecast(market())], [market()], SENDER), [market()]))
 
 
 def test_a_long_list_of_missing_questions_is_cut():
@@ -179,7 +182,7 @@ def test_a_real_round(shared_data: Path, day: str):
     said = {question.id: forecast(question, 0.1 + n / 1000) for n, question in enumerate(questions)}
     body = build_submission(said.values(), questions, SENDER)
     coverages = check_submission(body, questions)
-    insist(coverages)
+    require_coverage(coverages)
     assert [coverage.given for coverage in coverages] == [coverage.asked for coverage in coverages]
     assert body["question_set"] == f"{day}-llm.json"
     path = shared_data / "forecastbench" / "question_sets" / body["question_set"]

@@ -11,26 +11,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.ledger import Draft, Entry, Head, Ledger, verify
-from foretell.arena.ledger.accounts import Accounts
-from foretell.arena.ledger.entry import START, digest_of
-from foretell.arena.ledger.lock import Taken, locked
-from foretell.questions.problems import InputError
+from foretell.questions.errors import InputError
+from foretell.submit.ledger import (
+    FIRST_PREVIOUS,
+    LedgerDraft,
+    LedgerEntry,
+    LedgerHead,
+    LockHeld,
+    SubmissionHistory,
+    SubmissionLedger,
+    digest_of,
+    locked,
+    verify_ledger,
+)
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
-def draft(n: int = 1, kind: str = "intention", **fields: object) -> Draft:
+def draft(n: int = 1, kind: str = "intention", **fields: object) -> LedgerDraft:
     content = fields.pop("content", {"question": n, "probability_yes": 0.5})
     base = {"platform": "metaculus", "account": "bot", "question": f"metaculus/{n}", "part": "forecast"}
-    return Draft(**{"kind": kind, "content": content, **base, **fields})
+    return LedgerDraft(**{"kind": kind, "content": content, **base, **fields})
 
 
 def chain(n: int) -> list[bytes]:
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
     for i in range(1, n + 1):
-        previous = entries[-1].hash if entries else START
-        entries.append(Entry.sealed(draft(i), number=i, at="2026-11-01", previous=previous))
+        previous = entries[-1].hash if entries else FIRST_PREVIOUS
+        entries.append(LedgerEntry.sealed(draft(i), number=i, at="2026-11-01", previous=previous))
     return [entry.line().encode() for entry in entries]
 
 
@@ -39,14 +47,14 @@ def text(lines: list[bytes]) -> bytes:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "home" / "ledger.jsonl")
+def ledger(tmp_path: Path) -> SubmissionLedger:
+    return SubmissionLedger(tmp_path / "home" / "ledger.jsonl")
 
 
-def test_every_entry_holds_what_it_should(ledger: Ledger):
+def test_every_entry_holds_what_it_should(ledger: SubmissionLedger):
     first, second = ledger.append([draft(1), draft(2)], NOW)
     assert (first.number, second.number) == (1, 2)
-    assert (first.previous, second.previous) == (START, first.hash)
+    assert (first.previous, second.previous) == (FIRST_PREVIOUS, first.hash)
     assert first.digest == digest_of({"probability_yes": 0.5, "question": 1})
     assert first.at == "2026-11-01T12:00:00.000000+00:00"
     lines = ledger.path.read_text().splitlines()
@@ -58,7 +66,7 @@ def test_every_entry_holds_what_it_should(ledger: Ledger):
     assert str(verdict) == f"2 entries, each as it was written; head 2:{second.hash}"
 
 
-def test_an_empty_ledger(ledger: Ledger):
+def test_an_empty_ledger(ledger: SubmissionLedger):
     assert list(ledger.entries()) == []
     assert ledger.head() is None
     assert str(ledger.verify()) == "0 entries, each as it was written"
@@ -66,7 +74,7 @@ def test_an_empty_ledger(ledger: Ledger):
     assert not ledger.path.exists()
 
 
-def test_long_entries_are_found_from_the_end(ledger: Ledger):
+def test_long_entries_are_found_from_the_end(ledger: SubmissionLedger):
     for n in range(4):
         ledger.append([draft(n, content={"text": "x" * 100_000})], NOW)
     assert ledger.verify().entries == 4
@@ -81,16 +89,20 @@ def test_no_byte_can_be_changed_unseen(data: st.DataObject):
     place = data.draw(st.integers(0, len(line) - 1))
     byte = data.draw(st.integers(0, 255).filter(lambda b: b not in (line[place], 10)))
     line[place] = byte
-    verdict = verify(text([*lines[:where], bytes(line), *lines[where + 1 :]]))
+    verdict = verify_ledger(text([*lines[:where], bytes(line), *lines[where + 1 :]]))
     assert not verdict.whole
     assert verdict.entries == where
 
 
 def forged(line: bytes, **changes: object) -> bytes:
     """An entry changed by somebody who knows how it is sealed."""
-    entry = replace(Entry.read(line.decode()), **changes)
+    entry = replace(LedgerEntry.read(line.decode()), **changes)
     fields = {name: getattr(entry, name) for name in ("kind", "platform", "account", "question", "part", "content")}
-    return Entry.sealed(Draft(**fields), number=entry.number, at=entry.at, previous=entry.previous).line().encode()
+    return (
+        LedgerEntry.sealed(LedgerDraft(**fields), number=entry.number, at=entry.at, previous=entry.previous)
+        .line()
+        .encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,33 +122,33 @@ def forged(line: bytes, **changes: object) -> bytes:
     ],
 )
 def test_the_first_broken_entry_is_named(spoil, told: str):
-    verdict = verify(text(spoil(chain(5))))
+    verdict = verify_ledger(text(spoil(chain(5))))
     assert told in verdict.broken
     assert str(verdict).startswith("broken: ")
 
 
 def test_a_cut_tail_is_seen_only_by_a_head_noted_elsewhere():
     lines = chain(5)
-    noted = Entry.read(lines[4].decode()).head
-    assert verify(text(lines), noted).whole
-    assert verify(text(lines[:3])).whole
-    cut = verify(text(lines[:3]), noted)
+    noted = LedgerEntry.read(lines[4].decode()).head
+    assert verify_ledger(text(lines), noted).whole
+    assert verify_ledger(text(lines[:3])).whole
+    cut = verify_ledger(text(lines[:3]), noted)
     assert not cut.whole
     assert "entry 5, which was noted, is not there: the end was cut off" in str(cut)
-    anew = verify(text([*lines[:4], forged(lines[4], account="you")]), noted)
+    anew = verify_ledger(text([*lines[:4], forged(lines[4], account="you")]), noted)
     assert "cut off or written anew" in str(anew)
-    assert verify(text(lines), Head.read(noted.hash[:16])).whole
-    assert not verify(text(lines[:3]), Head.read(noted.hash[:16])).whole
-    assert verify(text(lines), Entry.read(lines[1].decode()).head).whole
+    assert verify_ledger(text(lines), LedgerHead.read(noted.hash[:16])).whole
+    assert not verify_ledger(text(lines[:3]), LedgerHead.read(noted.hash[:16])).whole
+    assert verify_ledger(text(lines), LedgerEntry.read(lines[1].decode()).head).whole
 
 
 @pytest.mark.parametrize("wrong", ["", "12", "x:aaaaaaaaaaaa", "zzzzzzzzzzzzzz", "3:abc"])
 def test_what_is_no_head(wrong: str):
     with pytest.raises(ValueError, match="is not a head"):
-        Head.read(wrong)
+        LedgerHead.read(wrong)
 
 
-def test_a_line_torn_by_a_crash_is_put_aside(ledger: Ledger):
+def test_a_line_torn_by_a_crash_is_put_aside(ledger: SubmissionLedger):
     ledger.append([draft(1)], NOW)
     whole = ledger.path.read_bytes()
     ledger.path.write_bytes(whole + chain(2)[1][:70])
@@ -151,7 +163,7 @@ def test_a_line_torn_by_a_crash_is_put_aside(ledger: Ledger):
     assert ledger.path.with_name("ledger.jsonl.torn").read_bytes() == chain(2)[1][:70] + b"\n"
 
 
-def test_nothing_is_built_on_a_broken_end(ledger: Ledger):
+def test_nothing_is_built_on_a_broken_end(ledger: SubmissionLedger):
     ledger.append([draft(1)], NOW)
     with ledger.path.open("ab") as file:
         file.write(b"nonsense\n")
@@ -175,7 +187,7 @@ for n in range(40):
 """
 
 
-def test_two_processes_write_one_chain(ledger: Ledger):
+def test_two_processes_write_one_chain(ledger: SubmissionLedger):
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(ledger.path), name]) for name in ("a", "b")]
     assert [writer.wait(60) for writer in writers] == [0, 0]
     verdict = ledger.verify()
@@ -187,16 +199,16 @@ def test_two_processes_write_one_chain(ledger: Ledger):
 
 
 def test_a_lock_is_held_by_one(tmp_path: Path):
-    with locked(tmp_path / "lock"), pytest.raises(Taken), locked(tmp_path / "lock", wait=False):
+    with locked(tmp_path / "lock"), pytest.raises(LockHeld), locked(tmp_path / "lock", wait=False):
         pass
     with locked(tmp_path / "lock", wait=False):
         pass
 
 
-def test_what_became_of_intentions(ledger: Ledger):
+def test_what_became_of_intentions(ledger: SubmissionLedger):
     first, second, third = ledger.append([draft(1), draft(2), draft(3)], NOW)
     ledger.append([draft(1, "receipt", content={"intention": 1}), draft(2, "refusal", content={"intention": 2})], NOW)
-    found = Accounts.of(ledger.entries())
+    found = SubmissionHistory.of(ledger.entries())
     assert found.taken == {first.key: [first]}
     assert {key: one for key, one in found.open.items() if one} == {third.key: [third]}
     assert found.open[second.key] == []

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tests.arena.live.site import Site, usual
 
-from foretell.arena.store import Store
+from foretell.runs.store import RunStore
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """An arena with two entries on an SQLite file; the exchange lists nothing yet."""
-    store = Store(tmp_path / "runs.db")
+    store = RunStore(tmp_path / "runs.db")
     yield Site(store=store, spec=usual())
     store.close()
 
@@ -20,6 +20,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def anywhere(place: Path | str) -> Iterator[Site]:
     """The same on either kind of database."""
-    store = Store(place)
+    store = RunStore(place)
     yield Site(store=store, spec=usual())
     store.close()

@@ -6,24 +6,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from foretell.arena.cells import Cell
-from foretell.arena.executor import Answer
-from foretell.arena.live.answers import under_the_rules
-from foretell.arena.live.arena import LiveArena
-from foretell.arena.live.book import Book
-from foretell.arena.live.spec import arena_from_json
-from foretell.arena.spec import RunSpec
-from foretell.arena.store import Store
-from foretell.forecasters.context.built import Built, CannotBuild
-from foretell.forecasters.context.context import Context, Source
-from foretell.questions.clock import AsOf, instant
-from foretell.questions.event import Emit
-from foretell.questions.forecast import Failure, Forecast, Usage
-from foretell.questions.question import Question, Target
+from foretell.arena.forecast import with_arena_rules
+from foretell.arena.live import LiveArena
+from foretell.arena.spec import arena_from_json
+from foretell.arena.store import ArenaStore
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport, MarketStatus
+from foretell.forecasters.prompt.builder import ContextBuild, ContextUnavailable
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
-from foretell.questions.snapshot import Snapshot
-from foretell.sources.http import SourceError
-from foretell.sources.listing import Ledger, ListedEvent, Listing, Status, Wanted
+from foretell.questions.trace import EmitEvent
+from foretell.runs.executor import AnswerCell
+from foretell.runs.spec import RunSpec
+from foretell.runs.store import RunCell, RunStore
 
 START = instant("2026-11-01T00:00:00Z")
 
@@ -73,13 +71,13 @@ class Exchange:
         listed = self.events_[name]
         self.events_[name] = replace(listed, question=replace(listed.question, closes_at=closes))
 
-    def settle(self, name: str, *outcomes: int | None, status: Status = "resolved") -> None:
+    def settle(self, name: str, *outcomes: int | None, status: MarketStatus = "resolved") -> None:
         targets = self.events_[name].question.targets
         self.results[name] = {target.id: told for target, told in zip(targets, outcomes, strict=False)}
         self.change(name, status=status)
 
-    def events(self, wanted: Wanted) -> Listing:
-        ledger = Ledger()
+    def events(self, wanted: ListingFilter) -> EventListing:
+        ledger = ListingReport()
 
         async def walk() -> AsyncGenerator[ListedEvent]:
             if self.down:
@@ -91,7 +89,7 @@ class Exchange:
                 else:
                     yield fresh
 
-        return Listing(walk(), ledger)
+        return EventListing(walk(), ledger)
 
     async def event(self, id: str, as_of: AsOf) -> ListedEvent:
         self.asked.append(id)
@@ -133,32 +131,32 @@ class Searcher:
     built: list[str] = field(default_factory=list[str])
     broken: str = ""
 
-    async def build(self, question: Question, as_of: AsOf) -> Built:
+    async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
         if self.broken:
-            raise CannotBuild(self.broken)
+            raise ContextUnavailable(self.broken)
         self.built.append(f"{question.id} {as_of}")
-        source = Source(url=f"https://news.example/{len(self.built)}", title="A report", summary="It says so.")
-        context = Context(question=question, as_of=as_of, sources=(source,), searcher="test")
-        return Built(context=context, found=1, dropped={}, usage=Usage(dollars=0.01))
+        source = RankedSource(url=f"https://news.example/{len(self.built)}", title="A report", summary="It says so.")
+        context = PredictionContext(question=question, as_of=as_of, sources=(source,), searcher="test")
+        return ContextBuild(context=context, found=1, dropped={}, usage=Cost(dollars=0.01))
 
 
 @dataclass(kw_only=True)
 class Site:
     """The arena with everything around it."""
 
-    store: Store
+    store: RunStore
     spec: dict[str, Any]
     exchange: Exchange = field(default_factory=Exchange)
     searcher: Searcher = field(default_factory=Searcher)
     now: datetime = START
-    answers: dict[str, Callable[[Cell], Any]] = field(default_factory=dict[str, Callable[[Cell], Any]])
+    answers: dict[str, Callable[[RunCell], Any]] = field(default_factory=dict[str, Callable[[RunCell], Any]])
     """By forecaster: what it says, or an error."""
     calls: list[tuple[str, str, str, int]] = field(default_factory=list[tuple[str, str, str, int]])
     on_call: Callable[[], None] = lambda: None
 
-    def arena(self, store: Store | None = None, **changes: Any) -> LiveArena:
+    def arena(self, store: RunStore | None = None, **changes: Any) -> LiveArena:
         spec, store = arena_from_json(self.spec), store or self.store
-        book = Book(store.database, spec.name)
+        book = ArenaStore(store.database, spec.name)
         arena = LiveArena(
             spec=spec,
             store=store,
@@ -173,10 +171,10 @@ class Site:
         arena.open()
         return arena
 
-    def _furnish(self, book: Book) -> Callable[[RunSpec], AbstractAsyncContextManager[Answer]]:
+    def _furnish(self, book: ArenaStore) -> Callable[[RunSpec], AbstractAsyncContextManager[AnswerCell]]:
         @asynccontextmanager
-        async def furnish(run: RunSpec) -> AsyncGenerator[Answer]:
-            async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
+        async def furnish(run: RunSpec) -> AsyncGenerator[AnswerCell]:
+            async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
                 self.calls.append((run.forecaster, *cell.key.row()[1:]))
                 self.on_call()
                 p = self.answers.get(run.forecaster, _half)(cell)
@@ -186,7 +184,7 @@ class Site:
                 said = {target.id: value for target, value in zip(cell.question.targets, p, strict=True)}
                 return Forecast(question_id=cell.question.id, forecaster=run.forecaster, as_of=as_of, p=said)
 
-            yield under_the_rules(answer, book, lambda: self.now)
+            yield with_arena_rules(answer, book, lambda: self.now)
 
         return furnish
 
@@ -195,7 +193,7 @@ class Site:
         return self.now
 
 
-def _half(cell: Cell) -> list[float]:
+def _half(cell: RunCell) -> list[float]:
     return [0.5] * len(cell.question.targets)
 
 

@@ -6,21 +6,21 @@ from datetime import timedelta
 import pytest
 from tests.arena.live.site import START, Site
 
-from foretell.arena.live.biography import biography
-from foretell.arena.live.book import Book
-from foretell.arena.live.collect import collect
-from foretell.arena.live.contexts import make_contexts
-from foretell.arena.live.forecasting import forecast
-from foretell.arena.live.selection import Rules
-from foretell.arena.store import Store
-from foretell.questions.problems import InputError
+from foretell.arena.collect import collect
+from foretell.arena.context import make_contexts
+from foretell.arena.forecast import make_forecasts
+from foretell.arena.select import SelectionRules
+from foretell.arena.status import event_history
+from foretell.arena.store import ArenaStore
+from foretell.questions.errors import InputError
+from foretell.runs.store import RunStore
 
 
-async def _played(site: Site) -> Book:
+async def _played(site: Site) -> ArenaStore:
     arena = site.arena()
     await collect(arena, site.now)
     await make_contexts(arena, site.now)
-    await forecast(arena, site.now)
+    await make_forecasts(arena, site.now)
     return arena.book
 
 
@@ -49,15 +49,15 @@ def test_forecasts_as_bare_numbers(anywhere: Site):
 def test_two_arenas_in_one_place_do_not_meet(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     events = list(site.exchange.events_.values())
-    cup, other = (Book(site.store.database, name) for name in ("cup", "other"))
-    cup.decide(events, Rules(), START, volatility={})
+    cup, other = (ArenaStore(site.store.database, name) for name in ("cup", "other"))
+    cup.decide(events, SelectionRules(), START, volatility={})
     assert (len(cup.selected()), len(other.selected())) == (1, 0)
-    assert len(other.decide(events, Rules(), START, volatility={}).chosen) == 1
+    assert len(other.decide(events, SelectionRules(), START, volatility={}).chosen) == 1
 
 
 def test_a_rejected_event_may_be_taken_up_later_and_never_the_other_way_round(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2), volume=5.0)
-    book, rules = Book(site.store.database, "cup"), Rules(volume=10)
+    book, rules = ArenaStore(site.store.database, "cup"), SelectionRules(volume=10)
     thin = list(site.exchange.events_.values())
     assert book.decide(thin, rules, START, volatility={}).chosen == ()
     site.exchange.offer("CUP", closes=START + timedelta(days=2), volume=50.0)
@@ -84,24 +84,24 @@ def test_the_story_of_an_event(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2), price=0.4)
     asyncio.run(_played(site))
     arena = site.arena()
-    story = biography(arena.book, "CUP")
+    story = event_history(arena.book, "CUP")
     assert story.to_dict()["moments"][0]["said"]["one"] == {"CUP-A": 0.5, "CUP-B": 0.5}
     assert set(story.moments[0].said) == {"one", "two", "two 2"}
     assert (story.moments[1].state, story.moments[1].to_close) == ("planned", "24.0 h")
     assert [price for _, price in story.prices["CUP-A"]] == [pytest.approx(0.41 / 1.04)]
     with pytest.raises(InputError, match="no event 'CU_'"):
-        biography(arena.book, "CU_")
+        event_history(arena.book, "CU_")
 
 
 def test_tables_come_to_a_store_that_was_there_before(place: str):
-    first = Store(place)
+    first = RunStore(place)
     first.begin("r", "{}", "2026-01-01")
     first.close()
-    again = Store(place)
-    Book(again.database, "cup")
-    Book(again.database, "cup")
+    again = RunStore(place)
+    ArenaStore(again.database, "cup")
+    ArenaStore(again.database, "cup")
     assert again.run("r") is not None
     again.close()
-    third = Store(place)
-    assert Book(third.database, "cup").selected() == {}
+    third = RunStore(place)
+    assert ArenaStore(third.database, "cup").selected() == {}
     third.close()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.live.schedule import CLOSED_FIRST, NEXT_FIRST, WAITED, Schedule, next_moment, slot, taken
+from foretell.arena.schedule import CLOSED_FIRST, NEXT_FIRST, WAITED, Schedule, next_moment, question_date, slot
 
 T = datetime(2026, 11, 1, tzinfo=UTC)
 HOURS = st.floats(min_value=0.1, max_value=2000, allow_nan=False)
@@ -47,8 +47,8 @@ def test_a_schedule_that_cannot_be(wrong: dict[str, float]):
 
 
 def test_midnight_is_a_moment_and_not_a_day():
-    assert taken(T) == T + timedelta(microseconds=1)
-    assert taken(T + timedelta(hours=3)) == T + timedelta(hours=3)
+    assert question_date(T) == T + timedelta(microseconds=1)
+    assert question_date(T + timedelta(hours=3)) == T + timedelta(hours=3)
 
 
 def test_slots_of_a_day_begin_at_midnight():

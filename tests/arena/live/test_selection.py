@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.live.selection import Rules, Taken, format_of, select
-from foretell.questions.clock import instant
+from foretell.arena.select import PastSelection, SelectionRules, format_of, select
+from foretell.data.markets.listing import ListedEvent
+from foretell.questions.as_of import instant
 from foretell.questions.question import Question, Target
-from foretell.sources.listing import ListedEvent
 
 NOW = instant("2026-11-01T12:00:00Z")
 
@@ -60,63 +60,72 @@ def names(events: Sequence[ListedEvent]) -> list[str]:
     ],
 )
 def test_every_rejection_has_its_reason(event: ListedEvent, rules: dict[str, Any], reason: str):
-    found = select([event], Rules(**rules), [], NOW)
+    found = select([event], SelectionRules(**rules), [], NOW)
     assert (found.chosen, found.counts) == ((), {reason: 1})
 
 
 def test_words_are_excluded_as_words():
     events = [listed("a", title="Who wins the Warsaw derby?"), listed("b", title="Does the war end?")]
-    found = select(events, Rules(exclude=("war",)), [], NOW)
+    found = select(events, SelectionRules(exclude=("war",)), [], NOW)
     assert names(found.chosen) == ["a"]
 
 
 def test_the_most_traded_come_first_in_any_order():
     events = [listed(f"e{n}", volume=float(n)) for n in range(30)]
     random.Random(1).shuffle(events)
-    found = select(events, Rules(per_day=3), [], NOW)
+    found = select(events, SelectionRules(per_day=3), [], NOW)
     assert names(found.chosen) == ["e29", "e28", "e27"]
     assert found.counts == {"the day's places are taken": 27}
-    assert select(reversed(events), Rules(per_day=3), [], NOW) == found
+    assert select(reversed(events), SelectionRules(per_day=3), [], NOW) == found
 
 
 def test_a_day_has_places_and_the_next_day_has_new_ones():
     events = [listed(f"e{n}") for n in range(4)]
-    first = select(events, Rules(per_day=2), [], NOW)
-    taken = [Taken(event=e.question.id, category="Sports", format=format_of(e), at=NOW) for e in first.chosen]
-    assert select(events, Rules(per_day=2), taken, NOW + timedelta(hours=3)).chosen == ()
-    tomorrow = select(events, Rules(per_day=2), taken, NOW + timedelta(days=1))
+    first = select(events, SelectionRules(per_day=2), [], NOW)
+    taken = [PastSelection(event=e.question.id, category="Sports", format=format_of(e), at=NOW) for e in first.chosen]
+    assert select(events, SelectionRules(per_day=2), taken, NOW + timedelta(hours=3)).chosen == ()
+    tomorrow = select(events, SelectionRules(per_day=2), taken, NOW + timedelta(days=1))
     assert names(tomorrow.chosen) == ["e2", "e3"]
 
 
 def test_categories_have_places_of_their_own():
     events = [listed(f"s{n}") for n in range(5)] + [listed(f"p{n}", category="Politics") for n in range(5)]
-    found = select(events, Rules(categories={"Sports": 1, "other": 2}), [], NOW)
+    found = select(events, SelectionRules(categories={"Sports": 1, "other": 2}), [], NOW)
     assert sorted(names(found.chosen)) == ["p0", "p1", "s0"]
 
 
 def test_one_of_a_repeated_format():
     events = [listed("monday", recurrence="KXHIGHNY"), listed("tuesday", recurrence="KXHIGHNY")]
-    found = select(events, Rules(same_format_days=7), [], NOW)
+    found = select(events, SelectionRules(same_format_days=7), [], NOW)
     assert names(found.chosen) == ["monday"]
     assert found.counts == {"its format was taken up recently": 1}
-    before = Taken(event="kalshi/monday", category="Sports", format="kalshi:KXHIGHNY", at=NOW - timedelta(days=8))
-    assert names(select(events, Rules(same_format_days=7), [before], NOW).chosen) == ["tuesday"]
-    assert len(select(events, Rules(same_format_days=0), [], NOW).chosen) == 2
+    before = PastSelection(
+        event="kalshi/monday", category="Sports", format="kalshi:KXHIGHNY", at=NOW - timedelta(days=8)
+    )
+    assert names(select(events, SelectionRules(same_format_days=7), [before], NOW).chosen) == ["tuesday"]
+    assert len(select(events, SelectionRules(same_format_days=0), [], NOW).chosen) == 2
 
 
 def test_lively_markets_where_they_are_wanted():
     events = [listed("calm"), listed("lively")]
-    found = select(events, Rules(volatility=0.02), [], NOW, volatility={"kalshi/calm": 0.01, "kalshi/lively": 0.05})
+    found = select(
+        events, SelectionRules(volatility=0.02), [], NOW, volatility={"kalshi/calm": 0.01, "kalshi/lively": 0.05}
+    )
     assert names(found.chosen) == ["lively"]
     assert found.counts == {"volatility below the minimum": 1}
 
 
 def test_every_event_is_chosen_or_rejected():
     events = [listed(f"e{n}", days=n, volume=float(n)) for n in range(1, 40)]
-    found = select(events, Rules(volume=10, per_day=5, closes_within_days=30), [], NOW)
+    found = select(events, SelectionRules(volume=10, per_day=5, closes_within_days=30), [], NOW)
     assert len(found.chosen) + sum(found.counts.values()) == len(events)
     twice = replace(events[0])
-    assert select([twice], Rules(), [Taken(event=twice.question.id, category="", format="", at=NOW)], NOW).counts == {}
+    assert (
+        select(
+            [twice], SelectionRules(), [PastSelection(event=twice.question.id, category="", format="", at=NOW)], NOW
+        ).counts
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,4 +134,4 @@ def test_every_event_is_chosen_or_rejected():
 )
 def test_rules_that_cannot_be(wrong: dict[str, Any]):
     with pytest.raises(ValueError, match="|".join(wrong)):
-        Rules(**wrong)
+        SelectionRules(**wrong)

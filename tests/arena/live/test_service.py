@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.arena.live.site import START, Site
 
-from foretell.arena.live.service import Service
-from foretell.arena.live.status import status
-from foretell.arena.store import Store
+from foretell.arena.service import ArenaService
+from foretell.arena.status import arena_status
+from foretell.runs.store import RunStore
 
 
 async def until(true: Callable[[], Any]) -> None:
@@ -25,10 +25,10 @@ def test_two_services_share_the_work_of_a_week(site: Site, tmp_path: Path):
         site.exchange.offer(f"E{n}", closes=START + timedelta(days=2 + n))
     told: list[str] = []
 
-    async def main(second: Store) -> None:
+    async def main(second: RunStore) -> None:
         arena, stop = site.arena(), asyncio.Event()
         services = [
-            Service(arena=one, look=0.01, tell=lambda stage, _: told.append(stage))
+            ArenaService(arena=one, look=0.01, tell=lambda stage, _: told.append(stage))
             for one in (arena, site.arena(second))
         ]
         tasks = [asyncio.create_task(service.run(stop)) for service in services]
@@ -36,18 +36,20 @@ def test_two_services_share_the_work_of_a_week(site: Site, tmp_path: Path):
             for n in range(3):
                 if site.now >= START + timedelta(days=2 + n):
                     site.exchange.settle(f"E{n}", 1, 0)
-            await until(lambda: not status(arena, site.now).waiting and not status(arena, site.now).unresolved)
+            await until(
+                lambda: not arena_status(arena, site.now).waiting and not arena_status(arena, site.now).unresolved
+            )
             if step < 27:
                 site.later(hours=6)
         stop.set()
         await asyncio.gather(*tasks)
-        found = status(arena, site.now)
+        found = arena_status(arena, site.now)
         assert found.events == {"selected": 3, "open": 0, "settled": 3}
         assert "missed" not in found.moments
         assert found.entries["one"].forecasts == found.moments["ready"] == len(site.searcher.built)
         assert len(site.calls) == len(set(site.calls)) == 3 * found.moments["ready"]
 
-    with closing(Store(tmp_path / "runs.db")) as second:
+    with closing(RunStore(tmp_path / "runs.db")) as second:
         asyncio.run(main(second))
     assert set(told) == {"collect", "context", "forecast", "resolve"}
     assert told.count("collect") == 7
@@ -57,7 +59,7 @@ def test_once_for_cron(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
     told: list[str] = []
-    service = Service(arena=arena, tell=lambda stage, _: told.append(stage))
+    service = ArenaService(arena=arena, tell=lambda stage, _: told.append(stage))
 
     async def main() -> None:
         await service.once()
@@ -65,7 +67,7 @@ def test_once_for_cron(site: Site):
 
     asyncio.run(main())
     assert told == ["collect", "context", "forecast"]
-    assert status(arena, site.now).waiting == 0
+    assert arena_status(arena, site.now).waiting == 0
 
 
 def test_an_exchange_that_is_down_is_read_when_it_is_back(site: Site):
@@ -75,16 +77,16 @@ def test_an_exchange_that_is_down_is_read_when_it_is_back(site: Site):
 
     async def main() -> None:
         stop = asyncio.Event()
-        task = asyncio.create_task(Service(arena=arena, look=0.01).run(stop))
+        task = asyncio.create_task(ArenaService(arena=arena, look=0.01).run(stop))
         await asyncio.sleep(0.1)
-        assert status(arena, site.now).waiting == 1
+        assert arena_status(arena, site.now).waiting == 1
         site.exchange.down = False
-        await until(lambda: not status(arena, site.now).waiting)
+        await until(lambda: not arena_status(arena, site.now).waiting)
         stop.set()
         await task
 
     asyncio.run(main())
-    assert status(arena, site.now).entries["one"].forecasts == 1
+    assert arena_status(arena, site.now).entries["one"].forecasts == 1
 
 
 def test_a_stage_that_breaks_is_tried_again(site: Site):
@@ -103,9 +105,9 @@ def test_a_stage_that_breaks_is_tried_again(site: Site):
 
     async def main() -> None:
         stop = asyncio.Event()
-        task = asyncio.create_task(Service(arena=arena, look=0.01).run(stop))
-        await until(lambda: status(arena, site.now).entries["one"].failed == 1)
-        while not status(arena, site.now).entries["one"].forecasts:
+        task = asyncio.create_task(ArenaService(arena=arena, look=0.01).run(stop))
+        await until(lambda: arena_status(arena, site.now).entries["one"].failed == 1)
+        while not arena_status(arena, site.now).entries["one"].forecasts:
             await asyncio.sleep(0.05)
             site.later(minutes=5)
         stop.set()

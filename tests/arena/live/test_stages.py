@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tests.arena.live.site import START, Site
 
-from foretell.arena.live.collect import collect
-from foretell.arena.live.contexts import make_contexts
-from foretell.arena.live.forecasting import forecast
-from foretell.arena.live.resolving import resolve
-from foretell.arena.live.status import status
-from foretell.arena.store import CellKey, Store
+from foretell.arena.collect import collect
+from foretell.arena.context import make_contexts
+from foretell.arena.forecast import make_forecasts
+from foretell.arena.settle import settle
+from foretell.arena.status import arena_status
 from foretell.questions.forecast import Failure, Forecast
+from foretell.runs.store import CellKey, RunStore
 
 
 def go(work: Any) -> Any:
@@ -24,8 +24,8 @@ def go(work: Any) -> Any:
 async def all_stages(site: Site, arena: Any) -> None:
     await collect(arena, site.now)
     await make_contexts(arena, site.now)
-    await forecast(arena, site.now)
-    await resolve(arena, site.now)
+    await make_forecasts(arena, site.now)
+    await settle(arena, site.now)
 
 
 def test_from_a_listing_to_a_result(anywhere: Site):
@@ -49,7 +49,7 @@ def test_from_a_listing_to_a_result(anywhere: Site):
     # The last one was due at 42 h and nobody looked before the event closed at 48 h.
     assert [m.state for m in moments] == ["ready", "ready", "ready", "missed"]
     assert {(r.target_id, r.outcome) for r in arena.book.outcomes()} == {("CUP-A", 1), ("CUP-B", 0)}
-    told = status(arena, site.now)
+    told = arena_status(arena, site.now)
     assert told.events == {"selected": 1, "open": 0, "settled": 1}
     assert [entry.forecasts for entry in told.entries.values()] == [3, 6]
     assert told.missed == {"too late: the event closed first": 1}
@@ -61,7 +61,7 @@ def test_from_a_listing_to_a_result(anywhere: Site):
 
 
 def test_done_by_two_at_once_it_is_done_once(anywhere: Site, place: Path | str):
-    site, second = anywhere, Store(place)
+    site, second = anywhere, RunStore(place)
     for n in range(3):
         site.exchange.offer(f"E{n}", closes=START + timedelta(days=3 + n))
     arena, again = site.arena(), site.arena(second)
@@ -69,7 +69,7 @@ def test_done_by_two_at_once_it_is_done_once(anywhere: Site, place: Path | str):
     async def main() -> None:
         await asyncio.gather(collect(arena, site.now), collect(again, site.now))
         await asyncio.gather(make_contexts(arena, site.now), make_contexts(again, site.now))
-        await asyncio.gather(forecast(arena, site.now), forecast(again, site.now))
+        await asyncio.gather(make_forecasts(arena, site.now), make_forecasts(again, site.now))
         await all_stages(site, arena)
 
     go(main())
@@ -116,7 +116,7 @@ def test_a_forecast_that_comes_too_late_is_refused(site: Site):
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
         site.on_call = lambda: site.later(hours=25) and None
-        return await forecast(arena, site.now, entries=("one",))
+        return await make_forecasts(arena, site.now, entries=("one",))
 
     found = go(main())
     (said,) = site.store.answers(arena.spec.runs["one"].id)
@@ -151,8 +151,8 @@ def test_what_was_not_forecast_in_time_is_noted_as_missed(site: Site):
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
         site.later(hours=24)
-        first = await forecast(arena, site.now)
-        return first, await forecast(arena, site.now)
+        first = await make_forecasts(arena, site.now)
+        return first, await make_forecasts(arena, site.now)
 
     first, second = go(main())
     assert (first.made, first.missed, second.missed) == (0, 3, 0)
@@ -161,10 +161,10 @@ def test_what_was_not_forecast_in_time_is_noted_as_missed(site: Site):
         for said in site.store.answers(run.id):
             assert isinstance(said, Failure)
             assert said.error == "missed: no forecast by 2026-11-02T00:00:00+00:00"
-    told = status(arena, site.now)
+    told = arena_status(arena, site.now)
     assert [entry.missed for entry in told.entries.values()] == [1, 2]
     assert len(arena.book.moments.ready()) == 1
-    assert go(forecast(arena, site.later(minutes=10))).missed == 0
+    assert go(make_forecasts(arena, site.later(minutes=10))).missed == 0
     assert arena.book.moments.ready() == []
 
 
@@ -178,11 +178,11 @@ def test_who_comes_later_did_not_miss_what_was_before(site: Site):
         site.spec["entries"] = {"new": "outside", "one": "always"}
         later = site.arena()
         await make_contexts(later, site.now)
-        return later, await forecast(later, site.now)
+        return later, await make_forecasts(later, site.now)
 
     later, found = go(main())
     assert (found.made, found.missed) == (2, 0)
-    told = status(later, site.now)
+    told = arena_status(later, site.now)
     assert {name: entry.forecasts for name, entry in told.entries.items()} == {"new": 1, "one": 2}
 
 
@@ -194,11 +194,11 @@ def test_what_fails_rests_and_is_tried_again(site: Site):
     async def main() -> list[Any]:
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
-        first = await forecast(arena, site.now)
-        second = await forecast(arena, site.now)
+        first = await make_forecasts(arena, site.now)
+        second = await make_forecasts(arena, site.now)
         site.later(minutes=2)
         site.answers["always"] = lambda cell: [0.5, 0.5]
-        return [first, second, await forecast(arena, site.now)]
+        return [first, second, await make_forecasts(arena, site.now)]
 
     first, second, third = go(main())
     assert (first.made, first.failed, first.reasons) == (2, 1, {"the provider is down": 1})
@@ -215,7 +215,7 @@ def test_a_searcher_that_fails_is_asked_again(site: Site):
         await collect(arena, site.now)
         first = await make_contexts(arena, site.now)
         second = await make_contexts(arena, site.now)
-        troubles = status(arena, site.now).troubles
+        troubles = arena_status(arena, site.now).troubles
         site.later(hours=1)
         site.searcher.broken = ""
         return [first, second, troubles, await make_contexts(arena, site.now)]
@@ -240,7 +240,7 @@ def test_an_outage_of_the_exchange(site: Site):
         await collect(arena, site.now)
         site.exchange.down = True
         stuck = await make_contexts(arena, site.now)
-        results = await resolve(arena, site.later(days=3))
+        results = await settle(arena, site.later(days=3))
         return [empty, stuck, results]
 
     empty, stuck, results = go(main())
@@ -258,7 +258,7 @@ def test_an_event_that_ends_early(site: Site):
         await all_stages(site, arena)
         site.exchange.settle("CUP", 0, 1)
         site.later(days=1)
-        return await collect(arena, site.now), await resolve(arena, site.now)
+        return await collect(arena, site.now), await settle(arena, site.now)
 
     seen, found = go(main())
     assert (seen.over, found.settled) == (1, 1)
@@ -276,7 +276,7 @@ def test_an_event_that_is_gone(site: Site):
         return await collect(arena, site.later(days=1))
 
     assert go(main()).over == 1
-    assert status(arena, site.now).dropped == {"the event is gone": 1}
+    assert arena_status(arena, site.now).dropped == {"the event is gone": 1}
 
 
 @pytest.mark.parametrize(("days", "hours"), [(2, 24), (16, 192), (0.4, None)])
@@ -319,9 +319,9 @@ def test_a_market_that_leaves_its_event_is_still_resolved(site: Site):
         await all_stages(site, arena)
         site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B"))
         site.exchange.results["CUP"] = {"CUP-A": 1, "CUP-B": 0}
-        first = await resolve(arena, site.later(days=3))
+        first = await settle(arena, site.later(days=3))
         site.exchange.results["CUP"]["CUP-C"] = 0
-        return first, await resolve(arena, site.now)
+        return first, await settle(arena, site.now)
 
     first, second = go(main())
     assert (first.outcomes, first.settled, second.outcomes, second.settled) == (2, 0, 1, 1)
@@ -334,9 +334,9 @@ def test_a_result_that_is_amended_or_void(site: Site):
     async def main() -> None:
         await all_stages(site, arena)
         site.exchange.results["CUP"] = {"CUP-A": 1}
-        await resolve(arena, site.later(days=3))
+        await settle(arena, site.later(days=3))
         site.exchange.results["CUP"] = {"CUP-A": 0, "CUP-B": None}
-        await resolve(arena, site.now)
+        await settle(arena, site.now)
 
     go(main())
     assert [(one.target_id, one.outcome) for one in arena.book.outcomes()] == [("CUP-A", 0), ("CUP-B", None)]
@@ -351,13 +351,13 @@ def test_cells_that_others_finished_are_caught_up(site: Site):
     async def main() -> list[Any]:
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
-        first = await forecast(arena, site.now)
+        first = await make_forecasts(arena, site.now)
         for cell, _ in sent:
             p = {target.id: 0.25 for target in cell.question.targets}
             as_of = cell.question.as_of_in("live")
             said = Forecast(question_id=cell.question.id, forecaster="f", as_of=as_of, p=p, trial=cell.trial)
             site.store.finish_cell(cell.key, said)
-        return [first, await forecast(arena, site.now)]
+        return [first, await make_forecasts(arena, site.now)]
 
     first, second = go(main())
     assert (first.sent, first.made) == (3, 0)
@@ -375,13 +375,13 @@ def test_a_cell_that_failed_elsewhere_is_sent_again_as_another_attempt(site: Sit
     async def main() -> None:
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
-        await forecast(arena, site.now)
+        await make_forecasts(arena, site.now)
         key: CellKey = sent[0][0].key
         as_of = sent[0][0].question.as_of_in("live")
         site.store.finish_cell(key, Failure(question_id=key.question, forecaster="f", as_of=as_of, error="busy"))
-        await forecast(arena, site.now)
-        await forecast(arena, site.now)
-        await forecast(arena, site.later(minutes=5))
+        await make_forecasts(arena, site.now)
+        await make_forecasts(arena, site.now)
+        await make_forecasts(arena, site.later(minutes=5))
 
     go(main())
     assert [attempt for _, attempt in sent] == [0, 1, 2]

@@ -5,11 +5,10 @@ from datetime import timedelta
 import pytest
 from tests.arena.live.site import START, Site
 
-from foretell.arena.live.collect import collect
-from foretell.arena.live.selection import Rules
-from foretell.arena.live.volatility import volatilities
-from foretell.questions.clock import AsOf
-from foretell.sources.market import MarketRef, PricePoint, PricesUnavailable
+from foretell.arena.collect import collect
+from foretell.arena.select import SelectionRules, volatilities
+from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailable
+from foretell.questions.as_of import AsOf
 
 
 @dataclass(kw_only=True)
@@ -36,7 +35,7 @@ def test_the_liveliest_market_counts(site: Site):
     paths = {"KXA-1-A": [0.5] * 5, "KXA-1-B": [0.5, 0.6, 0.5, 0.6, 0.5], "KXB-1-A": [0.4, 0.5]}
     source = Histories(paths=paths)
     events = list(site.exchange.events_.values())
-    found = asyncio.run(volatilities(events, Rules(volatility=0.01), {"kalshi": source}, START))
+    found = asyncio.run(volatilities(events, SelectionRules(volatility=0.01), {"kalshi": source}, START))
     assert found == {"kalshi/KXA-1": pytest.approx(0.11547, abs=1e-4)}
     assert "KXFAR-1-A" not in source.asked
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foretell.arena.scoreboard import Difference, Score, Scoreboard
-from foretell.arena.table import Labels, Table, Targets
-from foretell.evaluate.intervals import Interval
-from foretell.evaluate.significance import Comparison
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import Comparison
+from foretell.scoring.scoreboard import Score, Scoreboard, ScoreDifference
+from foretell.scoring.table import ForecastTable, Labels, Targets
 
 
 def labels(values: list[str]) -> Labels:
@@ -26,14 +26,14 @@ def make_comparison(diff: float, low: float, high: float, **changes: object) -> 
     return Comparison(diff=diff, low=low, high=high, **(fields | changes))  # type: ignore[arg-type]
 
 
-def make_table(forecasters: dict[str, np.ndarray], outcome: np.ndarray, **groups: list[str]) -> Table:
+def make_table(forecasters: dict[str, np.ndarray], outcome: np.ndarray, **groups: list[str]) -> ForecastTable:
     n = len(outcome)
     p = np.concatenate(list(forecasters.values())) if forecasters else np.array([])
     who = np.repeat(np.arange(len(forecasters)), n)
     what = np.tile(np.arange(n), len(forecasters))
     answered = np.isfinite(p)
     price = groups.pop("price", None)
-    return Table(
+    return ForecastTable(
         targets=Targets(
             outcome=outcome.astype(float),
             weight=np.ones(n),
@@ -52,7 +52,7 @@ def make_table(forecasters: dict[str, np.ndarray], outcome: np.ndarray, **groups
 
 
 @pytest.fixture
-def table() -> Table:
+def table() -> ForecastTable:
     """Three forecasters of falling skill on 120 targets; the last one leaves the second half out."""
     rng = np.random.default_rng(7)
     outcome = (rng.random(120) < 0.4).astype(float)
@@ -105,7 +105,7 @@ def make_board(
     )
     others = [name for name in names if name != reference]
     differences = tuple(
-        Difference(
+        ScoreDifference(
             forecaster=name,
             reference=reference,
             group=group,
@@ -132,7 +132,7 @@ def build_board() -> Callable[..., Scoreboard]:
 
 
 @pytest.fixture
-def build_table() -> Callable[..., Table]:
+def build_table() -> Callable[..., ForecastTable]:
     return make_table
 
 

@@ -4,13 +4,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foretell.arena.report.breakdown import Method, overall
-from foretell.arena.report.error_analysis import error_analysis
-from foretell.arena.report.error_analysis.representativeness import representativeness, standardised_difference
-from foretell.arena.table import Table
+from foretell.scoring.breakdown import BreakdownMethod, overall
+from foretell.scoring.error_analysis import error_analysis, representativeness, standardised_difference
+from foretell.scoring.table import ForecastTable
 
 
-def test_easiest_and_hardest_by_hand(build_table: Callable[..., Table]) -> None:
+def test_easiest_and_hardest_by_hand(build_table: Callable[..., ForecastTable]) -> None:
     table = build_table(
         {"a": np.array([0.9, 0.2, 0.6, np.nan]), "b": np.array([0.5, 0.5, 0.5, 0.5])},
         np.array([1, 1, 0, 1]),
@@ -26,7 +25,7 @@ def test_easiest_and_hardest_by_hand(build_table: Callable[..., Table]) -> None:
     assert np.isnan(found.brier[3])
 
 
-def test_breakdowns_cover_every_readable_column(table: Table) -> None:
+def test_breakdowns_cover_every_readable_column(table: ForecastTable) -> None:
     found = error_analysis(table, "good", "half")
     assert [b.column for b in found.breakdowns] == ["source", "horizon", "due", "volume"]
     assert len(found.breakdowns[-1].groups) == 5
@@ -34,24 +33,24 @@ def test_breakdowns_cover_every_readable_column(table: Table) -> None:
     assert error_analysis(table, "good").differences == ()
 
 
-def test_overall_is_the_mean_over_kinds(build_table: Callable[..., Table]) -> None:
+def test_overall_is_the_mean_over_kinds(build_table: Callable[..., ForecastTable]) -> None:
     outcome = np.zeros(40)
     p = np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": p}, outcome, kind=["market"] * 10 + ["dataset"] * 30)
-    interval = overall(table, "a", Method(metric="bi"))
+    interval = overall(table, "a", BreakdownMethod(metric="bi"))
     assert interval is not None
     assert interval.estimate == pytest.approx(80.0)
 
 
-def test_sample_score_uses_the_sample_only(table: Table) -> None:
+def test_sample_score_uses_the_sample_only(table: ForecastTable) -> None:
     sample = np.arange(120) < 30
-    found = error_analysis(table, "good", method=Method(metric="brier"), sample=sample)
+    found = error_analysis(table, "good", method=BreakdownMethod(metric="brier"), sample=sample)
     by_hand = float(np.mean((table.p_of("good")[:30] - table.targets.outcome[:30]) ** 2))
     assert found.in_sample is not None
     assert found.in_sample.estimate == pytest.approx(by_hand)
 
 
-def test_worst_bins_share_out_the_calibration_error(table: Table) -> None:
+def test_worst_bins_share_out_the_calibration_error(table: ForecastTable) -> None:
     bins = error_analysis(table, "good").worst_bins
     assert sum(b.share_of_error for b in bins) == pytest.approx(1)
     assert [b.share_of_error for b in bins] == sorted((b.share_of_error for b in bins), reverse=True)
@@ -64,12 +63,12 @@ def test_standardised_difference_by_hand() -> None:
     assert standardised_difference(1.0, 0.0) == math.inf
 
 
-def test_what_was_answered_is_the_default_sample(table: Table) -> None:
+def test_what_was_answered_is_the_default_sample(table: ForecastTable) -> None:
     shares = {(s.column, s.group): s for s in error_analysis(table, "half").shares}
     early = shares["due", "2025-01-01"]
     assert (early.in_sample, early.in_whole) == (1.0, 0.5)
     assert shares["source", "alpha"].difference == pytest.approx(0)
 
 
-def test_an_empty_sample_has_no_shares(table: Table) -> None:
+def test_an_empty_sample_has_no_shares(table: ForecastTable) -> None:
     assert representativeness(table, np.zeros(120, dtype=np.bool_)) == ()

@@ -5,36 +5,28 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from foretell.arena.report.breakdown import Breakdown, Method, breakdown, differences
-from foretell.arena.report.figures import (
-    ForestRow,
-    FrontierPoint,
-    conservatism_plot,
-    correctness_histogram,
-    difference_heatmap,
-    forest_plot,
-    frontier,
-    pareto,
-    question_set,
-    reliability_diagram,
-    score_by_group,
-)
-from foretell.arena.report.pairs import comparable, paired_matrix
-from foretell.arena.report.svg import Figure
-from foretell.arena.table import Table
-from foretell.evaluate.compare import compare_matrix
-from foretell.evaluate.intervals import Interval
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import compare_matrix
+from foretell.report.charts import ranking
+from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
+from foretell.report.charts.groups import question_set, score_by_group
+from foretell.report.charts.heatmap import difference_heatmap
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, pareto
+from foretell.report.charts.svg import Chart
+from foretell.scoring.breakdown import Breakdown, BreakdownMethod, breakdown, differences
+from foretell.scoring.ranking import comparable, paired_matrix
+from foretell.scoring.table import ForecastTable
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def parsed(made: Figure) -> ElementTree.Element:
+def parsed(made: Chart) -> ElementTree.Element:
     assert "nan" not in made.svg.replace("NaN", "nan").replace("finan", "")
     assert "style=" not in made.svg
     return ElementTree.fromstring(made.standalone())
 
 
-def words(made: Figure) -> str:
+def words(made: Chart) -> str:
     return " ".join(e.text or "" for e in parsed(made).iter() if e.tag in (SVG + "text", SVG + "title"))
 
 
@@ -70,7 +62,7 @@ def test_forest_plot_shows_numbers_and_survives_gaps(build_interval: Callable[..
 
 def test_plots_of_nothing_say_so() -> None:
     assert "No score" in words(forest_plot([], label="BI"))
-    assert "No cost" in words(frontier([], label="BI"))
+    assert "No cost" in words(ranking([], label="BI"))
     assert "No scored question" in words(correctness_histogram([math.nan], name="m"))
     assert "No forecast has a market price" in words(conservatism_plot([0.5], [math.nan], name="m"))
 
@@ -111,14 +103,14 @@ def test_pareto_front_is_the_undominated_points(build_interval: Callable[..., In
 
 
 def test_frontier_is_logarithmic_over_a_wide_range_only(build_interval: Callable[..., Interval]) -> None:
-    assert "(logarithmic)" in words(frontier(points(build_interval), label="BI"))
-    assert "(logarithmic)" not in words(frontier(points(build_interval)[1:3], label="BI"))
+    assert "(logarithmic)" in words(ranking(points(build_interval), label="BI"))
+    assert "(logarithmic)" not in words(ranking(points(build_interval)[1:3], label="BI"))
     free = [FrontierPoint(name="free", cost=0.0, interval=build_interval(50.0)), *points(build_interval)]
-    assert "(logarithmic)" not in words(frontier(free, label="BI"))
+    assert "(logarithmic)" not in words(ranking(free, label="BI"))
 
 
-def test_breakdown_agrees_with_scores_by_hand(table: Table) -> None:
-    found = breakdown(table, "source", ["good", "half"], Method(metric="brier"))
+def test_breakdown_agrees_with_scores_by_hand(table: ForecastTable) -> None:
+    found = breakdown(table, "source", ["good", "half"], BreakdownMethod(metric="brier"))
     assert found.groups == ("alpha", "beta", "gamma")
     assert found.n == (40, 40, 40)
     mask = table.targets.groups["source"].mask("beta")
@@ -131,8 +123,8 @@ def test_breakdown_agrees_with_scores_by_hand(table: Table) -> None:
     assert found.base_rate[1] == pytest.approx(table.targets.outcome[mask].mean())
 
 
-def test_differences_are_paired_on_shared_targets(table: Table) -> None:
-    found = differences(table, "due", "good", "half", Method(metric="brier"))
+def test_differences_are_paired_on_shared_targets(table: ForecastTable) -> None:
+    found = differences(table, "due", "good", "half", BreakdownMethod(metric="brier"))
     assert found.groups == ("2025-01-01",)
     assert found.n == (60,)
     interval = found.scores["good"][0]
@@ -141,7 +133,7 @@ def test_differences_are_paired_on_shared_targets(table: Table) -> None:
     assert interval.estimate == pytest.approx(float(np.mean(good - half)))
 
 
-def test_group_pictures_show_every_group(table: Table) -> None:
+def test_group_pictures_show_every_group(table: ForecastTable) -> None:
     dots = score_by_group(breakdown(table, "source", ["good", "fair"]), label="BI")
     lines = score_by_group(breakdown(table, "horizon", ["good", "half"]), label="BI")
     assert all(name in words(dots) for name in ("alpha", "beta", "gamma", "BI by source", "good", "fair"))
@@ -163,7 +155,7 @@ def test_no_score_in_any_group_is_said() -> None:
     assert "a" in words(question_set(void))
 
 
-def test_question_set_prints_base_rates(table: Table) -> None:
+def test_question_set_prints_base_rates(table: ForecastTable) -> None:
     found = breakdown(table, "source", [])
     told = words(question_set(found))
     assert f"{100 * found.base_rate[0]:.0f} %" in told
@@ -183,20 +175,20 @@ def test_conservatism_plot_measures_distance_from_half(n: int) -> None:
     assert f"mean distance from 0.5: {market / 2:.2f}, market {market:.2f} · n {n}" in told
 
 
-def test_paired_matrix_is_the_mean_over_kinds(build_table: Callable[..., Table]) -> None:
+def test_paired_matrix_is_the_mean_over_kinds(build_table: Callable[..., ForecastTable]) -> None:
     outcome = np.zeros(40)
     kinds = ["market"] * 10 + ["dataset"] * 30
     a, b = np.full(40, 0.5), np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": a, "b": b}, outcome, kind=kinds)
-    found = paired_matrix(table, ["a", "b"], {"kind": "overall"}, Method(metric="bi"))
+    found = paired_matrix(table, ["a", "b"], {"kind": "overall"}, BreakdownMethod(metric="bi"))
     assert found.diff[0, 1] == pytest.approx((50 - 90) / 2 + (50 - 70) / 2)
-    only = paired_matrix(table, ["a", "b"], {"kind": "market"}, Method(metric="brier"))
+    only = paired_matrix(table, ["a", "b"], {"kind": "market"}, BreakdownMethod(metric="brier"))
     assert only.diff[0, 1] == pytest.approx(0.25 - 0.01)
     assert only.n[0, 1] == 10
     assert comparable("sharpe") == "brier"
 
 
-def test_every_figure_is_deterministic(table: Table) -> None:
+def test_every_figure_is_deterministic(table: ForecastTable) -> None:
     found = breakdown(table, "source", ["good", "fair"])
     again = breakdown(table, "source", ["good", "fair"])
     assert score_by_group(found, label="BI") == score_by_group(again, label="BI")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from foretell.arena.report.grouping import UNKNOWN, grouping, shares
-from foretell.arena.table import Labels
+from foretell.scoring.breakdown import UNKNOWN, group_labels, label_shares
+from foretell.scoring.table import Labels
 
 
 def column(values: list[str]) -> Labels:
@@ -11,33 +11,33 @@ def column(values: list[str]) -> Labels:
 
 
 def test_numbers_are_ordered_as_numbers_with_their_signs() -> None:
-    found = grouping("horizon", column(["365", "≤7", ">3650", "8–30", "7"]))
+    found = group_labels("horizon", column(["365", "≤7", ">3650", "8–30", "7"]))
     assert found.names == ("≤7", "7", "8–30", "365", ">3650")
     assert found.ordered
 
 
 def test_many_numbers_become_fifths() -> None:
-    found = grouping("volume", column([str(i) for i in range(100)]))
+    found = group_labels("volume", column([str(i) for i in range(100)]))
     assert len(found.names) == 5
     assert np.bincount(found.codes).tolist() == pytest.approx([20] * 5, abs=1)
 
 
 def test_missing_numbers_stay_apart() -> None:
-    found = grouping("volume", column([str(i) for i in range(50)] + [""]))
+    found = group_labels("volume", column([str(i) for i in range(50)] + [""]))
     assert found.names[-1] == UNKNOWN
     assert found.codes[-1] == len(found.names) - 1
 
 
 def test_many_days_become_months_then_years() -> None:
     days = [f"2025-{m:02d}-{d:02d}" for m in range(1, 7) for d in range(1, 11)]
-    assert grouping("due", column(days)).names == tuple(f"2025-{m:02d}" for m in range(1, 7))
+    assert group_labels("due", column(days)).names == tuple(f"2025-{m:02d}" for m in range(1, 7))
     months = [f"{y}-{m:02d}-01" for y in range(2019, 2026) for m in range(1, 13)]
-    assert grouping("due", column(months)).names == tuple(str(y) for y in range(2019, 2026))
+    assert group_labels("due", column(months)).names == tuple(str(y) for y in range(2019, 2026))
 
 
 def test_small_categories_are_pooled_last() -> None:
     values = [c for i, c in enumerate("abcdefghijklmnop") for _ in range(20 - i)]
-    found = grouping("category", column(values))
+    found = group_labels("category", column(values))
     assert len(found.names) == 12
     assert found.names[0] == "a"
     assert found.names[-1] == "other"
@@ -45,20 +45,20 @@ def test_small_categories_are_pooled_last() -> None:
 
 
 def test_empty_label_is_called_none() -> None:
-    found = grouping("source", column(["x", "", "x"]))
+    found = group_labels("source", column(["x", "", "x"]))
     assert found.names == ("x", UNKNOWN)
     assert found.codes.tolist() == [0, 1, 0]
 
 
 def test_groups_partition_the_rows() -> None:
     rng = np.random.default_rng(1)
-    found = grouping("s", column([str(v) for v in rng.integers(0, 40, 300)]))
+    found = group_labels("s", column([str(v) for v in rng.integers(0, 40, 300)]))
     assert sum(len(found.rows(i)) for i in range(len(found.names))) == 300
 
 
 def test_equal_numbers_give_one_group() -> None:
-    assert grouping("volume", column(["3"] * 5)).names == ("3",)
+    assert group_labels("volume", column(["3"] * 5)).names == ("3",)
 
 
 def test_shares_of_nothing_are_zero() -> None:
-    assert shares(np.array([], dtype=np.int64), 2).tolist() == [0, 0]
+    assert label_shares(np.array([], dtype=np.int64), 2).tolist() == [0, 0]

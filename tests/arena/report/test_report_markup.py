@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.report.markup import clean, element, escaped, shorten
-from foretell.arena.report.scales import Scale, covering, log_ticks, nice_ticks
-from foretell.arena.report.svg import empty, figure, text
-from foretell.arena.report.theme import DIVERGING, ON_DIVERGING, PALETTE, SERIES
-from foretell.arena.report.wording import bracket, number, percent, signed
+from foretell.report.charts.svg import ChartScale, covering, empty, figure, log_ticks, nice_ticks, text
+from foretell.report.markup import clean, element, escaped, shorten
+from foretell.report.numbers import bracket, number, percent, signed
+from foretell.report.theme import DIVERGING, ON_DIVERGING, PALETTE, SERIES
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -93,7 +92,7 @@ def test_covering_always_gives_a_usable_scale(values: list[float], log: bool) ->
 
 
 def test_values_outside_a_scale_sit_on_its_edge() -> None:
-    assert Scale(low=0, high=1, start=10, stop=20)(5) == 20
+    assert ChartScale(low=0, high=1, start=10, stop=20)(5) == 20
 
 
 def test_numbers_are_written_one_way() -> None:

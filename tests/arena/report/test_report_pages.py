@@ -8,19 +8,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from foretell.arena.report.error_analysis import error_analysis, error_analysis_page
-from foretell.arena.report.headline import headline
-from foretell.arena.report.leaderboard import leaderboard_page
-from foretell.arena.report.page import Cell, Head, Line, number_cell, page
-from foretell.arena.report.page import table as html_table
-from foretell.arena.scoreboard import Scoreboard
-from foretell.arena.scoring import Scoring, score_table
-from foretell.arena.table import Table
-from foretell.evaluate.bootstrap import Resampling
-from foretell.questions.problems import InputError
+from foretell.metrics.bootstrap import Resampling
+from foretell.questions.errors import InputError
+from foretell.report.error_page import error_analysis_page
+from foretell.report.headline import headline
+from foretell.report.html import HtmlCell, HtmlColumn, HtmlRow, number_cell, page
+from foretell.report.html import table as html_table
+from foretell.report.leaderboard_page import leaderboard_page
+from foretell.scoring.error_analysis import error_analysis
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import ForecastTable
 
 EVIL = '<script>alert("x")</script>'
-QUICK = Scoring(by=("source",), resampling=Resampling(draws=200))
+QUICK = ScoringOptions(by=("source",), resampling=Resampling(draws=200))
 
 
 def parsed(document: str) -> ElementTree.Element:
@@ -35,7 +36,7 @@ def said(document: str) -> str:
     return " ".join(" ".join([root.findtext("head/title") or "", *body.itertext()]).split())
 
 
-def test_page_asks_nothing_of_the_network(board: Scoreboard, table: Table) -> None:
+def test_page_asks_nothing_of_the_network(board: Scoreboard, table: ForecastTable) -> None:
     document = leaderboard_page(board, table, "T", costs={"good": 0.1, "fair": 2.0})
     links = re.findall(r'(?:src|href|action|data|poster)\s*=\s*"([^"]*)"', document)
     assert links
@@ -45,13 +46,13 @@ def test_page_asks_nothing_of_the_network(board: Scoreboard, table: Table) -> No
     assert not re.search(r"url\(|@import|<link|<iframe|<img", document)
 
 
-def test_links_lead_to_sections_that_exist(board: Scoreboard, table: Table) -> None:
+def test_links_lead_to_sections_that_exist(board: Scoreboard, table: ForecastTable) -> None:
     root = parsed(leaderboard_page(board, table, "T"))
     ids = {e.attrib["id"] for e in root.iter() if "id" in e.attrib}
     assert {e.attrib["href"][1:] for e in root.iter("a")} <= ids
 
 
-def test_policy_names_the_hashes_of_its_own_style_and_script(board: Scoreboard, table: Table) -> None:
+def test_policy_names_the_hashes_of_its_own_style_and_script(board: Scoreboard, table: ForecastTable) -> None:
     document = leaderboard_page(board, table, "T")
     policy = next(e for e in parsed(document).iter("meta") if e.attrib.get("http-equiv")).attrib["content"]
     for tag in ("style", "script"):
@@ -65,7 +66,7 @@ def test_policy_names_the_hashes_of_its_own_style_and_script(board: Scoreboard, 
     assert not re.search(r"\son\w+=", document)
 
 
-def test_leaderboard_says_what_the_board_says(board: Scoreboard, table: Table) -> None:
+def test_leaderboard_says_what_the_board_says(board: Scoreboard, table: ForecastTable) -> None:
     told = said(leaderboard_page(board, table, "Autumn round"))
     for part in (headline(board), "Autumn round", "72.4 [70.4, 74.4]", "−2.1* [−3.9, −0.4]", "yardstick", "reference"):
         assert part in told
@@ -73,18 +74,18 @@ def test_leaderboard_says_what_the_board_says(board: Scoreboard, table: Table) -
         assert part in told, part
 
 
-def test_frontier_appears_only_with_costs(board: Scoreboard, table: Table) -> None:
+def test_frontier_appears_only_with_costs(board: Scoreboard, table: ForecastTable) -> None:
     assert "Score for money" not in leaderboard_page(board, table, "T")
     assert "Score for money" in leaderboard_page(board, table, "T", costs={"good": 0.2})
 
 
-def test_anchors_can_be_named(board: Scoreboard, table: Table) -> None:
+def test_anchors_can_be_named(board: Scoreboard, table: ForecastTable) -> None:
     root = parsed(leaderboard_page(board, table, "T", anchors=("fair",)))
     marked = [row for row in root.iter("tr") if "anchor" in row.attrib.get("class", "")]
     assert ["fair" in "".join(row.itertext()) for row in marked] == [True]
 
 
-def test_hostile_names_are_shown_not_run(build_table: Callable[..., Table]) -> None:
+def test_hostile_names_are_shown_not_run(build_table: Callable[..., ForecastTable]) -> None:
     outcome = np.array([0, 1, 0, 1, 1, 0])
     table = build_table(
         {EVIL: outcome * 0.5 + 0.2, '"><svg onload=x>': outcome * 0.2 + 0.4},
@@ -102,7 +103,7 @@ def test_hostile_names_are_shown_not_run(build_table: Callable[..., Table]) -> N
         assert EVIL in said(document)
 
 
-def test_a_scored_table_goes_all_the_way(table: Table) -> None:
+def test_a_scored_table_goes_all_the_way(table: ForecastTable) -> None:
     board = score_table(table, QUICK)
     document = leaderboard_page(board, table, "T")
     assert document == leaderboard_page(board, table, "T")
@@ -113,20 +114,20 @@ def test_a_scored_table_goes_all_the_way(table: Table) -> None:
     assert "nan" not in told.lower().replace("finan", "")
 
 
-def test_what_stands_in_for_missing_forecasts_is_drawn_too(table: Table) -> None:
+def test_what_stands_in_for_missing_forecasts_is_drawn_too(table: ForecastTable) -> None:
     board = score_table(table, replace(QUICK, missing=0.5))
     told = said(leaderboard_page(board, table, "T"))
     assert "missing 0.5" in told
     assert board.group(kind="overall")[0].n == 120
 
 
-def test_two_kinds_and_two_way_clusters(table: Table) -> None:
+def test_two_kinds_and_two_way_clusters(table: ForecastTable) -> None:
     kinds = ["market" if i % 3 == 0 else "dataset" for i in range(120)]
     names = ("market", "dataset")
     labels = type(table.targets.question)(codes=np.array([names.index(k) for k in kinds]), names=names)
     targets = replace(table.targets, groups={**table.targets.groups, "kind": labels})
     both = replace(table, targets=targets)
-    board = score_table(both, Scoring(cluster=("question", "due"), resampling=Resampling(draws=200)))
+    board = score_table(both, ScoringOptions(cluster=("question", "due"), resampling=Resampling(draws=200)))
     told = said(leaderboard_page(board, both, "T"))
     assert "question × due" in told
     assert "mean over kinds" in told
@@ -134,7 +135,7 @@ def test_two_kinds_and_two_way_clusters(table: Table) -> None:
 
 @pytest.mark.parametrize("names", [[], ["solo"], [f"forecaster {i:02d}" for i in range(40)]], ids=["0", "1", "40"])
 def test_none_one_and_forty_forecasters(
-    names: list[str], build_board: Callable[..., Scoreboard], build_table: Callable[..., Table]
+    names: list[str], build_board: Callable[..., Scoreboard], build_table: Callable[..., ForecastTable]
 ) -> None:
     outcome = np.tile([0, 1], 30)
     rng = np.random.default_rng(3)
@@ -146,17 +147,19 @@ def test_none_one_and_forty_forecasters(
     assert ("first 30 of 40" in document) == (len(names) == 40)
 
 
-def test_a_board_without_scores_still_makes_a_page(board: Scoreboard, table: Table) -> None:
+def test_a_board_without_scores_still_makes_a_page(board: Scoreboard, table: ForecastTable) -> None:
     bare = replace(board, scores=tuple(replace(s, metrics={}) for s in board.scores), differences=())
     assert "No forecaster has a score yet." in said(leaderboard_page(bare, table, "T"))
 
 
 def test_tables_sort_by_value_and_can_be_reached_by_keyboard() -> None:
     lines = [
-        Line(cells=[Cell(shown="a"), number_cell("−1,200", -1200.0)]),
-        Line(cells=[Cell(shown="b"), number_cell("–", None)]),
+        HtmlRow(cells=[HtmlCell(shown="a"), number_cell("−1,200", -1200.0)]),
+        HtmlRow(cells=[HtmlCell(shown="b"), number_cell("–", None)]),
     ]
-    root = ElementTree.fromstring(html_table([Head(label="N"), Head(label="V", numeric=True)], lines, "cap"))
+    root = ElementTree.fromstring(
+        html_table([HtmlColumn(label="N"), HtmlColumn(label="V", numeric=True)], lines, "cap")
+    )
     assert root.attrib["tabindex"] == "0"
     assert root.attrib["aria-label"] == "cap"
     assert [cell.attrib.get("data-v") for cell in root.iter("td")] == [None, "-1200", None, ""]
@@ -171,7 +174,7 @@ def test_page_is_small_and_fits_a_phone() -> None:
     assert "@media print" in document
 
 
-def test_error_page_shows_cases_bins_and_shares(table: Table) -> None:
+def test_error_page_shows_cases_bins_and_shares(table: ForecastTable) -> None:
     found = error_analysis(table, "half", "good")
     told = said(error_analysis_page(found))
     for part in ("Error analysis of half", "Hardest", "Easiest", "Worst calibrated ranges first", "Minus good"):
@@ -186,12 +189,12 @@ def test_error_page_shows_cases_bins_and_shares(table: Table) -> None:
         assert part in told, part
 
 
-def test_error_page_of_someone_who_answered_nothing(build_table: Callable[..., Table]) -> None:
+def test_error_page_of_someone_who_answered_nothing(build_table: Callable[..., ForecastTable]) -> None:
     table = build_table({"a": np.array([0.2, 0.7]), "mute": np.array([np.nan, np.nan])}, np.array([0, 1]))
     told = said(error_analysis_page(error_analysis(table, "mute")))
     assert "mute answered no resolved target." in told
 
 
-def test_unknown_forecaster_is_named(table: Table) -> None:
+def test_unknown_forecaster_is_named(table: ForecastTable) -> None:
     with pytest.raises(InputError, match="nobody"):
         error_analysis(table, "nobody")

@@ -9,27 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.report import painting
-from foretell.arena.report.figures import (
-    ForestRow,
-    FrontierPoint,
-    conservatism_plot,
-    correctness_histogram,
-    forest_plot,
-    frontier,
-    reliability_diagram,
-)
-from foretell.arena.report.figures.tornado import TornadoRow, tornado_plot
-from foretell.arena.report.path_data import segments
-from foretell.arena.report.svg import Figure, empty, figure, line, mark, rect, text
-from foretell.arena.report.theme import PALETTE
-from foretell.evaluate.intervals import Interval
-from foretell.questions.problems import InputError
+from foretell.metrics.bootstrap import Interval
+from foretell.questions.errors import InputError
+from foretell.report.charts import export, ranking
+from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
+from foretell.report.charts.export import segments
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, TornadoRow, forest_plot, tornado_plot
+from foretell.report.charts.svg import Chart, empty, figure, line, mark, rect, text
+from foretell.report.theme import PALETTE
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'foretell[plots]'")
 
 
-def figures() -> dict[str, Figure]:
+def figures() -> dict[str, Chart]:
     rng = np.random.default_rng(0)
     p = rng.uniform(size=80)
     outcome = (rng.uniform(size=80) < p).astype(int)
@@ -39,19 +31,19 @@ def figures() -> dict[str, Figure]:
         "histogram": correctness_histogram((p - outcome) ** 2, name="me"),
         "forest": forest_plot([ForestRow(name="me", interval=whole, anchor=True)], label="BI", reference=69.0),
         "tornado": tornado_plot([TornadoRow(name="It rains", at_low=0.2, at_high=0.6)], 0.4),
-        "frontier": frontier([FrontierPoint(name="a", cost=1.0, interval=whole)], label="BI"),
+        "frontier": ranking([FrontierPoint(name="a", cost=1.0, interval=whole)], label="BI"),
         "empty": empty("nothing"),
         "conservatism": conservatism_plot(p, rng.uniform(size=80), name="me"),
     }
 
 
 @pytest.fixture(scope="module")
-def drawn() -> dict[str, Figure]:
+def drawn() -> dict[str, Chart]:
     return figures()
 
 
 @pytest.mark.parametrize("name", ["reliability", "histogram", "forest", "tornado", "frontier", "empty", "conservatism"])
-def test_every_figure_can_be_painted(drawn: dict[str, Figure], name: str, tmp_path: Path):
+def test_every_figure_can_be_painted(drawn: dict[str, Chart], name: str, tmp_path: Path):
     from matplotlib.image import imread
 
     made = drawn[name].save(tmp_path / f"{name}.png")
@@ -85,7 +77,7 @@ def test_shapes_stand_where_the_svg_has_them(tmp_path: Path):
 def test_other_endings_are_refused_and_svg_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(InputError, match=r"\.svg, \.png or \.pdf"):
         empty("x").save(tmp_path / "x.gif")
-    monkeypatch.setattr(painting, "find_spec", lambda _: None)
+    monkeypatch.setattr(export, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"foretell\[plots\]"):
         empty("x").save(tmp_path / "x.png")
     assert empty("x").save(tmp_path / "x.svg").exists()
@@ -94,7 +86,7 @@ def test_other_endings_are_refused_and_svg_needs_nothing(tmp_path: Path, monkeyp
 def test_an_element_nobody_can_paint_is_named(tmp_path: Path):
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><image/></svg>'
     with pytest.raises(ValueError, match="image"):
-        painting.paint(svg, tmp_path / "x.png")
+        export.export_figure(svg, tmp_path / "x.png")
 
 
 @settings(deadline=None, max_examples=60)

@@ -5,12 +5,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from foretell.arena.joining import Reading, read_table
-from foretell.arena.report.error_analysis import error_analysis, error_analysis_page
-from foretell.arena.report.leaderboard import leaderboard_page
-from foretell.arena.scoring import Scoring, score_table
-from foretell.arena.table import Table
-from foretell.evaluate.bootstrap import Resampling
+from foretell.metrics.bootstrap import Resampling
+from foretell.report.error_page import error_analysis_page
+from foretell.report.leaderboard_page import leaderboard_page
+from foretell.scoring.error_analysis import error_analysis
+from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.table import ForecastTable
 
 BLF = "blf:pro-high-brave-c1-p1-t1[hier-cal]"
 
@@ -29,7 +30,7 @@ join '{tables}/ab_questions.parquet' q using (question_id, source, forecast_due_
 
 
 @pytest.fixture(scope="module")
-def tranches(shared_data: Path) -> Table:
+def tranches(shared_data: Path) -> ForecastTable:
     import duckdb
 
     def rows(query: str) -> list[dict[str, object]]:
@@ -38,12 +39,12 @@ def tranches(shared_data: Path) -> Table:
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    return read_table(rows(FORECASTS), rows(OUTCOMES), Reading(drop_unknown=True))
+    return read_table(rows(FORECASTS), rows(OUTCOMES), ReadOptions(drop_unknown=True))
 
 
 @pytest.mark.shared_data
-def test_leaderboard_of_the_two_tranches(tranches: Table) -> None:
-    board = score_table(tranches, Scoring(by=("source",), resampling=Resampling(draws=500)))
+def test_leaderboard_of_the_two_tranches(tranches: ForecastTable) -> None:
+    board = score_table(tranches, ScoringOptions(by=("source",), resampling=Resampling(draws=500)))
     document = leaderboard_page(board, tranches, "Tranches A and B")
     told = " ".join(" ".join(ElementTree.fromstring(document.partition("\n")[2]).itertext()).split())
     assert f"{BLF} leads by" in told
@@ -54,7 +55,7 @@ def test_leaderboard_of_the_two_tranches(tranches: Table) -> None:
 
 
 @pytest.mark.shared_data
-def test_errors_of_the_best(tranches: Table) -> None:
+def test_errors_of_the_best(tranches: ForecastTable) -> None:
     found = error_analysis(tranches, BLF)
     assert found.overall is not None
     assert round(found.overall.estimate, 2) == 73.26

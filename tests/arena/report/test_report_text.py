@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from foretell.arena.pairing import Pair, compare_pair
-from foretell.arena.report.headline import headline, pair_headline
-from foretell.arena.report.markdown import markdown_board, plain
-from foretell.arena.report.terminal import print_board, print_pair
-from foretell.arena.scoreboard import Scoreboard
-from foretell.arena.scoring import Scoring
-from foretell.arena.table import Table
-from foretell.evaluate.bootstrap import Resampling
+from foretell.metrics.bootstrap import Resampling
+from foretell.report.headline import headline, pair_headline
+from foretell.report.leaderboard_text import markdown_board, markdown_text, print_board, print_pair
+from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
+from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import ForecastTable
 
 LONG = "provider:a-model-with-a-very-long-name-high-search-on-calibrated"
 
@@ -86,14 +84,16 @@ def test_markdown_names_are_inert(build_board: Callable[..., Scoreboard]) -> Non
     assert r"a\|b" in told
     assert r"\<script\>" in told
     assert r"\[x\](http\://e.org)" in told
-    assert plain("two\nlines") == "two lines"
+    assert markdown_text("two\nlines") == "two lines"
 
 
-def pair_of(table: Table, first: str, second: str) -> Pair:
-    return compare_pair(table, first, second, Scoring(by=("source",), anchors=False, resampling=Resampling(draws=300)))
+def pair_of(table: ForecastTable, first: str, second: str) -> PairComparison:
+    return compare_pair(
+        table, first, second, ScoringOptions(by=("source",), anchors=False, resampling=Resampling(draws=300))
+    )
 
 
-def test_a_head_to_head_says_who_wins_and_where(table: Table) -> None:
+def test_a_head_to_head_says_who_wins_and_where(table: ForecastTable) -> None:
     out = io.StringIO()
     print_pair(pair_of(table, "good", "fair"), Console(file=out, width=80, color_system=None))
     told = out.getvalue()
@@ -103,7 +103,7 @@ def test_a_head_to_head_says_who_wins_and_where(table: Table) -> None:
     assert all(name in told for name in ("Overall", "alpha", "beta", "gamma", "120"))
 
 
-def test_an_open_head_to_head_says_what_it_would_take(build_table: Callable[..., Table]) -> None:
+def test_an_open_head_to_head_says_what_it_would_take(build_table: Callable[..., ForecastTable]) -> None:
     rng = np.random.default_rng(5)
     outcome = (rng.random(100) < 0.5).astype(float)
     a, b = (np.clip(outcome * 0.4 + 0.3 + rng.normal(0, 0.2, 100), 0, 1) for _ in range(2))
@@ -114,7 +114,7 @@ def test_an_open_head_to_head_says_what_it_would_take(build_table: Callable[...,
 
 
 def test_a_head_to_head_without_shared_targets() -> None:
-    pair = Pair(first="a", second="b", scores=(), differences=(), level=0.95, pilot=None)
+    pair = PairComparison(first="a", second="b", scores=(), differences=(), level=0.95, pilot=None)
     assert pair_headline(pair) == "a and b share no target."
     out = io.StringIO()
     print_pair(pair, Console(file=out, width=80))

@@ -2,12 +2,12 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
-from foretell.arena.report.figures.tornado import TornadoRow, tornado_plot
-from foretell.arena.report.tree_page import tree_page
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.files.tree_file import read_tree_file
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.whatif.whatif import compare
+from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.forecasters.tree.what_if import compare_scenarios
+from foretell.report.charts.ranking import TornadoRow, tornado_plot
+from foretell.report.tree_page import tree_page
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
 ODD = '<script>alert(1)</script> & "q"\n\nsecond'
@@ -19,7 +19,7 @@ def parsed(html: str) -> ET.Element:
 
 def test_every_claim_formula_and_scenario_is_on_the_page():
     found = read_tree_file(EXAMPLES / "central_bank.json")
-    html = tree_page(found.tree, compare(found.tree, found.scenarios.values()))
+    html = tree_page(found.tree, compare_scenarios(found.tree, found.scenarios.values()))
     page = parsed(html)
     ids = {element.get("id") for element in page.iter()}
     assert {f"claim-{id}" for id in found.tree.nodes} <= ids

@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.arena.standings.made_standings import arena, one_asking, several
 
-from foretell.arena.standings.bets import GAMMAS, payoffs, priced, prices_of
-from foretell.evaluate.returns import payoff
-from foretell.evaluate.stakes import Bettor, kalshi_fee
+from foretell.metrics.returns import Bettor, kalshi_fee, payoff
+from foretell.scoring.event_sums import GAMMAS, bet_payoffs, bet_prices, has_prices
 
 ask = st.integers(0, 100).map(lambda cents: cents / 100)
 
@@ -17,7 +16,7 @@ def of_one(p, outcome, yes, no, platform="kalshi"):
 
 def paid(standings, *, fees):
     h = np.where(standings.markets.outcome == 1, standings.p[0], 1 - standings.p[0])
-    return payoffs(h, prices_of(standings, fees=fees))
+    return bet_payoffs(h, bet_prices(standings, fees=fees))
 
 
 @settings(deadline=None, max_examples=200)
@@ -51,5 +50,5 @@ def test_the_last_price_serves_where_there_are_no_asks():
 
 def test_without_any_price_nothing_can_be_bet():
     standings = several(one_asking(p=(0.9,), outcome=(1,)))
-    assert not priced(standings).any()
-    assert priced(arena(quoted=0.5)).any()
+    assert not has_prices(standings).any()
+    assert has_prices(arena(quoted=0.5)).any()

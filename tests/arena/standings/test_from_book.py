@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.arena.standings.made_standings import arena
 
-from foretell.arena.live.tables import MIGRATIONS, PART
-from foretell.arena.standings import said as reading
-from foretell.arena.standings.from_book import from_book
-from foretell.arena.standings.view import standings_view
-from foretell.llm.database.opening import open_database
-from foretell.questions.problems import InputError
+from foretell.arena import score_data as reading
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.store import MIGRATIONS, SCHEMA_NAME
+from foretell.models.database import open_database
+from foretell.questions.errors import InputError
+from foretell.scoring.arena_view import arena_view
 
 NAME = "made up"
 
@@ -19,7 +19,7 @@ NAME = "made up"
 @pytest.fixture
 def database(place):
     with closing(open_database(place, "arena")) as found:
-        found.migrate(PART, MIGRATIONS)
+        found.migrate(SCHEMA_NAME, MIGRATIONS)
         yield found
 
 
@@ -100,12 +100,12 @@ def test_what_went_into_the_book_comes_out(database, monkeypatch, portion):
     monkeypatch.setattr(reading, "PORTION", portion)
     wanted = arena(events=12, drop=0.2, quoted=0.8)
     write(database, wanted)
-    found = from_book(database, NAME)
+    found = read_arena_table(database, NAME)
     same(ordered(found, wanted), wanted)
     good, bad = found.entries
     assert (good.dollars, bad.dollars, good.seconds) == pytest.approx((0.01, 0.02, 2.0))
     assert good.said == int(np.isfinite(wanted.p[0, wanted.starts]).sum())
-    ours, theirs = standings_view(found), standings_view(wanted)
+    ours, theirs = arena_view(found), arena_view(wanted)
     for a, b in zip(ours.lines, theirs.lines, strict=True):
         assert a.entry.name == b.entry.name
         assert a.scores["brier"].estimate == pytest.approx(b.scores["brier"].estimate)
@@ -116,8 +116,8 @@ def test_arenas_of_one_database_are_kept_apart(database):
     one, two = arena(events=8, seed=1), arena(events=9, seed=2, entries=("other",))
     write(database, one, "one")
     write(database, two, "two", first_entry=50, first_moment=900)
-    same(ordered(from_book(database, "two"), two), two)
-    same(ordered(from_book(database, "one"), one), one)
+    same(ordered(read_arena_table(database, "two"), two), two)
+    same(ordered(read_arena_table(database, "one"), one), one)
 
 
 def test_trials_are_averaged(database):
@@ -127,7 +127,7 @@ def test_trials_are_averaged(database):
     single = next(m for m in range(len(wanted.moments)) if (wanted.markets.moment == m).sum() == 1)
     id = 1 + len(wanted.moments) - single
     database.write("update said set p = ? where moment = ? and entry = 1 and trial = 1", (moved, id))
-    found = ordered(from_book(database, NAME), wanted)
+    found = ordered(read_arena_table(database, NAME), wanted)
     row = int(wanted.starts[single])
     assert found.p[0, row] == pytest.approx((wanted.p[0, row] + 1) / 2)
     assert found.entries[0].said == 2 * len(wanted.moments)
@@ -141,7 +141,7 @@ def test_what_was_stated_is_read_where_it_differs(database):
     database.write(
         "update said set stated = ? where moment = ? and entry = 2", (said, 1 + len(wanted.moments) - single)
     )
-    found = from_book(database, NAME, stated=True)
+    found = read_arena_table(database, NAME, stated=True)
     assert found.stated is not None
     assert (found.stated != found.p).sum() == 1
     assert found.stated[1][found.stated[1] != found.p[1]].tolist() == [0.125]
@@ -151,7 +151,7 @@ def test_moments_that_never_became_ready_are_no_questions(database):
     wanted = arena(events=6)
     write(database, wanted)
     database.write("update moment set state = 'missed' where id = 3")
-    found = from_book(database, NAME)
+    found = read_arena_table(database, NAME)
     assert len(found.moments) == len(wanted.moments) - 1
     assert np.isfinite(found.p).all()
 
@@ -160,7 +160,7 @@ def test_answers_that_do_not_fit_their_moment_are_nobodys(database):
     wanted = arena(events=6)
     write(database, wanted)
     database.write("update said set p = ? where moment = 4 and entry = 1", (np.zeros(9).tobytes(),))
-    found = from_book(database, NAME)
+    found = read_arena_table(database, NAME)
     assert np.isnan(found.p[0]).any()
     assert np.isfinite(found.p[1]).all()
     others = np.isfinite(found.p[0])
@@ -171,31 +171,31 @@ def test_an_entry_whose_set_up_changed_is_two(database):
     wanted = arena(events=6)
     write(database, wanted)
     database.write("update entry set name = 'same'")
-    assert from_book(database, NAME).names == ("same (run0)", "same (run1)")
+    assert read_arena_table(database, NAME).names == ("same (run0)", "same (run1)")
 
 
 def test_an_arena_that_is_not_there_is_named(database):
     write(database, arena(events=3))
     with pytest.raises(InputError, match="there is no arena 'else'") as problem:
-        from_book(database, "else")
+        read_arena_table(database, "else")
     assert NAME in str(problem.value)
 
 
 def test_an_arena_without_forecasts_can_be_read(database):
     database.write("insert into arena (name, spec, created) values (?, '{}', '2026-01-01')", ("new",))
-    found = from_book(database, "new")
+    found = read_arena_table(database, "new")
     assert (len(found.events), found.entries) == (0, ())
     with pytest.raises(InputError, match="resolved"):
-        standings_view(found)
+        arena_view(found)
 
 
 def kept_twice(database, tmp_path, change):
     """What a reading gives that finds a file of an earlier one, after something changed in between."""
     write(database, arena(events=10))
-    from_book(database, NAME, keep=tmp_path)
+    read_arena_table(database, NAME, keep=tmp_path)
     assert len(list(tmp_path.glob("*.npz"))) == 2
     change()
-    again, fresh = from_book(database, NAME, keep=tmp_path), from_book(database, NAME)
+    again, fresh = read_arena_table(database, NAME, keep=tmp_path), read_arena_table(database, NAME)
     np.testing.assert_array_equal(again.p, fresh.p)
     assert again.entries == fresh.entries
     return again
@@ -211,16 +211,16 @@ def eager(monkeypatch):
 class TestKeptReadings:
     def test_only_what_is_new_is_read(self, database, tmp_path, monkeypatch):
         write(database, arena(events=10))
-        from_book(database, NAME, keep=tmp_path)
+        read_arena_table(database, NAME, keep=tmp_path)
         asked = []
-        after = reading.SaidReader.after
+        after = reading.ForecastReader.after
 
         def watched(self, last, column, sizes):
             asked.append(last)
             return after(self, last, column, sizes)
 
-        monkeypatch.setattr(reading.SaidReader, "after", watched)
-        from_book(database, NAME, keep=tmp_path)
+        monkeypatch.setattr(reading.ForecastReader, "after", watched)
+        read_arena_table(database, NAME, keep=tmp_path)
         assert asked == [database.read("select max(seq) from said")[0][0]]
 
     def test_new_forecasts_are_added(self, database, tmp_path):
@@ -239,7 +239,7 @@ class TestKeptReadings:
 
         assert len(kept_twice(database, tmp_path, change).moments) == 19
         database.write("update moment set state = 'ready' where id = 7")
-        assert len(from_book(database, NAME, keep=tmp_path).moments) == 20
+        assert len(read_arena_table(database, NAME, keep=tmp_path).moments) == 20
 
     def test_a_row_that_went_missing_is_noticed(self, database, tmp_path):
         found = kept_twice(

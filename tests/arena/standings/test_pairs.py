@@ -2,14 +2,12 @@ import numpy as np
 import pytest
 from tests.arena.standings.made_standings import arena
 
-from foretell.arena.anchors import CROWD
-from foretell.arena.standings.board import Scored, leaderboard
-from foretell.arena.standings.conservatism import conservatism
-from foretell.arena.standings.curves import lead_time_curve
-from foretell.arena.standings.divergence import divergence
-from foretell.arena.standings.pairs import pair_matrix, versus
-from foretell.evaluate.bootstrap import Resampling
-from foretell.evaluate.compare import compare_paired
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.comparison import compare_paired
+from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, compare_with_reference, pair_matrix
+from foretell.scoring.arena_view import lead_time_curve
+from foretell.scoring.market_distance import conservatism, divergence
+from foretell.scoring.table import CROWD
 
 
 def event_scores(standings, p, common):
@@ -28,7 +26,7 @@ def event_scores(standings, p, common):
 
 @pytest.mark.parametrize(("drop", "quoted"), [(0.0, 1.0), (0.2, 1.0), (0.2, 0.7)])
 def test_pairs_are_compared_on_what_both_answered(drop, quoted):
-    scored = Scored.of(arena(events=60, drop=drop, quoted=quoted), resampling=Resampling(draws=400))
+    scored = ScoredArena.of(arena(events=60, drop=drop, quoted=quoted), resampling=Resampling(draws=400))
     s, matrix = scored.standings, pair_matrix(scored)
     for i, a in enumerate(s.names):
         for j, b in enumerate(s.names):
@@ -43,13 +41,13 @@ def test_pairs_are_compared_on_what_both_answered(drop, quoted):
 
 
 def test_the_better_entry_is_seen_to_be_better():
-    found = versus(Scored.of(arena(events=120)), CROWD)
+    found = compare_with_reference(ScoredArena.of(arena(events=120)), CROWD)
     assert found["good"].diff < found["bad"].diff
     assert found["always 0.5"].stars
 
 
 def test_lead_times_compare_the_same_markets():
-    scored = Scored.of(arena(events=60, moments=3, drop=0.1, quoted=0.8))
+    scored = ScoredArena.of(arena(events=60, moments=3, drop=0.1, quoted=0.8))
     curve = lead_time_curve(scored)
     assert [point.lead_time for point in curve.points] == ["1–3 d", "12–24 h"]
     s = scored.standings
@@ -67,13 +65,13 @@ def test_lead_times_compare_the_same_markets():
 def test_one_who_joined_late_does_not_shrink_the_curve():
     standings = arena(events=60, moments=2)
     standings.p[1, : len(standings.markets) // 2] = np.nan
-    curve = lead_time_curve(Scored.of(standings))
+    curve = lead_time_curve(ScoredArena.of(standings))
     assert curve.left_out == ("bad",)
     assert sum(point.moments for point in curve.points) == 120
 
 
 def test_distances_by_hand():
-    scored = Scored.of(arena(events=30, moments=2, drop=0.1))
+    scored = ScoredArena.of(arena(events=30, moments=2, drop=0.1))
     s, found = scored.standings, divergence(scored)
     a, b = s.row("good"), s.row("bad")
     means = []
@@ -95,8 +93,8 @@ def test_a_hedger_is_told_from_a_bold_one():
     standings = arena(events=60)
     price = standings.markets.price
     standings.p[0], standings.p[1] = 0.5 + 0.5 * (price - 0.5), np.clip(0.5 + 1.2 * (price - 0.5), 0, 1)
-    hedger, bold = conservatism(Scored.of(standings))
+    hedger, bold = conservatism(ScoredArena.of(standings))
     assert hedger.gap.high < 0 < bold.gap.low
     assert hedger.hedged.estimate > 0.95
     assert bold.hedged.estimate < 0.05
-    assert leaderboard(Scored.of(standings))[0].rank == 1
+    assert arena_leaderboard(ScoredArena.of(standings))[0].rank == 1

@@ -5,42 +5,40 @@ import numpy as np
 import pytest
 from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
 
-from foretell.arena.anchors import CROWD
-from foretell.arena.standings.event_history import event_history, history_pictures
-from foretell.arena.standings.making import Answer, Asking, standings_of
-from foretell.arena.standings.report import standings_report
-from foretell.arena.standings.stated import statements
-from foretell.arena.standings.view import standings_view
-from foretell.arena.studies.consistency import consistency_study
-from foretell.arena.studies.structure import plain_structure
-from foretell.questions.problems import InputError
+from foretell.arena.consistency import stated_forecasts
+from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
+from foretell.report.arena_report import arena_report, event_history, history_pictures
+from foretell.scoring.arena_rows import ArenaForecastRow, ArenaQuestionRow, arena_table_from_rows
+from foretell.scoring.arena_view import arena_view
+from foretell.scoring.table import CROWD
+from foretell.studies.consistency import consistency_study, plain_structure
 
 
 def test_the_terminal_shows_the_board_with_its_yardsticks():
-    text = standings_report(arena(events=60)).text(width=220)
+    text = arena_report(arena(events=60)).text(width=220)
     for word in ("Leaderboard", "good", "bad", CROWD, "base rate", "always 0.5", "Brier", "ECE", "100 %", "$"):
         assert word in text
     assert "by category" not in text
-    assert "Brier by category" in standings_report(arena(events=60), by=("category",)).text(by=("category",), width=220)
+    assert "Brier by category" in arena_report(arena(events=60), by=("category",)).text(by=("category",), width=220)
 
 
 def test_a_narrow_terminal_loses_columns_and_not_rows():
-    text = standings_report(arena(events=30)).text(width=60)
+    text = arena_report(arena(events=30)).text(width=60)
     assert all(len(line) <= 60 for line in text.splitlines())
     assert "always 0.5" in text
 
 
 def test_the_finding_names_the_leader_and_the_market():
-    told = standings_report(arena(events=100)).study().finding
+    told = arena_report(arena(events=100)).study().finding
     assert told.startswith("good leads the entries")
     assert "crowd" in told
     lonely = several(one_asking(quotes=[0.4, np.nan, np.nan, np.nan]), one_asking("f", at=START + DAY))
-    assert "there is no market" not in standings_report(lonely).study().finding
+    assert "there is no market" not in arena_report(lonely).study().finding
 
 
 def test_page_data_holds_everything_and_no_nan():
-    view = standings_view(arena(events=60, moments=3, drop=0.2, quoted=0.7), by=("lead time",))
+    view = arena_view(arena(events=60, moments=3, drop=0.2, quoted=0.7), by=("lead time",))
     data = json.loads(json.dumps(view.to_dict(), allow_nan=False))
     assert {"lines", "versus_crowd", "pairs", "groups", "rebalanced", "lead_times", "settings", "counts"} <= data.keys()
     assert set(data["groups"]) == {"category", "platform", "lead time"}
@@ -55,7 +53,7 @@ def test_page_data_holds_everything_and_no_nan():
 
 
 def test_the_page_is_one_well_formed_file():
-    page = standings_report(arena(events=60, moments=3, drop=0.1), by=("category",)).page()
+    page = arena_report(arena(events=60, moments=3, drop=0.1), by=("category",)).page()
     root = ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
     assert len(root.findall(".//svg")) + len(root.findall(".//{http://www.w3.org/2000/svg}svg")) >= 8
     for word in ("Leaderboard", "Betting against the market", "by time to close", "How to read this", "Settings"):
@@ -65,18 +63,18 @@ def test_the_page_is_one_well_formed_file():
 
 def test_names_of_entries_cannot_break_the_page():
     evil = '<script>alert("x")</script>'
-    page = standings_report(arena(events=20, entries=(evil,))).page()
+    page = arena_report(arena(events=20, entries=(evil,))).page()
     assert evil not in page
     ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
 
 
 def test_markdown_has_every_table():
-    text = standings_report(arena(events=40)).markdown()
+    text = arena_report(arena(events=40)).markdown()
     assert text.count("| --- |") + text.count("|---|") >= 3 or text.count("---:") > 10
 
 
 def test_an_arena_with_one_event_still_makes_a_report():
-    report = standings_report(several(one_asking(quotes=[0.4, 0.39, 0.41, 0.61])))
+    report = arena_report(several(one_asking(quotes=[0.4, 0.39, 0.41, 0.61])))
     assert "1 resolved" in report.study().finding
     ElementTree.fromstring(report.page().removeprefix("<!DOCTYPE html>\n"))
     assert "only 1 cluster" in str(report.to_dict())
@@ -85,9 +83,9 @@ def test_an_arena_with_one_event_still_makes_a_report():
 def test_entries_without_forecasts_on_resolved_events_are_listed_last():
     parts = [one_asking("x", outcome=(1,)), one_asking("y", outcome=(None,))]
     askings, known, answers = zip(*parts, strict=True)
-    late = Answer(entry="late", event="y", taken_at=START, p={"t0": 0.5})
-    standings = standings_of("x", list(askings), {**known[0], **known[1]}, [answers[0], late])
-    lines = standings_view(standings).lines
+    late = ArenaForecastRow(entry="late", event="y", taken_at=START, p={"t0": 0.5})
+    standings = arena_table_from_rows("x", list(askings), {**known[0], **known[1]}, [answers[0], late])
+    lines = arena_view(standings).lines
     assert {line.entry.name: line.completion for line in lines if line.rank is None} == {"late": 0, CROWD: 0}
     assert [line.rank for line in lines] == [1, 2, 3, None, None]
 
@@ -112,17 +110,17 @@ def test_consistency_is_of_what_was_stated():
     ladder = tuple(Target(id=f"Above {x}") for x in (10, 20, 30))
     question = Question(id="q", source="own", text="How high?", due=START, targets=ladder)
     names = tuple(target.id for target in ladder)
-    asking = Asking(event="q", taken_at=START, targets=names)
-    fitted = Answer(
+    asking = ArenaQuestionRow(event="q", taken_at=START, targets=names)
+    fitted = ArenaForecastRow(
         entry="a",
         event="q",
         taken_at=START,
         p=dict(zip(names, (0.6, 0.6, 0.2), strict=True)),
         stated=dict(zip(names, (0.5, 0.7, 0.2), strict=True)),
     )
-    plain = Answer(entry="b", event="q", taken_at=START, p=dict(zip(names, (0.9, 0.5, 0.2), strict=True)))
-    standings = standings_of("x", [asking], {}, [fitted, plain])
-    said = statements(standings, {"q": question})
+    plain = ArenaForecastRow(entry="b", event="q", taken_at=START, p=dict(zip(names, (0.9, 0.5, 0.2), strict=True)))
+    standings = arena_table_from_rows("x", [asking], {}, [fitted, plain])
+    said = stated_forecasts(standings, {"q": question})
     study = consistency_study(said, {"q": plain_structure(question)})
     scores = {entry.name: entry.values[1].estimate for entry in study.grids[0].entries}
     assert scores == {"a": 0.5, "b": 1.0}

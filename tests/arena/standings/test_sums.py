@@ -2,22 +2,26 @@ import numpy as np
 import pytest
 from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
 
-from foretell.arena.standings.board import Scored, grouped, leaderboard, rebalanced
-from foretell.arena.standings.sums import bins_of
-from foretell.evaluate.metric import METRICS, Rows
-from foretell.evaluate.reliability import bin_codes, width_edges
-from foretell.evaluate.returns import average_return, by_side, payoff
-from foretell.evaluate.stakes import Bettor
-from foretell.questions.problems import InputError
+from foretell.metrics.calibration import bin_codes, width_edges
+from foretell.metrics.metric import METRICS, MetricRows
+from foretell.metrics.returns import Bettor, average_return, payoff, returns_by_side
+from foretell.questions.errors import InputError
+from foretell.scoring.arena_leaderboard import (
+    ScoredArena,
+    arena_leaderboard,
+    arena_leaderboard_groups,
+    rebalanced_scores,
+)
+from foretell.scoring.event_sums import bins_of
 
 
 def line(scored, name="a"):
-    return next(one for one in leaderboard(scored) if one.entry.name == name)
+    return next(one for one in arena_leaderboard(scored) if one.entry.name == name)
 
 
 def test_an_event_counts_once_however_many_markets_it_has():
     standings = several(one_asking("x", p=(0.5, 0.5, 0.5, 0.5), outcome=(0, 0, 0, 1)), one_asking("y", p=(1.0,)))
-    found = line(Scored.of(standings))
+    found = line(ScoredArena.of(standings))
     assert found.scores["brier"].estimate == pytest.approx(0.125)
     assert found.by_market["brier"].estimate == pytest.approx(0.2)
     assert found.scores["bi"].estimate == pytest.approx(100 * (1 - np.sqrt(0.125)))
@@ -39,7 +43,7 @@ def moments_of_two():
     ],
 )
 def test_which_moments_count(choice, brier):
-    found = line(Scored.of(moments_of_two(), choice))
+    found = line(ScoredArena.of(moments_of_two(), choice))
     assert found.scores["brier"].estimate == pytest.approx(brier)
     assert found.moments == (2 if choice in ("first", "last") else 3)
 
@@ -48,7 +52,7 @@ def test_the_mean_is_over_moments_that_were_answered():
     askings = [one_asking("x", p=(0.5,)), one_asking("x", at=START + DAY, p=(0.9,))]
     standings = several(*askings)
     standings.p[0, 0] = np.nan
-    found = line(Scored.of(standings))
+    found = line(ScoredArena.of(standings))
     assert found.scores["brier"].estimate == pytest.approx(0.01)
     assert found.completion == 0.5
 
@@ -56,17 +60,17 @@ def test_the_mean_is_over_moments_that_were_answered():
 @pytest.mark.parametrize("quoted", [1.0, 0.6])
 def test_every_number_is_that_of_evaluate(quoted):
     """With one moment per event both ways of weighing are plain weights of rows."""
-    scored = Scored.of(arena(events=60, moments=1, quoted=quoted))
+    scored = ScoredArena.of(arena(events=60, moments=1, quoted=quoted))
     s = scored.standings
     size = np.bincount(s.markets.moment)
     priced = np.isfinite(s.markets.price)
     n_priced = np.bincount(s.markets.moment, priced)
     for name in ("good", "bad", "base rate"):
         found, p = line(scored, name), s.row(name)
-        rows = Rows.of(p, s.markets.outcome, 1 / size[s.markets.moment])
+        rows = MetricRows.of(p, s.markets.outcome, 1 / size[s.markets.moment])
         for metric in ("brier", "bi", "log", "ece"):
             assert found.scores[metric].estimate == pytest.approx(METRICS[metric].population(rows))
-            plain = Rows.of(p, s.markets.outcome)
+            plain = MetricRows.of(p, s.markets.outcome)
             assert found.by_market[metric].estimate == pytest.approx(METRICS[metric].population(plain))
         q, o, yes, no = (v[priced] for v in (p, s.markets.outcome, s.markets.yes_ask, s.markets.no_ask))
         weight = 1 / n_priced[s.markets.moment][priced]
@@ -74,7 +78,7 @@ def test_every_number_is_that_of_evaluate(quoted):
             paid = payoff(q, o, yes, no, Bettor(gamma=gamma))
             assert found.scores[f"return{gamma:g}"].estimate == pytest.approx(average_return(paid, weight))
             assert found.by_market[f"return{gamma:g}"].estimate == pytest.approx(average_return(paid))
-        sides = by_side(q, o, (yes, no), weight=weight)
+        sides = returns_by_side(q, o, (yes, no), weight=weight)
         assert found.scores["yes_side"].estimate == pytest.approx(sides.yes)
         assert found.scores["no_side"].estimate == pytest.approx(sides.no)
 
@@ -86,9 +90,9 @@ def test_bins_are_those_of_evaluate():
 
 
 def test_groups_add_up_to_the_whole():
-    scored = Scored.of(arena(events=90, drop=0.1))
+    scored = ScoredArena.of(arena(events=90, drop=0.1))
     for by in ("category", "platform"):
-        groups = grouped(scored, by)
+        groups = arena_leaderboard_groups(scored, by)
         assert sum(group.events for group in groups) == 90
         for name in scored.standings.names:
             mine = [
@@ -99,43 +103,44 @@ def test_groups_add_up_to_the_whole():
 
 
 def test_lead_times_split_the_moments():
-    scored = Scored.of(arena(events=50, moments=3))
-    groups = grouped(scored, "lead time")
+    scored = ScoredArena.of(arena(events=50, moments=3))
+    groups = arena_leaderboard_groups(scored, "lead time")
     assert [group.name for group in groups] == ["12–24 h", "1–3 d"]
     assert sum(one.moments for g in groups for one in g.lines if one.entry.name == "good") == 150
 
 
 def test_unknown_grouping_is_refused():
     with pytest.raises(InputError, match="cannot be grouped by 'colour'"):
-        grouped(Scored.of(arena(events=10)), "colour")
+        arena_leaderboard_groups(ScoredArena.of(arena(events=10)), "colour")
 
 
 def test_nothing_resolved_is_said_so():
     standings = several(one_asking(outcome=(None,)))
     with pytest.raises(InputError, match=r"nothing .* has resolved"):
-        Scored.of(standings)
+        ScoredArena.of(standings)
 
 
 def test_rebalancing_by_hand():
-    scored = Scored.of(arena(events=100))
+    scored = ScoredArena.of(arena(events=100))
     groups = {
-        g.name: {one.entry.name: one.scores["brier"].estimate for one in g.lines} for g in grouped(scored, "category")
+        g.name: {one.entry.name: one.scores["brier"].estimate for one in g.lines}
+        for g in arena_leaderboard_groups(scored, "category")
     }
-    half, equal = rebalanced(scored)
+    half, equal = rebalanced_scores(scored)
     assert equal.scores["good"].estimate == pytest.approx(np.mean([g["good"] for g in groups.values()]))
     assert half.scores["good"].estimate == pytest.approx(
         sum(half.shares[name] * g["good"] for name, g in groups.items())
     )
     assert max(half.shares.values()) == 0.5
-    own = rebalanced(scored, {"sports only": {"Sports": 1.0}})
+    own = rebalanced_scores(scored, {"sports only": {"Sports": 1.0}})
     assert own[0].scores["bad"].estimate == pytest.approx(groups["Sports"]["bad"])
     with pytest.raises(InputError, match="'Chess'"):
-        rebalanced(scored, {"x": {"Chess": 1.0}})
+        rebalanced_scores(scored, {"x": {"Chess": 1.0}})
 
 
 def test_intervals_hold_their_numbers_and_are_repeatable():
     standings = arena(events=80)
-    first, second = leaderboard(Scored.of(standings)), leaderboard(Scored.of(standings))
+    first, second = arena_leaderboard(ScoredArena.of(standings)), arena_leaderboard(ScoredArena.of(standings))
     for a, b in zip(first, second, strict=True):
         assert a == b
         for interval in a.scores.values():
@@ -143,7 +148,7 @@ def test_intervals_hold_their_numbers_and_are_repeatable():
 
 
 def test_what_does_not_vary_has_no_width():
-    half = line(Scored.of(arena(events=400, moments=1)), "always 0.5").scores["brier"]
+    half = line(ScoredArena.of(arena(events=400, moments=1)), "always 0.5").scores["brier"]
     assert (half.low, half.estimate, half.high) == (0.25, 0.25, 0.25)
 
 
@@ -155,7 +160,7 @@ def test_coverage_of_the_interval():
             one_asking(f"e{i}", at=START + i * DAY, p=(float(p),), outcome=(int(rng.random() < p),))
             for i, p in enumerate(rng.random(120))
         ]
-        found = line(Scored.of(several(*parts))).scores["brier"]
+        found = line(ScoredArena.of(several(*parts))).scores["brier"]
         hits += found.low <= 1 / 6 <= found.high
         assert found.n_clusters == 120, seed
     assert 0.85 <= hits / times <= 1

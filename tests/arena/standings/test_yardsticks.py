@@ -4,11 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
 
-from foretell.arena.anchors import ANCHORS, CROWD
-from foretell.arena.standings.board import Scored, leaderboard
-from foretell.arena.standings.making import Answer, standings_of
-from foretell.arena.standings.standings import Standings
-from foretell.arena.standings.yardsticks import past_rate, with_yardsticks
+from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, past_rate, with_arena_anchors
+from foretell.scoring.arena_rows import ArenaForecastRow, arena_table_from_rows
+from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.table import ANCHORS, CROWD
 
 
 def test_the_base_rate_by_hand():
@@ -37,7 +36,7 @@ def test_categories_have_their_own_rate():
     assert past_rate(standings).tolist() == pytest.approx([0.5, 2 / 3, 0.5])
 
 
-def altered(standings: Standings, later: np.ndarray, seed: int) -> Standings:
+def altered(standings: ArenaTable, later: np.ndarray, seed: int) -> ArenaTable:
     from dataclasses import replace
 
     outcome = standings.markets.outcome.copy()
@@ -56,14 +55,14 @@ def test_later_outcomes_never_move_the_base_rate(seed, day):
 
 
 def test_yardsticks_are_on_every_board():
-    names = {line.entry.name for line in leaderboard(Scored.of(arena(events=20))) if line.entry.anchor}
+    names = {line.entry.name for line in arena_leaderboard(ScoredArena.of(arena(events=20))) if line.entry.anchor}
     assert names == set(ANCHORS)
 
 
 def test_an_entry_with_the_name_of_a_yardstick_is_that_yardstick():
     asking, known, _ = one_asking(quotes=[0.4, np.nan, np.nan, np.nan])
-    said = Answer(entry=CROWD, event="e", taken_at=START, p={"t0": 0.7})
-    standings = with_yardsticks(standings_of("x", [asking], known, [said]))
+    said = ArenaForecastRow(entry=CROWD, event="e", taken_at=START, p={"t0": 0.7})
+    standings = with_arena_anchors(arena_table_from_rows("x", [asking], known, [said]))
     assert standings.names.count(CROWD) == 1
     assert standings.row(CROWD).tolist() == [0.7]
     assert standings.entries[0].anchor

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from foretell.forecasters.agent.context import AgentContext
-from foretell.llm.message import Assistant, Reply, Request, ToolCall, ToolSpec
-from foretell.llm.model import Model
-from foretell.llm.roles import Models
-from foretell.questions import Question, Target
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.leaks import Verdict
+from foretell.forecasters.forecaster import AgentContext
+from foretell.models.model import AssistantMessage, Model, Reply, Request, ToolCall, ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.questions.question import Question, Target
+from foretell.tools.fence import FencedTools
+from foretell.tools.leak_filter import LeakVerdict
+from foretell.tools.rules import FenceRules
 from foretell.tools.tool import ToolFailed
 
 
@@ -26,12 +26,17 @@ class NoResults:
 
 class KeepAll:
     async def judge(self, excerpts, as_of, question):
-        return [Verdict(word="KEEP", reason="")] * len(excerpts)
+        return [LeakVerdict(word="KEEP", reason="")] * len(excerpts)
 
 
 def stated(request: Request) -> float | None:
     """The belief the model stated last, as its own history tells it."""
-    said = [call.arguments for message in request.messages if isinstance(message, Assistant) for call in message.calls]
+    said = [
+        call.arguments
+        for message in request.messages
+        if isinstance(message, AssistantMessage)
+        for call in message.calls
+    ]
     return json.loads(said[-1])["updated_belief"]["p"] if said else None
 
 
@@ -60,11 +65,11 @@ def last_belief() -> Callable[[Request], float | None]:
 
 @pytest.fixture
 def context_with() -> Callable[[Model], Callable[[Question], AgentContext]]:
-    def toolbox(question: Question, context: AgentContext) -> Fenced:
-        return Fenced.around([NoResults()], Fence(as_of=context.as_of, question=question), KeepAll())
+    def toolbox(question: Question, context: AgentContext) -> FencedTools:
+        return FencedTools.around([NoResults()], FenceRules(as_of=context.as_of, question=question), KeepAll())
 
     def of(model: Model) -> Callable[[Question], AgentContext]:
-        cast = Models(agent="scripted:x")
+        cast = ModelRoles(agent="scripted:x")
         return lambda question: AgentContext(as_of=question.as_of, models=cast, model=model, toolbox=toolbox)
 
     return of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
 
 
 def made(
@@ -46,7 +46,7 @@ def made(
     market = np.array(kind) == "market"
     price = np.where(market, sigmoid(truth + rng.normal(0, 0.5, n)), np.nan)
     said = sigmoid(slope * truth + shift + own.normal(0, noise, (trials, n)))
-    rows = Rows(
+    rows = TrialRows(
         trials=said,
         question=np.array(question),
         due=np.array(due, "M8[D]"),

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.studies.agreement import agreement, kappa_from_sums
-from foretell.arena.studies.shares import mean, share
-from foretell.evaluate.bootstrap import Resampling
+from foretell.metrics.agreement import kappa_from_sums, rater_agreement
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.shares import mean_interval, share_interval
 
 QUICK = Resampling(draws=100)
 marks = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=3, max_size=30)
@@ -19,7 +19,7 @@ def test_kappa_by_hand() -> None:
     observed = (1 * 1 + 1 * 4) / 6
     expected = sum(2 / 6 * q / 6 * (i - j) ** 2 for i in (1, 2, 3) for j, q in ((1, 4), (2, 1), (3, 1)))
     assert [second.count(j) for j in (1, 2, 3)] == [4, 1, 1]
-    found = agreement(first, second, list("abcdef"), resampling=QUICK)
+    found = rater_agreement(first, second, list("abcdef"), resampling=QUICK)
     assert found.kappa.estimate == pytest.approx(1 - observed / expected)
     assert found.distance.estimate == pytest.approx(3 / 6)
     assert found.bias.estimate == pytest.approx(3 / 6)
@@ -32,7 +32,7 @@ def test_against_other_libraries(pairs: list[tuple[int, int]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     stats = pytest.importorskip("scipy.stats")
     first, second = (list(side) for side in zip(*pairs, strict=True))
-    found = agreement(first, second, np.arange(len(first)), resampling=QUICK)
+    found = rater_agreement(first, second, np.arange(len(first)), resampling=QUICK)
     if len(set(first) | set(second)) > 1:
         for ours, weights in ((found.kappa, "quadratic"), (found.linear, "linear")):
             theirs = metrics.cohen_kappa_score(first, second, labels=[1, 2, 3, 4, 5], weights=weights)
@@ -43,8 +43,8 @@ def test_against_other_libraries(pairs: list[tuple[int, int]]) -> None:
 
 
 def test_an_item_counts_once_however_many_people_rated_it() -> None:
-    one = agreement([1, 5, 3], [1, 1, 3], ["a", "b", "c"], resampling=QUICK)
-    many = agreement([1, 5, 5, 5, 5, 3], [1, 1, 1, 1, 1, 3], ["a", "b", "b", "b", "b", "c"], resampling=QUICK)
+    one = rater_agreement([1, 5, 3], [1, 1, 3], ["a", "b", "c"], resampling=QUICK)
+    many = rater_agreement([1, 5, 5, 5, 5, 3], [1, 1, 1, 1, 1, 3], ["a", "b", "b", "b", "b", "c"], resampling=QUICK)
     assert many.kappa.estimate == pytest.approx(one.kappa.estimate)
     assert many.pearson.estimate == pytest.approx(one.pearson.estimate)
     assert many.spearman.estimate == pytest.approx(one.spearman.estimate)
@@ -56,15 +56,15 @@ def test_the_interval_covers_the_estimate_and_narrows_with_items() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(1, 6, 400)
     noisy = np.clip(truth + rng.integers(-1, 2, 400), 1, 5)
-    few = agreement(truth[:40], noisy[:40], np.arange(40))
-    many = agreement(truth, noisy, np.arange(400))
+    few = rater_agreement(truth[:40], noisy[:40], np.arange(40))
+    many = rater_agreement(truth, noisy, np.arange(400))
     for found in (few, many):
         assert found.kappa.low < found.kappa.estimate < found.kappa.high
     assert many.kappa.high - many.kappa.low < few.kappa.high - few.kappa.low
 
 
 def test_where_nothing_varies_there_is_no_kappa() -> None:
-    found = agreement([3, 3, 3], [3, 3, 3], list("abc"), resampling=QUICK)
+    found = rater_agreement([3, 3, 3], [3, 3, 3], list("abc"), resampling=QUICK)
     assert np.isnan(found.kappa.estimate)
     assert np.isnan(found.pearson.estimate)
     assert found.exact == 1
@@ -82,10 +82,10 @@ def test_where_nothing_varies_there_is_no_kappa() -> None:
 )
 def test_bad_marks_are_refused(first: list, second: list, item: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        agreement(first, second, list(item))
+        rater_agreement(first, second, list(item))
 
 
 def test_shares_and_means_of_nothing_are_nothing() -> None:
-    assert share(0, 0) is None
-    assert mean([], []) is None
-    assert share(5, 5).low < 1 == share(5, 5).estimate
+    assert share_interval(0, 0) is None
+    assert mean_interval([], []) is None
+    assert share_interval(5, 5).low < 1 == share_interval(5, 5).estimate

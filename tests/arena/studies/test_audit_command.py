@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.app.commands.audit import audit, bare_name, chosen_auditor
-from foretell.app.running import execute, prepare
-from foretell.app.settings import load_settings
-from foretell.arena.spec import QuestionsSpec, RunSpec
-from foretell.questions import InputError
-from foretell.questions.clock import instant
-from foretell.sources.corpus.store import Corpus, Document
+from foretell.cli.audit import audit, bare_name, chosen_auditor
+from foretell.data.corpus import Corpus, CorpusDocument
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.runner import execute_run, prepare_run
+from foretell.runs.settings import load_settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
 
 REMEMBERED = "It was approved on 3 September 2026."
 DOCUMENTS = {
@@ -71,7 +71,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "200")
     # The application's own loop turns the garbage collector down for the whole process: not for the one of the tests.
-    monkeypatch.setattr("foretell.app.loop.run", asyncio.run)
+    monkeypatch.setattr("foretell.runs.event_loop.run", asyncio.run)
     monkeypatch.delenv("FORETELL_CORPUS", raising=False)
     (tmp_path / "home").mkdir()
     for name, lines in SCRIPTS.items():
@@ -81,7 +81,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "outcomes.csv").write_text("question,target,outcome\nown/1,yes,1\n")
     corpus = Corpus(load_settings().corpus)
     corpus.add(
-        Document(url=f"https://news.example/{name}", title=f"On {name}", text=text, published=instant("2026-06-01"))
+        CorpusDocument(
+            url=f"https://news.example/{name}", title=f"On {name}", text=text, published=instant("2026-06-01")
+        )
         for name, text in DOCUMENTS.items()
     )
     corpus.close()
@@ -95,7 +97,7 @@ def spec(agent: str = "agent", **fields: object) -> RunSpec:
 
 
 def run(one: RunSpec) -> str:
-    progress = asyncio.run(execute(prepare(one), load_settings()))
+    progress = asyncio.run(execute_run(prepare_run(one), load_settings()))
     assert (progress.done, progress.failed) == (one.trials, 0)
     return one.id
 

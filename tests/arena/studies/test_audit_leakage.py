@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from foretell.arena.long_tables import outcome_rows
-from foretell.arena.studies.audit import Scope, audit_material
-from foretell.arena.studies.auditor import Auditor
-from foretell.arena.studies.leakage import Exposure, exposure_of, leakage
-from foretell.arena.studies.sightings import Passage, Seen, Sighting
-from foretell.evaluate.bootstrap import Resampling
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Forecast, InputError, Question, Resolution, Target
+from foretell.metrics.bootstrap import Resampling
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.scoring.long_tables import outcome_rows
+from foretell.studies.audit.auditor import Auditor
+from foretell.studies.audit.leakage import LeakExposure, estimate_leakage, leak_exposure
+from foretell.studies.audit.material import AuditScope, audit_material
+from foretell.studies.audit.passages import AuditPassage, ShownMaterial, TextLocation
 
 COUNT = 40
 QUESTIONS = [
@@ -44,9 +47,9 @@ def asked(n):
 
 def test_the_bound_by_hand():
     """Losses 0.25, 0.16 and 0.01 are the same on every question, so intervals have no width."""
-    exposure = Exposure(share=0.05, at_most=0.1, touched=frozenset({asked(0), asked(1)}))
+    exposure = LeakExposure(share=0.05, at_most=0.1, touched=frozenset({asked(0), asked(1)}))
     arms = {"fenced": arm(0.6), "closed-book": arm(0.5), "unfenced": arm(0.9)}
-    found = leakage(arms, QUESTIONS, OUTCOMES, exposure, FAST)
+    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, exposure, FAST)
     assert found.n == COUNT
     assert found.lead.brier.diff == pytest.approx(-0.09)
     assert found.gain.brier.diff == pytest.approx(-0.15)
@@ -64,7 +67,9 @@ def test_the_bound_by_hand():
 def test_a_lead_earned_only_where_leaks_were_seen_is_gone_on_the_rest():
     hit = {asked(n) for n in range(10)}
     arms = {"fenced": arm(lambda n: 0.95 if n < 10 else 0.5), "closed-book": arm(0.5), "unfenced": arm(0.95)}
-    found = leakage(arms, QUESTIONS, OUTCOMES, Exposure(share=0.25, at_most=0.4, touched=frozenset(hit)), FAST)
+    found = estimate_leakage(
+        arms, QUESTIONS, OUTCOMES, LeakExposure(share=0.25, at_most=0.4, touched=frozenset(hit)), FAST
+    )
     assert found.lead.brier.diff < -0.05
     assert found.untouched.brier.diff == pytest.approx(0)
     assert found.bound.share_of_lead > 1
@@ -74,54 +79,57 @@ def test_a_lead_earned_only_where_leaks_were_seen_is_gone_on_the_rest():
 
 def test_without_a_lead_there_is_nothing_to_explain():
     arms = {"fenced": arm(0.4), "closed-book": arm(0.5), "unfenced": arm(0.9)}
-    found = leakage(arms, QUESTIONS, OUTCOMES, Exposure(share=0, at_most=0.1), FAST)
+    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
     assert found.bound.share_of_lead is None
     assert "no lead" in str(found)
 
 
 def test_an_unfenced_run_that_gains_nothing_leaves_nothing_to_leak():
     arms = {"fenced": arm(0.6), "closed-book": arm(0.6), "unfenced": arm(0.5)}
-    found = leakage(arms, QUESTIONS, OUTCOMES, Exposure(share=0, at_most=0.5), FAST)
+    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
     assert found.bound.brier == 0
 
 
 def test_an_unfenced_run_that_does_worse_does_not_shrink_the_bound():
     arms = {"fenced": arm(0.8), "closed-book": arm(0.5), "unfenced": arm(0.5)}
-    found = leakage(arms, QUESTIONS, OUTCOMES, Exposure(share=0, at_most=0.5), FAST)
+    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
     assert found.bound.brier == pytest.approx(0.5 * (0.25 - 0.04), abs=1e-6)
 
 
 def test_only_targets_that_all_arms_answered_count_and_two_arms_give_no_bound():
     arms = {"fenced": arm(0.6), "closed-book": arm(0.5)[:30], "unfenced": arm(0.9)[10:]}
-    found = leakage(arms, QUESTIONS, OUTCOMES, Exposure(share=0, at_most=0.1), FAST)
+    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
     assert found.n == found.lead.brier.n == found.gain.brier.n == 20
-    two = leakage(
-        {"fenced": arm(0.6), "closed-book": arm(0.5)}, QUESTIONS, OUTCOMES, Exposure(share=0, at_most=0), FAST
+    two = estimate_leakage(
+        {"fenced": arm(0.6), "closed-book": arm(0.5)}, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0), FAST
     )
     assert two.bound is None
     assert two.gain is None
     with pytest.raises(InputError, match="share no resolved target"):
-        leakage(
-            {"fenced": arm(0.6)[:5], "closed-book": arm(0.5)[5:]}, QUESTIONS, OUTCOMES, Exposure(share=0, at_most=0)
+        estimate_leakage(
+            {"fenced": arm(0.6)[:5], "closed-book": arm(0.5)[5:]}, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0)
         )
 
 
 def test_everything_touched_leaves_no_clean_lead():
     touched = frozenset(asked(n) for n in range(COUNT))
     arms = {"fenced": arm(0.6), "closed-book": arm(0.5)}
-    assert leakage(arms, QUESTIONS, OUTCOMES, Exposure(share=1, at_most=1, touched=touched), FAST).untouched is None
+    assert (
+        estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=1, at_most=1, touched=touched), FAST).untouched
+        is None
+    )
 
 
 def judged(leaks, sample=None):
     """One text per question, some of them leaks."""
     passages = [
-        Passage(
+        AuditPassage(
             asked=asked(n),
             decision="kept",
             tool="web_search",
             title=f"{n}",
             text="LEAK" if n < leaks else "fine",
-            seen=(Sighting(trial=0, step=1),),
+            seen=(TextLocation(trial=0, step=1),),
         )
         for n in range(COUNT)
     ]
@@ -133,22 +141,22 @@ def judged(leaks, sample=None):
         rows = [{"id": t["id"], "verdict": "leak" if "LEAK" in t["text"] else "clean"} for t in texts]
         return json.dumps({"verdicts": rows})
 
-    scope = Scope(questions={asked(n): replace(q, text="") for n, q in enumerate(QUESTIONS)})
+    scope = AuditScope(questions={asked(n): replace(q, text="") for n, q in enumerate(QUESTIONS)})
     auditor = Auditor(model=ScriptedModel(reply), name="scripted:x")
-    return asyncio.run(audit_material(Seen(passages=tuple(passages)), scope, auditor, sample=sample))
+    return asyncio.run(audit_material(ShownMaterial(passages=tuple(passages)), scope, auditor, sample=sample))
 
 
 def test_exposure_counts_questions_and_takes_the_careful_end():
-    found = exposure_of(judged(4))
+    found = leak_exposure(judged(4))
     assert found.share == pytest.approx(0.1)
     assert found.at_most == pytest.approx(judged(4).exposed.cluster_high)
     assert found.touched == {asked(n) for n in range(4)}
-    assert exposure_of(judged(0)).at_most > 0.05, "none seen in forty is not none"
+    assert leak_exposure(judged(0)).at_most > 0.05, "none seen in forty is not none"
 
 
 def test_a_sample_gives_a_wider_exposure_and_no_clean_lead():
-    whole, part = exposure_of(judged(4)), exposure_of(judged(4, sample=20))
+    whole, part = leak_exposure(judged(4)), leak_exposure(judged(4, sample=20))
     assert not part.whole
     assert part.at_most > whole.at_most
     arms = {"fenced": arm(0.6), "closed-book": arm(0.5)}
-    assert leakage(arms, QUESTIONS, OUTCOMES, part, FAST).untouched is None
+    assert estimate_leakage(arms, QUESTIONS, OUTCOMES, part, FAST).untouched is None

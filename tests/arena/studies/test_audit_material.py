@@ -5,20 +5,19 @@ import json
 
 import pytest
 
-from foretell.arena.store import CellKey, Store
-from foretell.arena.studies.audit import INSTRUCTION, drawn
-from foretell.arena.studies.auditor import Auditor, Case
-from foretell.arena.studies.record import audit_record, record_of
-from foretell.arena.studies.sightings import Origin, Passage, seen_in
-from foretell.llm.journal import Journal
-from foretell.llm.message import Reply
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Question, Target
-from foretell.questions.clock import AsOf, instant
-from foretell.questions.event import LeakBlocked, ToolUsed
-from foretell.tools.kept import Kept
-from foretell.tools.tool import Item, Material
+from foretell.models.journal import Journal
+from foretell.models.model import BudgetExceeded, ModelError, Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import LeakBlocked, ToolUsed
+from foretell.runs.store import CellKey, RunStore
+from foretell.studies.audit.auditor import AuditCase, Auditor
+from foretell.studies.audit.material import MATERIAL_INSTRUCTION, draw_sample
+from foretell.studies.audit.passages import AuditPassage, MaterialOrigin, collect_passages
+from foretell.studies.audit.report import audit_record, read_audit_record
+from foretell.tools.journal import JournaledTool
+from foretell.tools.tool import SourceItem, ToolMaterial
 
 RUN = "r1"
 QUESTIONS = [
@@ -47,7 +46,7 @@ def blocked(title, layer="content", url="", published="2025-10-02T00:00:00+00:00
 
 
 def item(title, text):
-    return Item(
+    return SourceItem(
         title=title, text=text * 9, snippet=text, url=f"https://news.example/{title}", published=instant("2025-10-02")
     )
 
@@ -56,18 +55,18 @@ class Brings:
     """A tool that brings the same items whatever it is asked."""
 
     def __init__(self, *items):
-        from foretell.tools.search import SPEC
+        from foretell.tools.web import SEARCH_SPEC
 
-        self.spec = SPEC
+        self.spec = SEARCH_SPEC
         self.items = items
 
     async def use(self, arguments, as_of):
-        return Material(heading="", items=self.items)
+        return ToolMaterial(heading="", items=self.items)
 
 
 def keep(journal, *items, question=0, trial=0, query="x"):
     """Put what a search brought into the journal, the way a run does."""
-    kept = Kept(tool=Brings(*items), journal=journal, scope=f"q{question}/trial {trial}/local")
+    kept = JournaledTool(tool=Brings(*items), journal=journal, scope=f"q{question}/trial {trial}/local")
     asyncio.run(kept.use({"query": query}, QUESTIONS[question].as_of))
 
 
@@ -91,14 +90,14 @@ def journal():
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(tmp_path / "runs.db")
+    made = RunStore(tmp_path / "runs.db")
     yield made
     made.close()
 
 
 def audited(store, journal, script=says, questions=QUESTIONS, **more):
     model = script if isinstance(script, ScriptedModel) else ScriptedModel(script)
-    record = record_of(store, RUN, questions, Origin(journal=journal, engine="local"))
+    record = read_audit_record(store, RUN, questions, MaterialOrigin(journal=journal, engine="local"))
     auditor = Auditor(model=model, name="scripted:auditor", journal=journal)
     material, _ = asyncio.run(audit_record(record, auditor, **more))
     return material, model
@@ -177,7 +176,7 @@ def test_the_auditor_is_not_told_what_was_kept_nor_when_it_was_published(store, 
     _, model = audited(store, journal)
     sent = "".join(message.text for request in model.requests for message in request.messages)
     for word in ("search_1", "2025-10-01", "2025-10-02", "news.example", "content", "why"):
-        assert word not in sent.replace(INSTRUCTION, "")
+        assert word not in sent.replace(MATERIAL_INSTRUCTION, "")
 
 
 def test_refused_texts_come_as_they_would_have_been_shown(store, journal):
@@ -188,11 +187,11 @@ def test_refused_texts_come_as_they_would_have_been_shown(store, journal):
     )
     kept = used(1, "web_search", [("search_1_result_1", "A", "short ")])
     store.add_events([(key(), event) for event in (blocked("B"), kept, blocked("A"), summary)])
-    record = record_of(store, RUN, QUESTIONS, Origin(journal=journal, engine="local"))
-    seen = asyncio.run(seen_in(record.trials, record.origin))
+    record = read_audit_record(store, RUN, QUESTIONS, MaterialOrigin(journal=journal, engine="local"))
+    seen = asyncio.run(collect_passages(record.trials, record.origin))
     refused = [(p.title, p.text, p.tool, p.seen[0].step) for p in seen.passages if p.decision == "dropped"]
     assert refused == [("B", "other ", "web_search", 1), ("A", "short " * 9, "summarize_results", 2)]
-    blind = asyncio.run(seen_in(record.trials, Origin()))
+    blind = asyncio.run(collect_passages(record.trials, MaterialOrigin()))
     assert blind.without_text == {"content": 2}
     assert [p.decision for p in blind.passages] == ["kept"]
 
@@ -261,7 +260,7 @@ def test_garbage_leaves_everything_undecided(store, journal, answer):
     assert len(found.undecided) == 7
 
 
-@pytest.mark.parametrize("error", [ModelError("down"), BudgetSpent("the budget is spent"), Reply(finish="refusal")])
+@pytest.mark.parametrize("error", [ModelError("down"), BudgetExceeded("the budget is spent"), Reply(finish="refusal")])
 def test_an_auditor_that_fails_decides_nothing(store, journal, error):
     typical(store, journal)
     found, _ = audited(store, journal, script=lambda request: error)
@@ -290,8 +289,8 @@ def test_one_poisonous_text_does_not_cost_its_neighbours_their_verdict(store, jo
 
 
 def test_texts_travel_as_data():
-    case = Case(
-        instruction=INSTRUCTION,
+    case = AuditCase(
+        instruction=MATERIAL_INSTRUCTION,
         as_of=AsOf.day("2025-10-26"),
         question="Q?",
         title="T",
@@ -305,7 +304,7 @@ def test_texts_travel_as_data():
 
 def test_batches_keep_cutoffs_and_sizes_apart():
     cases = [
-        Case(instruction="i", as_of=AsOf.day(day), question="Q?", title=f"{n}", text="x" * 100)
+        AuditCase(instruction="i", as_of=AsOf.day(day), question="Q?", title=f"{n}", text="x" * 100)
         for day in ("2025-10-26", "2025-11-26")
         for n in range(5)
     ]
@@ -317,8 +316,8 @@ def test_batches_keep_cutoffs_and_sizes_apart():
 
 
 def test_samples_are_nested_and_stable():
-    passages = [Passage(asked=("q", "d"), decision="kept", tool="t", title=str(n), text="") for n in range(40)]
-    small, large = drawn(passages, 5), drawn(passages, 20)
+    passages = [AuditPassage(asked=("q", "d"), decision="kept", tool="t", title=str(n), text="") for n in range(40)]
+    small, large = draw_sample(passages, 5), draw_sample(passages, 20)
     assert {p.title for p in small} < {p.title for p in large}
-    assert drawn(passages, 5) == drawn(passages, 5)
-    assert drawn(passages, None) == drawn(passages, 99) == passages
+    assert draw_sample(passages, 5) == draw_sample(passages, 5)
+    assert draw_sample(passages, None) == draw_sample(passages, 99) == passages

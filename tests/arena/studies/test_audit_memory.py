@@ -5,18 +5,26 @@ import json
 
 import pytest
 
-from foretell.arena.store import CellKey
-from foretell.arena.studies.audit import Scope
-from foretell.arena.studies.auditor import Auditor
-from foretell.arena.studies.parametric import READ, SUPPORT, audit_memory, knowledge_of, notes_of, told_as_done
-from foretell.arena.studies.sightings import Passage, Sighting, Trace
-from foretell.llm.canonical import pack_reply
-from foretell.llm.journal import Answer, Asked, Journal
-from foretell.llm.message import Reply
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Forecast, Question, Target
-from foretell.questions.clock import AsOf
-from foretell.questions.event import BeliefRevised, ModelCalled, ToolUsed
+from foretell.models.canonical import pack_reply
+from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.models.model import Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed
+from foretell.runs.store import CellKey
+from foretell.studies.audit.auditor import Auditor
+from foretell.studies.audit.material import AuditScope
+from foretell.studies.audit.memory import (
+    READ_INSTRUCTION,
+    SUPPORT_INSTRUCTION,
+    agent_notes,
+    audit_memory,
+    past_tense_after_cutoff,
+    training_cutoff_notes,
+)
+from foretell.studies.audit.passages import AuditPassage, TextLocation, TrialTrace
 
 CUTOFF = AsOf.day("2025-10-26")
 QUESTION = Question(
@@ -28,7 +36,7 @@ QUESTION = Question(
     targets=(Target(id="yes"),),
 )
 ASKED = ("q0", QUESTION.due.isoformat())
-SCOPE = Scope(questions={ASKED: QUESTION})
+SCOPE = AuditScope(questions={ASKED: QUESTION})
 KEY = CellKey(run="r", question="q0", due=ASKED[1], trial=0)
 
 
@@ -44,7 +52,7 @@ KEY = CellKey(run="r", question="q0", due=ASKED[1], trial=0)
     ],
 )
 def test_later_days_told_as_past_are_found(text):
-    assert told_as_done(f"Some background from 2024. {text} More.", CUTOFF) == [text]
+    assert past_tense_after_cutoff(f"Some background from 2024. {text} More.", CUTOFF) == [text]
 
 
 @pytest.mark.parametrize(
@@ -61,11 +69,11 @@ def test_later_days_told_as_past_are_found(text):
     ],
 )
 def test_plans_conditions_and_earlier_days_are_not(text):
-    assert told_as_done(text, CUTOFF) == []
+    assert past_tense_after_cutoff(text, CUTOFF) == []
 
 
 def events(*happened):
-    return Trace(key=KEY, question=QUESTION, events=happened)
+    return TrialTrace(key=KEY, question=QUESTION, events=happened)
 
 
 def believed(step, reason, **evidence):
@@ -74,9 +82,9 @@ def believed(step, reason, **evidence):
 
 def test_every_text_is_read_once_and_with_its_step():
     journal = Journal(":memory:")
-    request = Asked(key="ab" * 32, kind="model")
+    request = JournalRequest(key="ab" * 32, kind="model")
     journal.intend(request)
-    journal.keep(request, Answer(body=pack_reply(Reply(text="Thinking aloud."))))
+    journal.keep(request, JournalEntry(body=pack_reply(Reply(text="Thinking aloud."))))
     called = {"role": "agent", "model": "openai:gpt-5.4"}
     trace = events(
         ModelCalled(key=request.key, **called),
@@ -91,7 +99,7 @@ def test_every_text_is_read_once_and_with_its_step():
     case = "For:\n- Polls moved. [no source]\n- New. [page_1]"
     told = f"Forecast: yes 0.500 (submitted).\n\nEnough.\n\n{case}\n\nSources:\n[page_1] x"
     forecast = Forecast(question_id="q0", forecaster="full", as_of=CUTOFF, p={"yes": 0.5}, rationale=told)
-    notes, missing = notes_of(trace, forecast, journal)
+    notes, missing = agent_notes(trace, forecast, journal)
     journal.close()
     assert [(note.kind, note.step, note.text) for note in notes] == [
         ("reply", 0, "Thinking aloud."),
@@ -106,13 +114,13 @@ def test_every_text_is_read_once_and_with_its_step():
 
 def auditor_that(suspects=(), remembers=(), open_=()):
     """Suspects notes with certain words, and finds certain statements in no source."""
-    asked = {READ: [], SUPPORT: []}
+    asked = {READ_INSTRUCTION: [], SUPPORT_INSTRUCTION: []}
 
     def reply(request):
-        instruction = READ if request.messages[0].text.startswith(READ) else SUPPORT
+        instruction = READ_INSTRUCTION if request.messages[0].text.startswith(READ_INSTRUCTION) else SUPPORT_INSTRUCTION
         texts = json.loads(request.messages[-1].text.partition("Texts:\n")[2])
         asked[instruction] += texts
-        marks = suspects if instruction == READ else remembers
+        marks = suspects if instruction == READ_INSTRUCTION else remembers
         verdicts = []
         for one in texts:
             hit = next((mark for mark in marks if mark in one["text"]), "")
@@ -124,7 +132,7 @@ def auditor_that(suspects=(), remembers=(), open_=()):
 
 
 def scan(auditor, *reasons, shown=()):
-    notes, _ = notes_of(events(*(believed(step, reason) for step, reason in enumerate(reasons))))
+    notes, _ = agent_notes(events(*(believed(step, reason) for step, reason in enumerate(reasons))))
     return asyncio.run(audit_memory(notes, shown, SCOPE, auditor))
 
 
@@ -138,7 +146,7 @@ def test_what_either_look_finds_is_put_to_the_auditor_beside_the_sources():
     ]
     assert len(found.confirmed) == 1
     assert (found.questions.count, found.questions.n) == (1, 1)
-    assert all("Vote planned." in "".join(one["sources"]) for one in asked[SUPPORT])
+    assert all("Vote planned." in "".join(one["sources"]) for one in asked[SUPPORT_INSTRUCTION])
 
 
 def test_one_statement_found_both_ways_is_one_suspicion():
@@ -149,22 +157,26 @@ def test_one_statement_found_both_ways_is_one_suspicion():
 
 def test_only_what_was_seen_by_then_in_the_same_trial_counts_as_a_source():
     def shown(title, trial, step, decision="kept"):
-        sightings = (Sighting(trial=trial, step=step),)
-        return Passage(asked=ASKED, decision=decision, tool="web_search", title=title, text="passed", seen=sightings)
+        sightings = (TextLocation(trial=trial, step=step),)
+        return AuditPassage(
+            asked=ASKED, decision=decision, tool="web_search", title=title, text="passed", seen=sightings
+        )
 
     texts = [shown("SEEN", 0, 1), shown("LATER", 0, 2), shown("OTHER", 1, 1), shown("DROPPED", 0, 1, "dropped")]
     auditor, asked = auditor_that()
     scan(auditor, "A start.", "It passed on 3 November 2025.", shown=texts)
-    (one,) = asked[SUPPORT]
+    (one,) = asked[SUPPORT_INSTRUCTION]
     assert [name for name in ("SEEN", "LATER", "OTHER", "DROPPED") if name in "".join(one["sources"])] == ["SEEN"]
 
 
 def test_long_sources_are_cut_around_the_statement():
     text = "\n".join([*(f"Filler line {n} on something else." for n in range(400)), "Deputies approved the bill."])
-    passage = Passage(asked=ASKED, decision="kept", tool="t", title="", text=text, seen=(Sighting(trial=0, step=0),))
+    passage = AuditPassage(
+        asked=ASKED, decision="kept", tool="t", title="", text=text, seen=(TextLocation(trial=0, step=0),)
+    )
     auditor, asked = auditor_that()
     scan(auditor, "Deputies approved the bill on 3 November 2025.", shown=[passage])
-    sent = "".join(asked[SUPPORT][0]["sources"])
+    sent = "".join(asked[SUPPORT_INSTRUCTION][0]["sources"])
     assert "Deputies approved the bill." in sent
     assert len(sent) < 4000
 
@@ -189,8 +201,8 @@ def test_an_invented_quote_does_not_narrow_what_is_checked():
 
 def test_the_registry_of_knowledge_cutoffs_speaks_once_per_model():
     early = Question(id="q1", source="own", text="?", due="2025-01-15", targets=(Target(id="yes"),))
-    scope = Scope(questions={ASKED: QUESTION, ("q1", early.due.isoformat()): early})
-    told = knowledge_of(["openai:gpt-5.4", "openai:gpt-5.4", "openai:unheard-of", "scripted:x"], scope)
+    scope = AuditScope(questions={ASKED: QUESTION, ("q1", early.due.isoformat()): early})
+    told = training_cutoff_notes(["openai:gpt-5.4", "openai:gpt-5.4", "openai:unheard-of", "scripted:x"], scope)
     assert told == {
         "openai:gpt-5.4 may know the world up to 2025-08-31: questions that opened before are no fair test": 1,
         "the knowledge cutoff of openai:unheard-of is unknown": 2,

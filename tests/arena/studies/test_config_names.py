@@ -2,7 +2,7 @@
 
 import pytest
 
-from foretell.arena.studies.config_names import axes, families, parsed, readable
+from foretell.studies.configurations import config_axes, config_families, parse_config, parse_configs
 
 NAMES = (
     "kimi-k2.5-high-brave-c1-t1",
@@ -22,7 +22,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_part_of_a_name_is_read(name: str):
-    found = parsed(name)
+    found = parse_config(name)
     assert found is not None
     told = f"{found.model}-{found.effort}-{found.search}-c{found.crowd:d}{'-p1' * found.prior}-t{found.tools:d}"
     assert told + (f"-{found.variant}" if found.variant else "") == name
@@ -30,12 +30,12 @@ def test_every_part_of_a_name_is_read(name: str):
 
 @pytest.mark.parametrize("name", ["my-bot", "pro-high-brave", "gpt", ""])
 def test_other_names_are_left_alone(name: str):
-    assert parsed(name) is None
-    assert readable([name]) == {}
+    assert parse_config(name) is None
+    assert parse_configs([name]) == {}
 
 
 def test_pairs_differ_in_one_thing():
-    pairs = {axis.name: axis.pairs(readable(NAMES)) for axis in axes()}
+    pairs = {axis.name: axis.pairs(parse_configs(NAMES)) for axis in config_axes()}
     assert pairs["no belief → belief state"] == [
         ("kimi-k2.5-high-brave-c1-t1-nobelief", "kimi-k2.5-high-brave-c1-t1"),
         ("pro-high-brave-c0-t1-nobelief", "pro-high-brave-c0-t1"),
@@ -53,7 +53,7 @@ def test_pairs_differ_in_one_thing():
 
 
 def test_families_prefer_the_configuration_that_shows_base_rates():
-    found = {family.name: family for family in families(readable(NAMES))}
+    found = {family.name: family for family in config_families(parse_configs(NAMES))}
     assert list(found) == ["kimi-k2.5 c=1", "pro c=0", "pro c=1"]
     assert found["pro c=1"].belief == "pro-high-brave-c1-p1-t1"
     assert found["pro c=1"].zero_shot == "pro-high-none-c1-p1-t0"

@@ -11,21 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
-from foretell.arena.report.study_text import markdown_study
-from foretell.arena.studies.consistency import (
-    Statement,
-    consistency,
+from foretell.metrics.bootstrap import Resampling
+from foretell.models.model import ModelError, ModelSettings, Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.question import Question, Target
+from foretell.report.study_report import markdown_study
+from foretell.studies.consistency import (
+    ChainLink,
+    OutcomeStructure,
+    StatedForecast,
+    StructureJudge,
     consistency_page,
+    consistency_score,
     consistency_study,
+    is_circular,
+    maximal_paths,
+    plain_structure,
+    read_structure,
 )
-from foretell.arena.studies.structure import Link, Structure, circular, maximal_paths, plain_structure
-from foretell.arena.studies.structure_judge import StructureJudge, read_structure
-from foretell.evaluate.bootstrap import Resampling
-from foretell.llm.answer import BadAnswer
-from foretell.llm.message import Reply, Settings
-from foretell.llm.model import ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Question, Target
 
 QUICK = Resampling(draws=200)
 
@@ -38,23 +42,23 @@ def ladder(*strikes: str, **more: Any) -> Question:
 GAS = ladder("Above 3.10", "Above 3.20", "Above 3.15")
 
 
-def names(structure: Structure) -> list[list[str]]:
+def names(structure: OutcomeStructure) -> list[list[str]]:
     return [[link.target for link in chain] for chain in structure.chains]
 
 
 def test_a_declared_set_and_a_worded_ladder_need_no_model() -> None:
-    assert plain_structure(CUP) == Structure(exclusive=("Red Team", "Blue Team"))
+    assert plain_structure(CUP) == OutcomeStructure(exclusive=("Red Team", "Blue Team"))
     assert names(plain_structure(GAS)) == [["Above 3.20", "Above 3.15", "Above 3.10"]]
-    assert plain_structure(VISITS) == Structure()
-    assert plain_structure(SNOW) == Structure()
+    assert plain_structure(VISITS) == OutcomeStructure()
+    assert plain_structure(SNOW) == OutcomeStructure()
 
 
 def test_the_other_side_of_a_value_counts_as_its_complement() -> None:
     (chain,) = plain_structure(ladder("Above 3.10", "3.15 or below", "Above 3.20")).chains
     assert chain == (
-        Link(target="Above 3.20"),
-        Link(target="3.15 or below", negated=True),
-        Link(target="Above 3.10"),
+        ChainLink(target="Above 3.20"),
+        ChainLink(target="3.15 or below", negated=True),
+        ChainLink(target="Above 3.10"),
     )
     assert chain[1].chance({"3.15 or below": 0.7}) == pytest.approx(0.3)
 
@@ -75,7 +79,7 @@ pairs = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"))
 def test_maximal_chains_are_chains_and_maximal(implications: list[tuple[str, str]]) -> None:
     paths = maximal_paths(implications)
     assert len(paths) == len(set(paths))
-    if circular(implications):
+    if is_circular(implications):
         return
     reach = {(a, b) for a, b in implications if a != b}
     while more := {(a, d) for a, b in reach for c, d in reach if b == c} - reach:
@@ -92,13 +96,13 @@ def answer(chains: Any, exclusive: Any) -> str:
     return json.dumps({"reason": "r", "chains": chains, "exclusive": exclusive})
 
 
-def judged(script: Any, question: Question, **more: Any) -> tuple[Structure, ScriptedModel]:
+def judged(script: Any, question: Question, **more: Any) -> tuple[OutcomeStructure, ScriptedModel]:
     model = ScriptedModel(script)
     return asyncio.run(StructureJudge(model=model, name="scripted:judge", **more).structure(question)), model
 
 
 def test_a_judge_finds_what_no_rule_reads() -> None:
-    found, model = judged([answer([], ["x", "Ms Y"])], VISITS, settings=Settings(temperature=1.0))
+    found, model = judged([answer([], ["x", "Ms Y"])], VISITS, settings=ModelSettings(temperature=1.0))
     assert found.exclusive == ("x", "y")
     assert (found.exclusive_by, found.chains) == ("judge", ())
     (request,) = model.requests
@@ -153,19 +157,19 @@ def test_where_the_judge_fails_the_wording_stands(bad: Any) -> None:
 def test_any_answer_is_read_or_refused(value: Any) -> None:
     from contextlib import suppress
 
-    with suppress(BadAnswer):
+    with suppress(UnusableReply):
         read_structure({"chains": value, "exclusive": value}, VISITS)
 
 
 def test_scores_by_hand() -> None:
     p = {"Above 3.10": 0.5, "Above 3.15": 0.6, "Above 3.20": 0.2}
-    found = consistency(Statement(forecaster="f", question=GAS, p=p), plain_structure(GAS))
+    found = consistency_score(StatedForecast(forecaster="f", question=GAS, p=p), plain_structure(GAS))
     assert found.logic == 0.5
     assert found.fall == pytest.approx(0.1)
     assert found.excess is None
     assert not found.sums_to_one()
-    cup = consistency(
-        Statement(forecaster="f", question=CUP, p={"Red Team": 0.7, "Blue Team": 0.32}), plain_structure(CUP)
+    cup = consistency_score(
+        StatedForecast(forecaster="f", question=CUP, p={"Red Team": 0.7, "Blue Team": 0.32}), plain_structure(CUP)
     )
     assert (cup.logic, cup.fall) == (None, None)
     assert cup.excess == pytest.approx(0.02)
@@ -174,15 +178,21 @@ def test_scores_by_hand() -> None:
 
 
 def test_outcomes_without_a_probability_shorten_chains_and_spoil_sets() -> None:
-    found = consistency(
-        Statement(forecaster="f", question=GAS, p={"Above 3.10": 0.5, "Above 3.20": 0.6}), plain_structure(GAS)
+    found = consistency_score(
+        StatedForecast(forecaster="f", question=GAS, p={"Above 3.10": 0.5, "Above 3.20": 0.6}), plain_structure(GAS)
     )
     assert found.logic == 0
     assert (
-        consistency(Statement(forecaster="f", question=GAS, p={"Above 3.10": 0.5}), plain_structure(GAS)).logic is None
+        consistency_score(
+            StatedForecast(forecaster="f", question=GAS, p={"Above 3.10": 0.5}), plain_structure(GAS)
+        ).logic
+        is None
     )
     assert (
-        consistency(Statement(forecaster="f", question=CUP, p={"Red Team": 1.0}), plain_structure(CUP)).excess is None
+        consistency_score(
+            StatedForecast(forecaster="f", question=CUP, p={"Red Team": 1.0}), plain_structure(CUP)
+        ).excess
+        is None
     )
 
 
@@ -190,11 +200,11 @@ def test_the_study() -> None:
     gas = [replace(GAS, id=f"gas{n}", cluster=f"gas{n}") for n in range(4)]
     cups = [replace(CUP, id=f"cup{n}", cluster=f"cup{n}") for n in range(4)]
     logical = {"Above 3.10": 0.5, "Above 3.15": 0.4, "Above 3.20": 0.3}
-    statements = [Statement(forecaster="good", question=q, p=logical) for q in gas]
-    statements += [Statement(forecaster="bad", question=q, p={**logical, "Above 3.20": 0.9}) for q in gas]
-    statements += [Statement(forecaster="good", question=q, p={"Red Team": 0.5, "Blue Team": 0.5}) for q in cups]
-    statements += [Statement(forecaster="bad", question=q, p={"Red Team": 0.9, "Blue Team": 0.5}) for q in cups]
-    statements += [Statement(forecaster="bad", question=SNOW, p={"yes": 0.5})]
+    statements = [StatedForecast(forecaster="good", question=q, p=logical) for q in gas]
+    statements += [StatedForecast(forecaster="bad", question=q, p={**logical, "Above 3.20": 0.9}) for q in gas]
+    statements += [StatedForecast(forecaster="good", question=q, p={"Red Team": 0.5, "Blue Team": 0.5}) for q in cups]
+    statements += [StatedForecast(forecaster="bad", question=q, p={"Red Team": 0.9, "Blue Team": 0.5}) for q in cups]
+    statements += [StatedForecast(forecaster="bad", question=SNOW, p={"yes": 0.5})]
     structures = {q.id: plain_structure(q) for q in (*gas, *cups)}
     study = consistency_study(statements, structures, resampling=QUICK)
     rows = {entry.name: entry.values for entry in study.grid("Consistency by forecaster").entries}
@@ -221,13 +231,13 @@ def test_a_study_of_nothing_says_so() -> None:
 @pytest.mark.shared_data
 def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
     """Prices of ladders mostly fit each other, but for thin markets: a check of how chains are read on real events."""
-    from foretell.sources.datasets.prophet_arena import read_events_csv
+    from foretell.data.datasets.prophet_arena import read_events_csv
 
     (path,) = sorted((shared_data / "prophet_arena").glob("*.csv"))[:1]
     questions = read_events_csv(path).questions
     structures = {q.id: plain_structure(q) for q in questions}
     statements = [
-        Statement(forecaster="market", question=q, p=p)
+        StatedForecast(forecaster="market", question=q, p=p)
         for q in questions
         if (p := {t.id: t.snapshot.price for t in q.targets if t.snapshot and t.snapshot.price is not None})
     ]
@@ -239,14 +249,14 @@ def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
 
 
 def test_over_http() -> None:
-    from foretell.fakes.providers import FakeProviders
-    from foretell.fakes.providers.arena import arena
-    from foretell.llm.opening import Exchange
+    from foretell.models.router import ModelRouter
+    from foretell.practice.models.scripts import arena_script
+    from foretell.practice.models.server import PracticeModels
 
-    async def run(name: str) -> list[Structure]:
-        async with FakeProviders(arena) as fake:
+    async def run(name: str) -> list[OutcomeStructure]:
+        async with PracticeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
-            async with Exchange({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
+            async with ModelRouter({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
                 return await StructureJudge(model=exchange, name=name, attempts=2).structures([GAS, VISITS, CUP])
 
     gas, visits, cup = asyncio.run(run("openai:judge"))

@@ -6,33 +6,31 @@ from dataclasses import replace
 import pytest
 from tests.forecasters.context.doubles import CUP, SNOW, One, run_context, say, shared
 
-from foretell.arena.cells import Cell, cells_of
-from foretell.arena.executor import Executor
-from foretell.arena.store import Store
-from foretell.arena.studies.consistency import consistency_study
-from foretell.arena.studies.from_store import cases_in, statements_in
-from foretell.arena.studies.structure import plain_structure
-from foretell.forecasters.baselines import AlwaysP
-from foretell.forecasters.context.prompt import ContextForecaster
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Failure, Forecast
-from foretell.questions.event import Emit
+from foretell.forecasters.base_rates.baselines import ConstantForecaster
+from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.trace import EmitEvent
+from foretell.runs.executor import Executor
+from foretell.runs.store import RunCell, RunStore, cells_of
+from foretell.studies.consistency import consistency_study, plain_structure
+from foretell.studies.stored_runs import cases_with_context, read_statements
 
 
 def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:
-    store = Store(tmp_path / "runs.db")
+    store = RunStore(tmp_path / "runs.db")
     store.begin("r1", "{}", "2026-01-10T00:00:00+00:00")
     store.keep_questions("r1", [CUP, SNOW])
     model = ScriptedModel(
         lambda request: say({"target_1": 0.9, "target_2": 0.3} if "cup" in request.messages[1].text else {"yes": 0.2})
     )
 
-    async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
-        forecaster = ContextForecaster(contexts=One(shared(cell.question)), view="sources")
+    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
+        forecaster = PromptForecaster(contexts=One(shared(cell.question)), view="sources")
         return await forecaster.attempt(cell.question, replace(run_context(model), emit=emit, trial=cell.trial))
 
     asyncio.run(Executor(store, concurrency=4).run(cells_of("r1", [CUP, SNOW], 2), answer))
-    found = statements_in(store, "r1", name="my model")
+    found = read_statements(store, "r1", name="my model")
     assert len(found) == 4
     assert {one.forecaster for one in found} == {"my model"}
     assert [one.p for one in found if one.question.id == "cup"] == [{"Red Team": 0.9, "Blue Team": 0.3}] * 2
@@ -40,7 +38,7 @@ def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:
     row = study.grid("Consistency by forecaster").entries[0].values
     assert row[3] == 2
     assert row[5].estimate == pytest.approx(0.2)
-    cases = cases_in(store, "r1", {shared().digest: shared()})
+    cases = cases_with_context(store, "r1", {shared().digest: shared()})
     assert len(cases) == 2
     assert {one.view.name for one in cases} == {"sources"}
     assert sum(cases[0].forecast.p.values()) == pytest.approx(1)
@@ -49,15 +47,15 @@ def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:
 
 
 def test_other_forecasters_are_read_by_their_forecasts(tmp_path) -> None:
-    store = Store(tmp_path / "runs.db")
+    store = RunStore(tmp_path / "runs.db")
     store.begin("r1", "{}", "2026-01-10T00:00:00+00:00")
     store.keep_questions("r1", [CUP])
 
-    async def answer(cell: Cell, emit: Emit) -> Forecast | Failure:
-        return await AlwaysP(p=0.4).forecast(cell.question, run_context(ScriptedModel([])))
+    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
+        return await ConstantForecaster(p=0.4).forecast(cell.question, run_context(ScriptedModel([])))
 
     asyncio.run(Executor(store, concurrency=1).run(cells_of("r1", [CUP], 1), answer))
-    (found,) = statements_in(store, "r1")
+    (found,) = read_statements(store, "r1")
     assert (found.forecaster, found.p) == ("always 0.4", {"Red Team": 0.4, "Blue Team": 0.4})
-    assert cases_in(store, "r1", {shared().digest: shared()}) == []
+    assert cases_with_context(store, "r1", {shared().digest: shared()}) == []
     store.close()

@@ -4,15 +4,13 @@ import asyncio
 
 import pytest
 
-from foretell.arena.studies.intervention import effect, follow, intervene, opposite
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import AgentSettings
-from foretell.forecasters.agent.variants import NOBELIEF
-from foretell.llm.journal import Journal
-from foretell.llm.journaled import Recorded, Remembered
-from foretell.llm.prices import Prices
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions.event import BeliefRevised
+from foretell.forecasters.agent.settings import NOBELIEF, AgentSettings
+from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
+from foretell.models.prices import PriceList
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.trace import BeliefRevised
+from foretell.studies.intervention import intervene, measure_push, opposite, push_effect
 
 AGENT = BeliefAgent(settings=AgentSettings(steps=4))
 
@@ -36,22 +34,22 @@ def run(model, questions, context_with, agent=AGENT):
 def test_a_model_that_reads_its_belief_follows_a_push(say, last_belief, questions, context_with):
     pairs = run(model_that(say, last_belief, 1.0), questions, context_with)
     assert len(pairs) == 4
-    one = follow(pairs[0])
+    one = measure_push(pairs[0])
     assert one.kept == pytest.approx((1.0, 1.0))
     assert one.final == pytest.approx(1.0)
-    found = effect(pairs)
+    found = push_effect(pairs)
     assert (found.final, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
 def test_a_model_that_ignores_it_does_not(say, last_belief, questions, context_with):
-    found = effect(run(model_that(say, last_belief, 0.0), questions, context_with))
+    found = push_effect(run(model_that(say, last_belief, 0.0), questions, context_with))
     assert found.kept == pytest.approx((0.0, 0.0))
     assert found.final == pytest.approx(0.0)
     assert found.compared == 4
 
 
 def test_a_push_can_fade(say, last_belief, questions, context_with):
-    kept = effect(run(model_that(say, last_belief, 0.5), questions, context_with)).kept
+    kept = push_effect(run(model_that(say, last_belief, 0.5), questions, context_with)).kept
     assert 1 > kept[0] > kept[1] > 0
 
 
@@ -70,7 +68,7 @@ def test_the_push_is_in_the_trace_and_in_what_the_model_reads(say, last_belief, 
 def test_with_a_journal_the_shared_steps_are_paid_once(say, last_belief, questions, context_with):
     inner = model_that(say, last_belief, 1.0)
     journal = Journal(":memory:")
-    model = Remembered(Recorded(inner, journal, Prices(public=False)), journal)
+    model = JournalReadingModel(JournalWritingModel(inner, journal, PriceList(public=False)), journal)
     run(model, questions[:1], context_with)
     journal.close()
     assert len(inner.requests) == 4 + 2, "steps 1 and 2 are the same in both runs"

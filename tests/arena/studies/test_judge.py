@@ -8,24 +8,23 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import BACK, CUP, SNOW, VISITS, shared
 
-from foretell.arena.report.study_text import markdown_study
-from foretell.arena.studies.judge import Case, Marked, ReasoningJudge, read_marks
-from foretell.arena.studies.judge_report import judge_page, judge_study
-from foretell.arena.studies.ratings import Rating, read_ratings, write_sheet
-from foretell.arena.studies.rubric import DIMENSIONS, REFERENCE, instruction
-from foretell.evaluate.bootstrap import Resampling
-from foretell.llm.answer import BadAnswer
-from foretell.llm.message import Reply, Settings
-from foretell.llm.model import ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Forecast, InputError, Question
+from foretell.metrics.bootstrap import Resampling
+from foretell.models.model import ModelError, ModelSettings, Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+from foretell.report.study_report import markdown_study
+from foretell.studies.reasoning import MarkedCase, ReasoningCase, ReasoningJudge, judge_page, judge_study, read_marks
+from foretell.studies.rubric import DIMENSIONS, MARKED_EXAMPLE, Rating, judge_instruction, read_ratings, write_sheet
 
 QUICK = Resampling(draws=200)
 
 
 def case(
     question: Question = CUP, forecaster: str = "gpt-x", rationale: str = "Report 1 leads.", trial: int = 0
-) -> Case:
+) -> ReasoningCase:
     made = Forecast(
         question_id=question.id,
         forecaster=forecaster,
@@ -34,20 +33,20 @@ def case(
         trial=trial,
         rationale=f"Forecast: 0.5 (default).\n\n{rationale}",
     )
-    return Case(context=shared(question), forecast=made)
+    return ReasoningCase(context=shared(question), forecast=made)
 
 
 def marks(*scores: Any) -> str:
     return json.dumps({name: {"reason": "so", "score": s} for name, s in zip(DIMENSIONS, scores, strict=True)})
 
 
-def judge(script: Any, cases: list[Case], **more: Any) -> tuple[list[Marked], ScriptedModel]:
+def judge(script: Any, cases: list[ReasoningCase], **more: Any) -> tuple[list[MarkedCase], ScriptedModel]:
     model = ScriptedModel(script)
     return asyncio.run(ReasoningJudge(model=model, name="scripted:judge", **more).judge(cases)), model
 
 
 def test_it_sees_context_numbers_and_reasons_but_not_who_wrote_them() -> None:
-    (marked,), model = judge([marks(1, 2, 3, 4, 5)], [case()], settings=Settings(temperature=0.9, seed=4))
+    (marked,), model = judge([marks(1, 2, 3, 4, 5)], [case()], settings=ModelSettings(temperature=0.9, seed=4))
     assert marked.scores == dict(zip(DIMENSIONS, (1, 2, 3, 4, 5), strict=True))
     assert marked.mean == 3
     (request,) = model.requests
@@ -61,27 +60,27 @@ def test_it_sees_context_numbers_and_reasons_but_not_who_wrote_them() -> None:
 
 
 def test_the_rubric_has_five_sides_with_five_marks_and_a_marked_example() -> None:
-    told = instruction()
+    told = judge_instruction()
     assert len(DIMENSIONS) == 5
     for one in DIMENSIONS.values():
         assert len(set(one.marks)) == 5
         assert one.asks in told
-    assert REFERENCE.rationale in told
+    assert MARKED_EXAMPLE.rationale in told
     with pytest.raises(ValueError, match="a mark for each"):
-        replace(REFERENCE, scores={"sources": (3, "")})
+        replace(MARKED_EXAMPLE, scores={"sources": (3, "")})
     with pytest.raises(ValueError, match="not one from 1 to 5"):
-        replace(REFERENCE, scores={**REFERENCE.scores, "sources": (6, "")})
+        replace(MARKED_EXAMPLE, scores={**MARKED_EXAMPLE.scores, "sources": (6, "")})
 
 
 def test_a_reference_of_ones_own_takes_its_place() -> None:
-    own = replace(REFERENCE, question="Will our own example be shown?")
+    own = replace(MARKED_EXAMPLE, question="Will our own example be shown?")
     _, model = judge([marks(3, 3, 3, 3, 3)], [case()], reference=own)
     assert "Will our own example be shown?" in model.requests[0].messages[0].text
 
 
 @pytest.mark.parametrize("score", [0, 6, 3.5, "four", None, True, "5/6", [3], {"a": 1}, "1e1", -1])
 def test_marks_that_are_none_are_refused(score: Any) -> None:
-    with pytest.raises(BadAnswer, match="`evidence` needs a whole `score`"):
+    with pytest.raises(UnusableReply, match="`evidence` needs a whole `score`"):
         read_marks({name: {"score": score if name == "evidence" else 3} for name in DIMENSIONS})
 
 
@@ -115,7 +114,7 @@ def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path)
         case(q, f, f"{f} on {q.id}", trial=t) for q in (CUP, SNOW, VISITS) for f in ("weak", "strong") for t in (0, 1)
     ]
     found = [
-        Marked(case=one, scores=dict.fromkeys(DIMENSIONS, 4 if one.forecast.forecaster == "strong" else 2))
+        MarkedCase(case=one, scores=dict.fromkeys(DIMENSIONS, 4 if one.forecast.forecaster == "strong" else 2))
         for one in cases
     ]
     rows = [
@@ -146,8 +145,8 @@ def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path)
 
 
 def test_hostile_names_and_notes_stay_text() -> None:
-    found = [Marked(case=case(forecaster="<script>alert(1)</script>|x"), scores=dict.fromkeys(DIMENSIONS, 3))]
-    study = judge_study([*found, Marked(case=case(), problem="<img src=x>")], resampling=QUICK)
+    found = [MarkedCase(case=case(forecaster="<script>alert(1)</script>|x"), scores=dict.fromkeys(DIMENSIONS, 3))]
+    study = judge_study([*found, MarkedCase(case=case(), problem="<img src=x>")], resampling=QUICK)
     assert "<script>alert" not in judge_page(study)
     assert "<img" not in judge_page(study)
     assert "\\|x" in markdown_study(study)
@@ -196,16 +195,16 @@ def test_items_are_named_without_saying_whose_they_are() -> None:
 
 
 def test_over_http(tmp_path) -> None:
-    from foretell.fakes.providers import FakeProviders
-    from foretell.fakes.providers.arena import arena
-    from foretell.llm.journal import Journal
-    from foretell.llm.opening import Exchange
+    from foretell.models.journal import Journal
+    from foretell.models.router import ModelRouter
+    from foretell.practice.models.scripts import arena_script
+    from foretell.practice.models.server import PracticeModels
 
-    async def run() -> tuple[list[Marked], int]:
+    async def run() -> tuple[list[MarkedCase], int]:
         journal = Journal(tmp_path / "journal.db")
-        async with FakeProviders(arena) as fake:
+        async with PracticeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
-            async with Exchange({"OPENAI_API_KEY": "k"}, journal=journal, addresses=addresses) as exchange:
+            async with ModelRouter({"OPENAI_API_KEY": "k"}, journal=journal, addresses=addresses) as exchange:
                 first = ReasoningJudge(model=exchange, name="openai:judge")
                 cases = [case(rationale="short"), case(SNOW, rationale="long " * 60)]
                 found = await first.judge(cases)

@@ -6,21 +6,22 @@ import numpy as np
 import pytest
 from tests.arena.studies.made_trials import made
 
-from foretell.arena.scoreboard import OVERALL
-from foretell.arena.studies.boards import board
-from foretell.arena.studies.many import gains, told
-from foretell.arena.studies.paired import (
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.bootstrap import Resampling
+from foretell.scoring.scoreboard import OVERALL
+from foretell.studies.scores import (
     brier_of,
-    gap,
+    describe_gains,
     groups_of,
     index_of,
     mean_gain,
     mean_index,
-    standings,
-    turned,
+    paired_gains,
+    paired_gap,
+    reversed_difference,
+    rule_score_table,
+    rule_scores,
 )
-from foretell.evaluate.bootstrap import Resampling
-from foretell.forecasters.combine.rows import Examples
 
 QUICK = Resampling(draws=200)
 
@@ -40,7 +41,7 @@ def test_overall_is_the_mean_of_the_kinds_and_not_of_the_targets():
 
 def test_standings_hold_indices_differences_and_both_intervals(examples: Examples):
     raw, half = brier_of(examples.rows.raw, examples), np.full(len(examples), 0.25)
-    first, second = standings({"raw": raw, "half": half}, examples, "raw", QUICK)
+    first, second = rule_scores({"raw": raw, "half": half}, examples, "raw", QUICK)
     assert first.against == {}
     assert first.two_way is None
     for group in ("market", "dataset", OVERALL):
@@ -54,25 +55,25 @@ def test_standings_hold_indices_differences_and_both_intervals(examples: Example
 
 def test_a_question_asked_again_is_one_cluster(examples: Examples):
     raw = brier_of(examples.rows.raw, examples)
-    found = standings({"raw": raw}, examples, "raw", QUICK)[0]
+    found = rule_scores({"raw": raw}, examples, "raw", QUICK)[0]
     assert found.index["market"].n_clusters == len(np.unique(examples.rows.question[examples.rows.kind == "market"]))
     assert found.index["market"].n_clusters == 3 * 20 - 2, "the first market of each of three rounds is the same"
 
 
 def test_what_left_a_kind_out_has_no_overall_index(examples: Examples):
     scores = {"raw": brier_of(examples.rows.raw, examples), "crowd": brier_of(examples.rows.price, examples)}
-    crowd = standings(scores, examples, "raw", QUICK)[1]
+    crowd = rule_scores(scores, examples, "raw", QUICK)[1]
     assert set(crowd.index) == set(crowd.against) == {"market"}
     assert crowd.two_way is None
     assert crowd.completion == pytest.approx(np.mean(examples.rows.kind == "market"))
-    entry = board("t", [crowd], groups_of(examples)).entries[0]
+    entry = rule_score_table("t", [crowd], groups_of(examples)).entries[0]
     assert entry.values[2:5] == (None, None, None)
 
 
 def test_one_kind_is_overall_alone(examples: Examples):
     market = examples.take(examples.rows.kind == "market")
     assert groups_of(market) == (OVERALL,)
-    found = standings({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
+    found = rule_scores({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
     assert found.index[OVERALL].estimate == pytest.approx(index_of(brier_of(market.rows.raw, market), market))
 
 
@@ -80,7 +81,7 @@ def test_weights_count(examples: Examples):
     score = brier_of(examples.rows.raw, examples)
     doubled = replace(examples, weight=np.where(score > 0.25, 2.0, 1.0))
     assert index_of(score, doubled) < index_of(score, examples)
-    assert standings({"raw": score}, doubled, "raw", QUICK)[0].index[OVERALL].estimate == pytest.approx(
+    assert rule_scores({"raw": score}, doubled, "raw", QUICK)[0].index[OVERALL].estimate == pytest.approx(
         index_of(score, doubled)
     )
 
@@ -89,7 +90,7 @@ def test_mean_gain_is_the_mean_of_the_gains(examples: Examples):
     rng = np.random.default_rng(0)
     first, second = ([rng.random(len(examples)) for _ in range(3)] for _ in range(2))
     for group in groups_of(examples):
-        each = [gap(a, b, examples, group, QUICK).diff for a, b in zip(first, second, strict=True)]
+        each = [paired_gap(a, b, examples, group, QUICK).diff for a, b in zip(first, second, strict=True)]
         assert mean_gain(first, second, examples, QUICK, group=group).diff == pytest.approx(np.mean(each))
 
 
@@ -111,16 +112,19 @@ def test_mean_index_by_hand():
 def test_turning_a_difference_around(examples: Examples):
     rng = np.random.default_rng(1)
     a, b = rng.random(len(examples)), rng.random(len(examples))
-    one, other = gap(a, b, examples, OVERALL, QUICK), turned(gap(b, a, examples, OVERALL, QUICK))
+    one, other = (
+        paired_gap(a, b, examples, OVERALL, QUICK),
+        reversed_difference(paired_gap(b, a, examples, OVERALL, QUICK)),
+    )
     assert (one.diff, one.low, one.high) == pytest.approx((other.diff, other.low, other.high))
 
 
 def test_gains_over_configurations(examples: Examples):
     before = {"x": np.full(len(examples), 0.25), "y": np.full(len(examples), 0.25)}
     after = {"x": np.full(len(examples), 0.16), "y": np.full(len(examples), 0.36)}
-    found = gains(after, before, {"x": examples, "y": examples}, QUICK)
+    found = paired_gains(after, before, {"x": examples, "y": examples}, QUICK)
     assert found.mean.diff == pytest.approx(0)
     assert found.worst[0] == "y"
     assert found.worst[1].diff == pytest.approx(-10)
     assert (found.better, found.clearly_worse) == (1, 1)
-    assert "1 of 2 lose by more than noise" in told(found)
+    assert "1 of 2 lose by more than noise" in describe_gains(found)

@@ -8,20 +8,26 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS, run_context, shared, words
 
-from foretell.arena.report.study_text import markdown_study
-from foretell.arena.studies.recall import Past, Recollection, Remembered, read_recollection, recall_events
-from foretell.arena.studies.recall_report import recall_page, recall_study
-from foretell.evaluate.bootstrap import Resampling
-from foretell.forecasters.context.answers import Outcomes
-from foretell.llm.answer import BadAnswer
-from foretell.llm.message import Reply, Request
-from foretell.llm.model import ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Question
+from foretell.forecasters.prompt.answers import OutcomeNames
+from foretell.metrics.bootstrap import Resampling
+from foretell.models.model import ModelError, Reply, Request
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.question import Question
+from foretell.report.study_report import markdown_study
+from foretell.studies.recall import (
+    PastEvent,
+    RecallResult,
+    Recollection,
+    read_recollection,
+    recall_events,
+    recall_page,
+    recall_study,
+)
 
 QUICK = Resampling(draws=200)
-NAMES = Outcomes.of(CUP)
-WON = Past(context=shared(), truth={"Red Team": 1, "Blue Team": 0})
+NAMES = OutcomeNames.of(CUP)
+WON = PastEvent(context=shared(), truth={"Red Team": 1, "Blue Team": 0})
 
 
 def said(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> dict[str, Any]:
@@ -61,7 +67,7 @@ def test_memories_are_held_against_what_happened(recognised: Any, recalled: Any,
     ],
 )
 def test_answers_that_cannot_be_read_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(UnusableReply):
         read_recollection(bad, NAMES)
 
 
@@ -76,10 +82,10 @@ def test_odd_parts_of_a_usable_answer_do_no_harm() -> None:
 def test_an_event_without_a_known_outcome_is_no_past_event() -> None:
     for truth in ({}, {"Green": 1}):
         with pytest.raises(ValueError, match="no known outcome"):
-            Past(context=shared(), truth=truth)
+            PastEvent(context=shared(), truth=truth)
 
 
-def remember(script: Any, events: list[Past]) -> tuple[list[Remembered], ScriptedModel]:
+def remember(script: Any, events: list[PastEvent]) -> tuple[list[RecallResult], ScriptedModel]:
     model = ScriptedModel(script)
     return asyncio.run(recall_events(events, lambda question: run_context(model))), model
 
@@ -120,7 +126,7 @@ def test_a_model_that_says_nothing_usable_is_counted(bad: Any) -> None:
     assert any("came to nothing" in note for note in study.notes)
 
 
-def made(question: Question, memory: str, n: int, *, p: float = 0.5) -> Remembered:
+def made(question: Question, memory: str, n: int, *, p: float = 0.5) -> RecallResult:
     question = replace(question, id=f"{question.id}{n}", cluster=f"{question.id}{n}")
     context = shared(question)
     truth = {target.id: int(place == 0) for place, target in enumerate(question.targets)}
@@ -128,8 +134,8 @@ def made(question: Question, memory: str, n: int, *, p: float = 0.5) -> Remember
     recollection = Recollection(
         recognised=memory != "none", recalled=recalled, facts=("one",) * (memory != "none"), p={t: p for t in truth}
     )
-    return Remembered(
-        past=Past(context=context, truth=truth), recollection=recollection, without=None, with_sources=None
+    return RecallResult(
+        past=PastEvent(context=context, truth=truth), recollection=recollection, without=None, with_sources=None
     )
 
 
@@ -173,7 +179,7 @@ def test_the_report_by_model_and_category() -> None:
 
 def test_the_gain_from_sources_is_paired() -> None:
     questions = [replace(CUP, id=f"c{n}", cluster=f"c{n}") for n in range(12)]
-    found, _ = remember(speak, [Past(context=shared(q), truth={"Red Team": 1, "Blue Team": 0}) for q in questions])
+    found, _ = remember(speak, [PastEvent(context=shared(q), truth={"Red Team": 1, "Blue Team": 0}) for q in questions])
     study = recall_study({"scripted:x": found}, QUICK)
     row = study.grid("Brier score by way of asking").entries[0].values
     without, with_sources, gain = row[2].estimate, row[3].estimate, row[4]
@@ -183,16 +189,16 @@ def test_the_gain_from_sources_is_paired() -> None:
 
 
 def test_over_http(tmp_path) -> None:
-    from foretell.fakes.providers import FakeProviders
-    from foretell.fakes.providers.arena import arena
-    from foretell.llm.opening import Exchange
-    from foretell.llm.roles import Models
+    from foretell.models.names import ModelRoles
+    from foretell.models.router import ModelRouter
+    from foretell.practice.models.scripts import arena_script
+    from foretell.practice.models.server import PracticeModels
 
-    async def run(name: str) -> list[Remembered]:
-        async with FakeProviders(arena) as fake:
+    async def run(name: str) -> list[RecallResult]:
+        async with PracticeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
-            async with Exchange({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
-                context = replace(run_context(exchange), models=Models(agent=name))
+            async with ModelRouter({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
+                context = replace(run_context(exchange), models=ModelRoles(agent=name))
                 return await recall_events([WON], lambda question: context)
 
     (scholar,) = asyncio.run(run("openai:scholar"))

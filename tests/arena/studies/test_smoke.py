@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from foretell.arena.studies.smoke import PassMark, smoke_exam
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.llm.message import Reply
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import InputError
+from foretell.models.model import Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
+from foretell.studies.smoke import ExamPassMark, smoke_exam
 
 
 def exam(model, questions, context_with, **more):
@@ -40,7 +40,7 @@ def test_answers_that_had_to_be_salvaged_are_no_pass(questions, context_with):
         ScriptedModel(lambda request: Reply(text="Probability: 40%")),
         questions,
         context_with,
-        mark=PassMark(submitted=0, unusable=9),
+        mark=ExamPassMark(submitted=0, unusable=9),
     ).passed
 
 

@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.report.figures.paths import MOST_LINES, mean_course, paths_plot
-from foretell.arena.report.study_page import study_page
-from foretell.arena.studies.habits_report import Traced, habits_study
-from foretell.arena.studies.intervention import Pair
-from foretell.arena.studies.intervention_report import intervention_study
-from foretell.arena.studies.shares import rate
-from foretell.arena.studies.side_by_side import side_by_side
-from foretell.arena.studies.smoke_report import smoke_study
-from foretell.evaluate.bootstrap import Resampling
-from foretell.evaluate.intervals import Interval
-from foretell.questions.event import BeliefRevised, Event, Failed, ForecastMade, ModelCalled, ToolUsed
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.shares import rate_interval
+from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
+from foretell.report.charts.timelines import MOST_LINES, mean_course, paths_plot
+from foretell.report.study_report import study_page
+from foretell.studies.habits import TracedTrial, habits_study
+from foretell.studies.inputs import gather_bounded
+from foretell.studies.intervention import PushPair, intervention_study
+from foretell.studies.smoke import smoke_study
 
 QUICK = Resampling(draws=200)
 
@@ -27,9 +25,9 @@ def believe(step: int, p: float) -> BeliefRevised:
     return BeliefRevised(step=step, p={"yes": p}, reason="r", belief={})
 
 
-def trial(*beliefs: float, answer: float | None = None, dollars: float | None = 0.5) -> list[Event]:
+def trial(*beliefs: float, answer: float | None = None, dollars: float | None = 0.5) -> list[TraceEvent]:
     """A search after every belief but the last, and an answer."""
-    events: list[Event] = []
+    events: list[TraceEvent] = []
     for step, p in enumerate(beliefs):
         events += [ModelCalled(role="agent", model="m", key="k", input_tokens=9, output_tokens=1, dollars=dollars)]
         events += [believe(step, p)]
@@ -48,10 +46,10 @@ def estimate(value: object) -> float:
 
 def test_habits_by_hand():
     trials = [
-        Traced(question="a", trace=trial(0.2, 0.5, 0.4, answer=0.4)),
-        Traced(question="a", trace=trial(0.2, 0.3, answer=0.6)),
-        Traced(question="b", trace=trial(0.5)),
-        Traced(question="b", trace=[ForecastMade(p={"yes": 0.5}, how="one prompt")]),
+        TracedTrial(question="a", trace=trial(0.2, 0.5, 0.4, answer=0.4)),
+        TracedTrial(question="a", trace=trial(0.2, 0.3, answer=0.6)),
+        TracedTrial(question="b", trace=trial(0.5)),
+        TracedTrial(question="b", trace=[ForecastMade(p={"yes": 0.5}, how="one prompt")]),
     ]
     study = habits_study({"mine": trials}, QUICK)
     goes = study.grid("How trials go").entries[0].values
@@ -83,14 +81,14 @@ def test_a_run_without_a_trial_is_refused():
 
 
 def test_trials_without_belief_or_price_leave_dashes():
-    study = habits_study({"mine": [Traced(question="a", trace=[Failed(error="x")])]}, QUICK)
+    study = habits_study({"mine": [TracedTrial(question="a", trace=[Failed(error="x")])]}, QUICK)
     assert study.grid("How beliefs move").entries[0].values == (0, None, None, None, None, None)
     assert "–" in study_page(study)
 
 
-def pair(question: str, untouched: tuple[float, ...], pushed: tuple[float, ...], to: float) -> Pair:
+def pair(question: str, untouched: tuple[float, ...], pushed: tuple[float, ...], to: float) -> PushPair:
     first, second = (trial(*path, answer=path[-1]) for path in (untouched, pushed))
-    return Pair(question_id=question, target="yes", step=1, to=to, untouched=first, pushed=second)
+    return PushPair(question_id=question, target="yes", step=1, to=to, untouched=first, pushed=second)
 
 
 def test_pushes_by_hand():
@@ -119,11 +117,11 @@ def test_no_push_at_all():
 
 
 def test_an_exam_is_passed_and_failed():
-    good = [Traced(question=str(n), trace=trial(0.3, 0.4, answer=0.4)) for n in range(10)]
+    good = [TracedTrial(question=str(n), trace=trial(0.3, 0.4, answer=0.4)) for n in range(10)]
     study = smoke_study("m", good, planned=1000, resampling=QUICK)
     assert study.settings["passed"] is True
     assert study.grid("What the run will cost").entries[0].values[2] == pytest.approx(1000)
-    bad = [*good[:5], *(Traced(question=f"b{n}", trace=trial(0.3)) for n in range(5))]
+    bad = [*good[:5], *(TracedTrial(question=f"b{n}", trace=trial(0.3)) for n in range(5))]
     failed = smoke_study("m", bad, resampling=QUICK)
     assert failed.settings["passed"] is False
     marks = {entry.name: entry.values[-1] for entry in failed.grid("The exam").entries}
@@ -132,7 +130,7 @@ def test_an_exam_is_passed_and_failed():
         "answers submitted": "no",
         "replies asked for again, per trial": "yes",
     }
-    unpriced = [Traced(question="a", trace=trial(0.3, answer=0.3, dollars=None))]
+    unpriced = [TracedTrial(question="a", trace=trial(0.3, answer=0.3, dollars=None))]
     told = smoke_study("m", unpriced, planned=10, resampling=QUICK)
     assert told.grid("What the run will cost").entries[0].values[1:] == (None, None, None)
     assert told.notes == ("1 calls have no known price: dollars leave them out",)
@@ -141,7 +139,7 @@ def test_an_exam_is_passed_and_failed():
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), st.integers(1, 5))
 @settings(deadline=None, max_examples=40)
 def test_rates_are_never_too_sure(values: list[float], size: int):
-    found = rate(values, [str(n // size) for n in range(len(values))], QUICK)
+    found = rate_interval(values, [str(n // size) for n in range(len(values))], QUICK)
     assert found is not None
     assert 0 <= found.low <= found.estimate <= found.high <= 1
     assert found.estimate == pytest.approx(sum(values) / len(values))
@@ -150,7 +148,7 @@ def test_rates_are_never_too_sure(values: list[float], size: int):
 
 
 def test_no_rate_of_nothing():
-    assert rate([], []) is None
+    assert rate_interval([], []) is None
 
 
 def test_many_courses_are_thinned_and_their_mean_is_not():
@@ -182,7 +180,7 @@ def test_side_by_side_keeps_order_and_bounds():
         now -= 1
         return n * n
 
-    found = asyncio.run(side_by_side(range(12), work, lambda done, total: told.append((done, total)), at_once=3))
+    found = asyncio.run(gather_bounded(range(12), work, lambda done, total: told.append((done, total)), at_once=3))
     assert found == [n * n for n in range(12)]
     assert peak == 3
     assert told == [(done, 12) for done in range(13)]
@@ -198,5 +196,5 @@ def test_side_by_side_stops_at_the_first_error():
         finished.append(n)
 
     with pytest.raises(ValueError, match="one is bad"):
-        asyncio.run(side_by_side([0, 1, 2], work))
+        asyncio.run(gather_bounded([0, 1, 2], work))
     assert not finished

@@ -4,8 +4,8 @@ from math import isnan
 
 import pytest
 
-from foretell.arena.studies.trajectory import errors, habits, summarise
-from foretell.questions.event import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
+from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
+from foretell.studies.habits import failure_counts, summarise_trace, trial_habits
 
 
 def believed(step, p):
@@ -34,7 +34,7 @@ BROKEN = [ASKED, used(1, "(unusable reply)", failed=True), Failed(error="no prob
 
 
 def test_one_trial():
-    one = summarise(GOOD)
+    one = summarise_trace(GOOD)
     assert [(point.step, point.p["yes"]) for point in one.path] == [(0, 0.5), (1, 0.8), (2, 0.6)]
     assert dict(one.tools) == {"web_search": 1, "lookup_url": 1}
     assert (one.steps, one.failed_uses, one.unusable, one.calls) == (2, 1, 0, 3)
@@ -45,7 +45,7 @@ def test_one_trial():
 
 
 def test_many_trials():
-    seen = habits([GOOD, TORN, BROKEN])
+    seen = trial_habits([GOOD, TORN, BROKEN])
     assert seen.trials == 3
     assert seen.failed == 1
     assert seen.endings == {"submitted": 2, "failed": 1}
@@ -55,14 +55,14 @@ def test_many_trials():
     assert seen.largest_gap == pytest.approx(0.2)
     assert seen.unusable == pytest.approx(1 / 3)
     assert seen.tokens == pytest.approx(110 * 5 / 3)
-    assert errors([GOOD, BROKEN]) == {"no probability was stated": 1}
+    assert failure_counts([GOOD, BROKEN]) == {"no probability was stated": 1}
 
 
 def test_consistency_is_not_made_up_where_no_belief_is_kept():
     plain = [used(1, "submit", p={"yes": 0.4}), ForecastMade(p={"yes": 0.4}, how="submitted")]
-    assert isnan(habits([plain]).consistent)
+    assert isnan(trial_habits([plain]).consistent)
 
 
 def test_nothing_to_summarise_is_said():
     with pytest.raises(ValueError, match="empty"):
-        habits([])
+        trial_habits([])

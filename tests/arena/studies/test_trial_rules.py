@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.arena.studies.made_trials import made
 
-from foretell.arena.studies.trial_rules import RULES, endless_brier, expected_brier, pooled
 from foretell.forecasters.combine.aggregate import mean
+from foretell.studies.trials import RULES, endless_brier, expected_brier, pooled
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -11,16 +11,14 @@ import pytest
 from rich.console import Console
 from tests.arena.studies.made_trials import grown, made
 
-from foretell.arena.report.study_page import study_page
-from foretell.arena.report.study_text import markdown_study, print_study, told
-from foretell.arena.studies.calibration_report import RAW, report, report_study
-from foretell.arena.studies.catalog import SIMULATED, STUDIES, run_study
-from foretell.arena.study import Column, Entry, Grid, Material, Study
-from foretell.evaluate.bootstrap import Resampling
-from foretell.evaluate.intervals import Interval
-from foretell.evaluate.significance import Comparison
 from foretell.forecasters.combine.rows import Examples
-from foretell.questions import InputError
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import Comparison
+from foretell.questions.errors import InputError
+from foretell.report.study import StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study_report import markdown_study, print_study, study_page, value_text
+from foretell.studies.calibration import RAW_LINE, calibration_report, calibration_study
+from foretell.studies.registry import SIMULATED, STUDIES, run_study
 
 QUICK = Resampling(draws=200)
 OF_TRIALS = [name for name in STUDIES if name not in SIMULATED]
@@ -46,12 +44,12 @@ def tables() -> dict[str, Examples]:
 
 
 @pytest.fixture(scope="module")
-def studies() -> dict[str, Study]:
-    material = Material(tables=tables(), resampling=QUICK)
+def studies() -> dict[str, StudyResult]:
+    material = StudyInput(tables=tables(), resampling=QUICK)
     return {name: run_study(name, material) for name in OF_TRIALS}
 
 
-def gap_of(study: Study, title: str, entry: str, label: str) -> Comparison:
+def gap_of(study: StudyResult, title: str, entry: str, label: str) -> Comparison:
     grid = study.grid(title)
     values = next(e.values for e in grid.entries if e.name == entry)
     found = values[[c.label for c in grid.columns].index(label)]
@@ -60,7 +58,7 @@ def gap_of(study: Study, title: str, entry: str, label: str) -> Comparison:
 
 
 @pytest.mark.parametrize("name", OF_TRIALS)
-def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, Study]):
+def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, StudyResult]):
     study = studies[name]
     assert study.finding.endswith(".")
     assert study.grids
@@ -83,20 +81,20 @@ def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, Stu
 
 
 @pytest.mark.parametrize("name", OF_TRIALS)
-def test_the_same_seed_gives_the_same_study(name: str, studies: dict[str, Study]):
-    again = run_study(name, Material(tables=tables(), resampling=QUICK))
+def test_the_same_seed_gives_the_same_study(name: str, studies: dict[str, StudyResult]):
+    again = run_study(name, StudyInput(tables=tables(), resampling=QUICK))
     assert again.to_dict() == studies[name].to_dict()
 
 
 @pytest.mark.parametrize("name", OF_TRIALS)
-def test_what_was_left_out_and_what_failed_is_told(name: str, studies: dict[str, Study]):
+def test_what_was_left_out_and_what_failed_is_told(name: str, studies: dict[str, StudyResult]):
     notes = " ".join(studies[name].notes)
     assert "pro-high-brave-c1-t1" in notes, "answered a part of the targets only"
     assert "Trials failed in" in notes
     assert "one cluster" in notes
 
 
-def test_more_trials_are_better(studies: dict[str, Study]):
+def test_more_trials_are_better(studies: dict[str, StudyResult]):
     grid = studies["trials"].grid("Logit mean of k trials")
     for entry in grid.entries:
         curve = [value for value in entry.values if isinstance(value, float)]
@@ -106,7 +104,7 @@ def test_more_trials_are_better(studies: dict[str, Study]):
         assert entry.values[3].diff == pytest.approx(curve[-1] - curve[0])
 
 
-def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, Study]):
+def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, StudyResult]):
     names = [e.name for e in studies["aggregation"].grids[0].entries]
     assert {"shrink · in-sample", "shrink · question out", "shrink · past only", "mean, all trials"} <= set(names)
     flattered = gap_of(studies["aggregation"], "Mean gain over the logit mean of all trials", "shrink · in-sample", "Δ")
@@ -114,7 +112,7 @@ def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, Study]):
     assert flattered.diff >= strict.diff
 
 
-def test_buildup_finds_what_was_built_in(studies: dict[str, Study]):
+def test_buildup_finds_what_was_built_in(studies: dict[str, StudyResult]):
     steps = studies["buildup"].grid("Build-up: mean over chains of each step")
     assert [e.name for e in steps.entries][:3] == [
         "+ search, tools, loop",
@@ -133,7 +131,7 @@ def test_buildup_finds_what_was_built_in(studies: dict[str, Study]):
     assert both == pytest.approx((c1b - c1) - (c0b - c0))
 
 
-def test_steps_of_a_chain_add_up(studies: dict[str, Study]):
+def test_steps_of_a_chain_add_up(studies: dict[str, StudyResult]):
     grid = studies["buildup"].grid("Build-up of pro")
     labels = [c.label for c in grid.columns]
     rows = {e.name: dict(zip(labels, e.values, strict=True)) for e in grid.entries}
@@ -147,7 +145,7 @@ def test_steps_of_a_chain_add_up(studies: dict[str, Study]):
     )
 
 
-def test_variance_shares_add_up(studies: dict[str, Study]):
+def test_variance_shares_add_up(studies: dict[str, StudyResult]):
     grid = studies["variance"].grid("Variance components")
     assert sum(e.values[1] for e in grid.entries) == pytest.approx(100)
     anova = studies["variance"].grids[0]
@@ -160,7 +158,7 @@ def test_variance_shares_add_up(studies: dict[str, Study]):
         assert exact == pytest.approx(mixed, abs=0.2)
 
 
-def test_models_stand_side_by_side(studies: dict[str, Study]):
+def test_models_stand_side_by_side(studies: dict[str, StudyResult]):
     titles = [grid.title for grid in studies["models"].grids]
     for protocol in ("paper's protocol", "logit mean", "past only, paper's combination", "past only, default"):
         assert f"Brier index: {protocol}" in titles
@@ -174,14 +172,14 @@ def test_models_stand_side_by_side(studies: dict[str, Study]):
 
 def test_chosen_configurations_are_looked_at_one_by_one():
     names = ("pro-high-brave-c0-t1", "pro-high-none-c0-t0")
-    study = run_study("trials", Material(tables=tables(), chosen=names, resampling=QUICK))
+    study = run_study("trials", StudyInput(tables=tables(), chosen=names, resampling=QUICK))
     assert [g.title for g in study.grids[1:]] == [f"{name}: rules and trials" for name in names]
     with pytest.raises(InputError, match="did you mean"):
-        run_study("trials", Material(tables=tables(), chosen=("pro-high-brave-c0-t2",)))
+        run_study("trials", StudyInput(tables=tables(), chosen=("pro-high-brave-c0-t2",)))
 
 
 def test_names_that_say_nothing_and_too_few_methods():
-    one = Material(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
+    one = StudyInput(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
     for name in ("buildup", "models"):
         with pytest.raises(InputError, match="configuration's name"):
             run_study(name, one)
@@ -192,19 +190,19 @@ def test_names_that_say_nothing_and_too_few_methods():
 
 
 def test_one_trial_only():
-    study = run_study("trials", Material(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK))
+    study = run_study("trials", StudyInput(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK))
     assert "one trial only" in study.finding
 
 
 def test_a_report_on_an_overconfident_forecaster():
     examples = grown(made(rounds=6, size=40, noise=0.3), 3.0)
-    found = report(examples, methods=("platt", "default"), resampling=QUICK)
+    found = calibration_report(examples, methods=("platt", "default"), resampling=QUICK)
     for protocol in ("in-sample", "question out", "past only"):
         assert found.standing("platt", protocol).against["overall"].diff > 1
-    study = report_study("bot", found, QUICK)
+    study = calibration_study("bot", found, QUICK)
     grid = study.grid("bot: protocols side by side")
     assert [e.name for e in grid.entries] == [
-        RAW,
+        RAW_LINE,
         "crowd price",
         "base rate",
         "crowd, else base rate",
@@ -224,11 +222,11 @@ def test_a_report_on_an_overconfident_forecaster():
 
 def test_a_grid_refuses_lines_of_another_length():
     with pytest.raises(ValueError, match="2 values for 1 columns"):
-        Grid(title="t", columns=(Column(label="a"),), entries=(Entry(name="x", values=(1, 2)),))
+        StudyTable(title="t", columns=(StudyColumn(label="a"),), entries=(StudyRow(name="x", values=(1, 2)),))
 
 
 def test_values_as_text():
     interval = Interval(estimate=-1.0, low=-2.0, high=0.5, se=1.0, n_clusters=3, draws=10)
-    assert told(interval, 1) == "−1.0 [−2.0, 0.5]"
-    assert told(interval, 1, brief=True) == "−1.0"
-    assert told(float("nan"), 1) == "–"
+    assert value_text(interval, 1) == "−1.0 [−2.0, 0.5]"
+    assert value_text(interval, 1, brief=True) == "−1.0"
+    assert value_text(float("nan"), 1) == "–"

@@ -9,41 +9,51 @@ from typing import Any
 import httpx2
 import pytest
 
-from foretell.arena.ledger import Ledger
-from foretell.arena.submission.metaculus import MetaculusSubmitter, Wishes, look
-from foretell.fakes.markets import FakeAsked, FakeMetaculus, FakeScale, MetaculusCatalogue, MetaculusInbox, post_body
-from foretell.fakes.server import FakeServer
-from foretell.questions.clock import AsOf
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.markets.metaculus import MetaculusClient
+from foretell.practice.markets.metaculus import (
+    FakeMetaculus,
+    FakeMetaculusQuestion,
+    FakeScale,
+    MetaculusCatalogue,
+    MetaculusInbox,
+    post_body,
+)
+from foretell.practice.server import PracticeServer
+from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits
-from foretell.sources.markets.metaculus import MetaculusClient
-from foretell.sources.posting.metaculus import MetaculusDesk
-from foretell.sources.posting.poster import ONCE
+from foretell.submit.ledger import SubmissionLedger
+from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
+from foretell.submit.metaculus_client import MetaculusWriter
+from foretell.submit.sending import SEND_ONCE
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TOKEN = "canary-token-0815"
-QUICK = Limits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
+QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 
 
 def posts() -> list[dict[str, Any]]:
     """One post of every kind."""
-    choice = FakeAsked(id=2, title="Who?", kind="multiple_choice", options=("Ann", "Bob"), ever=("Ann", "Cat", "Bob"))
-    numeric = FakeAsked(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=100, open_upper=True))
-    group = [FakeAsked(id=50 + i, title=f"({i})", label=str(i)) for i in range(3)]
-    shut = FakeAsked(id=4, title="Over?", status="closed", closes="2026-10-01T00:00:00Z")
-    early = FakeAsked(id=5, title="Soon?", status="upcoming", opens="2026-12-01T00:00:00Z")
+    choice = FakeMetaculusQuestion(
+        id=2, title="Who?", kind="multiple_choice", options=("Ann", "Bob"), ever=("Ann", "Cat", "Bob")
+    )
+    numeric = FakeMetaculusQuestion(
+        id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=100, open_upper=True)
+    )
+    group = [FakeMetaculusQuestion(id=50 + i, title=f"({i})", label=str(i)) for i in range(3)]
+    shut = FakeMetaculusQuestion(id=4, title="Over?", status="closed", closes="2026-10-01T00:00:00Z")
+    early = FakeMetaculusQuestion(id=5, title="Soon?", status="upcoming", opens="2026-12-01T00:00:00Z")
     when = FakeScale(low=1.79e9, high=1.9e9, open_upper=True)
     discrete = FakeScale(low=-0.5, high=10.5, cells=11)
     return [
-        post_body(101, "Will it?", FakeAsked(id=1, title="Will it?")),
+        post_body(101, "Will it?", FakeMetaculusQuestion(id=1, title="Will it?")),
         post_body(102, "Who?", choice),
         post_body(103, "How many?", numeric),
         post_body(104, "Which?", *group),
         post_body(105, "Over?", shut),
         post_body(106, "Soon?", early),
-        post_body(107, "When?", FakeAsked(id=7, title="When?", kind="date", scale=when)),
-        post_body(108, "Seats?", FakeAsked(id=8, title="Seats?", kind="discrete", scale=discrete)),
+        post_body(107, "When?", FakeMetaculusQuestion(id=7, title="When?", kind="date", scale=when)),
+        post_body(108, "Seats?", FakeMetaculusQuestion(id=8, title="Seats?", kind="discrete", scale=discrete)),
     ]
 
 
@@ -54,34 +64,34 @@ class Metaculus:
         self.inbox = MetaculusInbox(now=NOW)
         self.fake = FakeMetaculus({}, token=TOKEN, forbidden=frozenset({"999"}))
         self.fake.having(MetaculusCatalogue(posts())).taking(self.inbox)
-        self.server = FakeServer()
+        self.server = PracticeServer()
 
     @property
     def posted(self) -> list[Any]:
         """What was sent, in order."""
         return [(request.path, request.json()) for request in self.server.requests if request.method == "POST"]
 
-    def with_desk(self, use: Callable[[MetaculusDesk], Awaitable[Any]], token: str = TOKEN) -> Any:
+    def with_desk(self, use: Callable[[MetaculusWriter], Awaitable[Any]], token: str = TOKEN) -> Any:
         async def main() -> Any:
             transport = httpx2.AsyncHTTPTransport(verify=False)
             self.server = self.fake.server()
             async with (
                 self.server,
                 AsyncHttpClient(limits=QUICK, transport=transport) as reading,
-                AsyncHttpClient(limits=ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as writing,
+                AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as writing,
             ):
                 fast: Any = {"host": f"{self.server.url}/api", "per_second": 1e4}
                 client = MetaculusClient(http=reading, token=token, retry_seconds=0.0, **fast)
-                return await use(MetaculusDesk(client=client, http=writing, token=token, wait_seconds=0.0, **fast))
+                return await use(MetaculusWriter(client=client, http=writing, token=token, wait_seconds=0.0, **fast))
 
         return asyncio.run(main())
 
     def with_submitter(
         self, forecasts: list[Forecast], use: Callable[[MetaculusSubmitter], Awaitable[Any]], **wishes: Any
     ) -> Any:
-        async def main(desk: MetaculusDesk) -> Any:
-            wish = Wishes(**wishes)
-            account, seen = await look(desk, forecasts, (), wish)
+        async def main(desk: MetaculusWriter) -> Any:
+            wish = MetaculusOptions(**wishes)
+            account, seen = await read_posts(desk, forecasts, (), wish)
             return await use(MetaculusSubmitter(desk=desk, account=account, seen=seen, now=NOW, wishes=wish))
 
         return self.with_desk(main)
@@ -93,8 +103,8 @@ def metaculus() -> Metaculus:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger.jsonl")
+def ledger(tmp_path: Path) -> SubmissionLedger:
+    return SubmissionLedger(tmp_path / "ledger.jsonl")
 
 
 @pytest.fixture

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.submission.cdf import cdf_problems, continuous_cdf, greatest_step, least_step, outside
-from foretell.fakes.markets.metaculus_catalogue import FakeScale
-from foretell.fakes.markets.metaculus_rules import complaint
-from foretell.questions.distribution import Numeric
-from foretell.sources.posting.scale import Scale
+from foretell.practice.markets.metaculus import FakeScale, complaint
+from foretell.questions.forecast import Numeric
+from foretell.submit.metaculus_cdf import (
+    NumericRange,
+    cdf_problems,
+    continuous_cdf,
+    greatest_step,
+    least_step,
+    share_outside,
+)
 
-WIDE = Scale(minimum=0, maximum=100)
+WIDE = NumericRange(minimum=0, maximum=100)
 
 
 @st.composite
@@ -33,10 +38,10 @@ def numerics(draw: st.DrawFn) -> Numeric:
 
 
 @st.composite
-def scales(draw: st.DrawFn) -> Scale:
+def scales(draw: st.DrawFn) -> NumericRange:
     low, width = draw(st.floats(-1e5, 1e5)), 10.0 ** draw(st.integers(-2, 7))
     zero = draw(st.sampled_from([None, None, low - width / 50, low + 2 * width]))
-    return Scale(
+    return NumericRange(
         minimum=low,
         maximum=low + width,
         zero_point=zero,
@@ -46,7 +51,7 @@ def scales(draw: st.DrawFn) -> Scale:
     )
 
 
-def refused(cdf: list[float], scale: Scale) -> str:
+def refused(cdf: list[float], scale: NumericRange) -> str:
     """What the fake, which has rules of its own, says."""
     told = FakeScale(
         low=scale.minimum,
@@ -61,14 +66,14 @@ def refused(cdf: list[float], scale: Scale) -> str:
 
 @given(numerics(), scales())
 @settings(deadline=None, max_examples=150)
-def test_any_distribution_yields_a_cdf_that_the_rules_accept(distribution: Numeric, scale: Scale):
+def test_any_distribution_yields_a_cdf_that_the_rules_accept(distribution: Numeric, scale: NumericRange):
     cdf = continuous_cdf(distribution, scale)
     assert refused(cdf, scale) == ""
     assert cdf_problems(cdf, scale) == ()
 
 
 @st.composite
-def described(draw: st.DrawFn) -> tuple[Numeric, Scale]:
+def described(draw: st.DrawFn) -> tuple[Numeric, NumericRange]:
     """A distribution whose stated points lie within the range, or anywhere beyond open ends."""
     scale = draw(scales())
     n = draw(st.integers(2, 8))
@@ -86,7 +91,7 @@ def described(draw: st.DrawFn) -> tuple[Numeric, Scale]:
 
 @given(described())
 @settings(deadline=None, max_examples=150)
-def test_the_median_stays_in_its_cell(case: tuple[Numeric, Scale]):
+def test_the_median_stays_in_its_cell(case: tuple[Numeric, NumericRange]):
     distribution, scale = case
     cdf = np.array(continuous_cdf(distribution, scale))
     edges = scale.edges()
@@ -120,7 +125,7 @@ def test_half_lies_on_either_side_though_floors_are_filled_up():
 def test_tails_beyond_stated_quantiles_end_at_a_closed_bound_and_pass_an_open_one():
     stated = Numeric.from_quantiles({0.1: 20.0, 0.5: 50.0, 0.9: 80.0})
     closed = continuous_cdf(stated, WIDE)
-    opened = continuous_cdf(stated, Scale(minimum=0, maximum=100, open_lower=True, open_upper=True))
+    opened = continuous_cdf(stated, NumericRange(minimum=0, maximum=100, open_lower=True, open_upper=True))
     assert (closed[0], closed[-1]) == (0.0, 1.0)
     assert closed[40] == pytest.approx(0.1, abs=0.005)
     assert closed[160] == pytest.approx(0.9, abs=0.005)
@@ -131,7 +136,7 @@ def test_tails_beyond_stated_quantiles_end_at_a_closed_bound_and_pass_an_open_on
 def test_what_lies_beyond_a_closed_bound_is_conditioned_away():
     cdf = continuous_cdf(Numeric(x=(-100, 100), cdf=(0, 1)), WIDE)
     assert cdf[100] == pytest.approx(0.5, abs=1e-6)
-    assert outside(Numeric(x=(-100, 100), cdf=(0, 1)), WIDE) == pytest.approx(0.5)
+    assert share_outside(Numeric(x=(-100, 100), cdf=(0, 1)), WIDE) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("x", "cell"), [((-30.0, -20.0), 0), ((200.0, 300.0), 199)])
@@ -142,10 +147,10 @@ def test_a_distribution_wholly_outside_a_closed_range_gathers_at_its_end(x: tupl
 
 
 def test_logarithmic_and_discrete_scales():
-    log = Scale(minimum=1, maximum=10_000, zero_point=0)
+    log = NumericRange(minimum=1, maximum=10_000, zero_point=0)
     cdf = continuous_cdf(Numeric.from_quantiles({0.05: 50.0, 0.5: 100.0, 0.95: 200.0}), log)
     assert cdf[100] == pytest.approx(0.5, abs=1e-9)
-    dice = Scale(minimum=0.5, maximum=6.5, outcomes=6)
+    dice = NumericRange(minimum=0.5, maximum=6.5, outcomes=6)
     assert np.diff(continuous_cdf(Numeric(x=(0.5, 6.5), cdf=(0, 1)), dice)) == pytest.approx([1 / 6] * 6)
 
 
@@ -166,7 +171,7 @@ def test_broken_rules_are_named_by_us_and_by_the_fake(spoil, told: str):
 
 
 def test_open_ends_need_some_mass_outside():
-    scale = Scale(minimum=0, maximum=1, open_lower=True, open_upper=True)
+    scale = NumericRange(minimum=0, maximum=1, open_lower=True, open_upper=True)
     assert len(cdf_problems(list(np.linspace(0, 1, 201)), scale)) == 2
     assert refused(list(np.linspace(0, 1, 201)), scale)
 

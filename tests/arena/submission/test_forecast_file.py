@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from foretell.arena.submission.forecast_file import read_forecasts
-from foretell.arena.submission.trials import average, one_each
-from foretell.questions.clock import AsOf
+from foretell.questions.as_of import AsOf
 from foretell.questions.codec import to_json
-from foretell.questions.distribution import Numeric
-from foretell.questions.forecast import Forecast
-from foretell.questions.problems import InputError
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast, Numeric
 from foretell.questions.question import Question, Target
+from foretell.runs.combine import average_distributions, one_forecast_per_question
+from foretell.submit.forecast_file import read_forecasts
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -70,12 +69,12 @@ def test_trials_about_a_number_are_averaged_level_by_level():
         as_of = AsOf(at=NOW, mode="live")
         return Forecast(question_id="q", forecaster="a", as_of=as_of, p={">9": 0.5}, trial=n, distribution=stated)
 
-    (found,) = one_each([trial(0, 0.0), trial(1, 4.0)], ())
+    (found,) = one_forecast_per_question([trial(0, 0.0), trial(1, 4.0)], ())
     assert found.distribution == Numeric.from_quantiles({0.1: 2.0, 0.5: 12.0, 0.9: 32.0})
-    (alone,) = one_each([trial(0, 0.0)], ())
+    (alone,) = one_forecast_per_question([trial(0, 0.0)], ())
     assert alone.distribution == trial(0, 0.0).distribution
 
 
 def test_distributions_that_share_no_level():
     low, high = Numeric(x=(0, 1), cdf=(0, 0.2)), Numeric(x=(0, 1), cdf=(0.5, 1))
-    assert average([low, high]) == low
+    assert average_distributions([low, high]) == low

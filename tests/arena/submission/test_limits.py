@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.submission.limits import Limits, spread
+from foretell.submit.submission import ProbabilityLimits, fit_to_limits
 
-TAKEN = Limits(low=0.001, high=0.999)
+TAKEN = ProbabilityLimits(low=0.001, high=0.999)
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=2, max_size=30))
 @settings(deadline=None, max_examples=100)
 def test_options_sum_to_one_within_limits_and_keep_their_order(p: dict[str, float]):
-    found = spread(p, TAKEN)
+    found = fit_to_limits(p, TAKEN)
     assert sum(found.values()) == pytest.approx(1, abs=1e-9)
     assert all(0.001 <= value <= 0.999 for value in found.values())
     names = sorted(p, key=lambda name: p[name])
@@ -23,16 +23,16 @@ def test_options_sum_to_one_within_limits_and_keep_their_order(p: dict[str, floa
 
 
 def test_what_is_within_limits_stays():
-    assert spread({"a": 0.6, "b": 0.4}, TAKEN) == {"a": 0.6, "b": 0.4}
+    assert fit_to_limits({"a": 0.6, "b": 0.4}, TAKEN) == {"a": 0.6, "b": 0.4}
 
 
 def test_a_sure_option_leaves_the_least_to_the_others():
-    assert spread({"a": 1.0, "b": 0.0, "c": 0.0}, TAKEN) == {"a": 0.998, "b": 0.001, "c": 0.001}
+    assert fit_to_limits({"a": 1.0, "b": 0.0, "c": 0.0}, TAKEN) == {"a": 0.998, "b": 0.001, "c": 0.001}
 
 
 def test_too_many_options():
     with pytest.raises(ValueError, match="2000 options"):
-        spread({str(n): 0.5 for n in range(2000)}, TAKEN)
+        fit_to_limits({str(n): 0.5 for n in range(2000)}, TAKEN)
 
 
 def test_complaints():

@@ -5,18 +5,20 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.submission.submission import Submission
-from foretell.questions.clock import AsOf
-from foretell.questions.distribution import Numeric
+from foretell.data.http import SourceError
+from foretell.questions.as_of import AsOf
+from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question, Target
-from foretell.sources.http import SourceError
+from foretell.submit.submission import SubmissionPlan
 
 NUMERIC = Numeric.from_quantiles({0.1: 20.0, 0.5: 40.0, 0.9: 70.0})
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
-def planned(metaculus: Any, forecasts: list[Any], questions: tuple[Question, ...] = (), **wishes: Any) -> Submission:
-    async def plan(submitter: Any) -> Submission:
+def planned(
+    metaculus: Any, forecasts: list[Any], questions: tuple[Question, ...] = (), **wishes: Any
+) -> SubmissionPlan:
+    async def plan(submitter: Any) -> SubmissionPlan:
         first, second = (submitter.plan(forecasts, questions) for _ in range(2))
         assert first == second
         return first
@@ -24,12 +26,12 @@ def planned(metaculus: Any, forecasts: list[Any], questions: tuple[Question, ...
     return metaculus.with_submitter(forecasts, plan, **wishes)
 
 
-def contents(submission: Submission) -> list[dict[str, Any]]:
+def contents(submission: SubmissionPlan) -> list[dict[str, Any]]:
     assert submission.refused == ()
     return [dict(item.content) for item in submission.items]
 
 
-def problem(submission: Submission) -> str:
+def problem(submission: SubmissionPlan) -> str:
     (item,) = submission.items
     assert submission.ready == ()
     return "; ".join(item.problems)
@@ -71,7 +73,7 @@ def test_a_question_that_does_not_name_its_post_is_named(metaculus: Any, said: A
 
 
 def test_a_question_known_by_its_address(metaculus: Any, said: Any):
-    from foretell.arena.submission.metaculus import Wishes, place_of
+    from foretell.submit.metaculus import MetaculusOptions, post_of
 
     own = Question(
         id="own",
@@ -89,10 +91,10 @@ def test_a_question_known_by_its_address(metaculus: Any, said: Any):
         targets=(Target(id="yes"),),
         url="https://www.metaculus.com/questions/104/?sub-question=51",
     )
-    assert place_of(said("own"), own, Wishes()) == ("101", None)
-    assert place_of(said("own"), part, Wishes()) == ("104", "51")
-    assert place_of(said("own"), None, Wishes()) is None
-    assert place_of(said("metaculus:101"), None, Wishes()) == ("101", None)
+    assert post_of(said("own"), own, MetaculusOptions()) == ("101", None)
+    assert post_of(said("own"), part, MetaculusOptions()) == ("104", "51")
+    assert post_of(said("own"), None, MetaculusOptions()) is None
+    assert post_of(said("metaculus:101"), None, MetaculusOptions()) == ("101", None)
 
 
 @pytest.mark.parametrize(

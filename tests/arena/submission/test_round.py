@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.exports.forecastbench import Sender
-from foretell.arena.ledger import Ledger
-from foretell.arena.submission.forecastbench import RoundSubmitter, files_of
-from foretell.arena.submission.sending import Patience, Sending
-from foretell.questions.clock import AsOf
+from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
+from foretell.submit.forecastbench import ForecastBenchSubmitter, ForecastBenchTeam, files_of
+from foretell.submit.ledger import SubmissionLedger
+from foretell.submit.sending import SendOptions, SubmissionSender
 
 DAY = "2026-08-02"
 NOON = datetime(2026, 8, 2, 12, tzinfo=UTC)
-SENDER = Sender(organization="Ex. Ample", model="full")
+SENDER = ForecastBenchTeam(organization="Ex. Ample", model="full")
 
 
 def question(id: str, source: str, targets: tuple[str, ...], kind: Any) -> Question:
@@ -48,9 +47,9 @@ def forecasts(mode: Any = "live", day: str = DAY, without: int = 0) -> list[Fore
     ]
 
 
-def submitter(folder: Path, now: datetime = NOON, **fields: Any) -> RoundSubmitter:
+def submitter(folder: Path, now: datetime = NOON, **fields: Any) -> ForecastBenchSubmitter:
     made: Any = {"sender": SENDER, "found": files_of(folder, DAY), **fields}
-    return RoundSubmitter(folder=folder, now=now, **made)
+    return ForecastBenchSubmitter(folder=folder, now=now, **made)
 
 
 def problems(folder: Path, told: list[Forecast] | None = None, **fields: Any) -> tuple[str, ...]:
@@ -58,12 +57,12 @@ def problems(folder: Path, told: list[Forecast] | None = None, **fields: Any) ->
     return item.problems
 
 
-def handed_in(made: RoundSubmitter, ledger: Ledger, told: list[Forecast]) -> list[str]:
-    sending = Sending(made, ledger, lambda: NOON, Patience(pause=0.0))
+def handed_in(made: ForecastBenchSubmitter, ledger: SubmissionLedger, told: list[Forecast]) -> list[str]:
+    sending = SubmissionSender(made, ledger, lambda: NOON, SendOptions(pause=0.0))
     return [one.fate for one in asyncio.run(sending.hand_in(made.plan(told, QUESTIONS)))]
 
 
-def test_the_file_is_written_whole_and_on_record(tmp_path: Path, ledger: Ledger):
+def test_the_file_is_written_whole_and_on_record(tmp_path: Path, ledger: SubmissionLedger):
     made = submitter(tmp_path)
     assert handed_in(made, ledger, forecasts()) == ["sent"]
     path = tmp_path / "2026-08-02.Ex Ample.1.json"
@@ -118,25 +117,25 @@ def test_a_forecast_of_something_else_is_named(tmp_path: Path):
     assert "fred/S0 2027-01-01 was forecast, but is not in the question set" in told
 
 
-def test_one_file_for_a_model_and_one_model_for_a_file(tmp_path: Path, ledger: Ledger):
+def test_one_file_for_a_model_and_one_model_for_a_file(tmp_path: Path, ledger: SubmissionLedger):
     handed_in(submitter(tmp_path), ledger, forecasts())
-    other = Sender(organization="Ex. Ample", model="full", number=2)
+    other = ForecastBenchTeam(organization="Ex. Ample", model="full", number=2)
     assert problems(tmp_path, sender=other) == (
         "2026-08-02.Ex Ample.1.json holds this model already: one file for a model",
     )
-    (told,) = problems(tmp_path, sender=Sender(organization="Ex. Ample", model="light"))
+    (told,) = problems(tmp_path, sender=ForecastBenchTeam(organization="Ex. Ample", model="light"))
     assert "holds another model, 'full'" in told
-    assert problems(tmp_path, sender=Sender(organization="Ex. Ample", model="light", number=2)) == ()
+    assert problems(tmp_path, sender=ForecastBenchTeam(organization="Ex. Ample", model="light", number=2)) == ()
     (tmp_path / "2026-08-02.Others.1.json").write_text("no json")
     assert problems(tmp_path) == ()
 
 
-def test_a_writer_that_dies_is_read_back(tmp_path: Path, ledger: Ledger):
+def test_a_writer_that_dies_is_read_back(tmp_path: Path, ledger: SubmissionLedger):
     made = submitter(tmp_path)
     item = made.plan(forecasts(), QUESTIONS).ready[0]
-    from foretell.arena.ledger import Draft
+    from foretell.submit.ledger import LedgerDraft
 
-    meant = Draft(
+    meant = LedgerDraft(
         kind="intention",
         platform="forecastbench",
         account="Ex. Ample",

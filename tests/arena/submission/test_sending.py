@@ -7,36 +7,36 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.ledger import Ledger
-from foretell.arena.submission.sending import Handed, Patience, Sending
-from foretell.arena.submission.submission import Item, Outcome, Submission
-from foretell.questions.problems import InputError
-from foretell.sources.http import SourceError
+from foretell.data.http import SourceError
+from foretell.questions.errors import InputError
+from foretell.submit.ledger import SubmissionLedger
+from foretell.submit.sending import ItemResult, SendOptions, SubmissionSender
+from foretell.submit.submission import SendResult, SubmissionItem, SubmissionPlan
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
-QUICK = Patience(pause=0.0)
+QUICK = SendOptions(pause=0.0)
 
 
 def handed_in(
-    metaculus: Any, ledger: Ledger, forecasts: list[Any], patience: Patience = QUICK, **wishes: Any
-) -> list[Handed]:
-    async def use(submitter: Any) -> list[Handed]:
+    metaculus: Any, ledger: SubmissionLedger, forecasts: list[Any], patience: SendOptions = QUICK, **wishes: Any
+) -> list[ItemResult]:
+    async def use(submitter: Any) -> list[ItemResult]:
         submission = submitter.plan(forecasts, ())
-        return await Sending(submitter, ledger, lambda: NOW, patience).hand_in(submission)
+        return await SubmissionSender(submitter, ledger, lambda: NOW, patience).hand_in(submission)
 
     return metaculus.with_submitter(forecasts, use, **wishes)
 
 
-def fates(handed: list[Handed]) -> list[str]:
+def fates(handed: list[ItemResult]) -> list[str]:
     return [one.fate for one in handed]
 
 
-def kinds(ledger: Ledger) -> list[str]:
+def kinds(ledger: SubmissionLedger) -> list[str]:
     assert ledger.verify().whole
     return [entry.kind for entry in ledger.entries()]
 
 
-def test_intention_before_and_receipt_after(metaculus: Any, ledger: Ledger, said: Any):
+def test_intention_before_and_receipt_after(metaculus: Any, ledger: SubmissionLedger, said: Any):
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["sent", "sent"]
     meant, taken, comment, noted = ledger.entries()
@@ -53,7 +53,7 @@ def test_intention_before_and_receipt_after(metaculus: Any, ledger: Ledger, said
     assert ledger.verify().whole
 
 
-def test_the_same_content_is_sent_once(metaculus: Any, ledger: Ledger, said: Any):
+def test_the_same_content_is_sent_once(metaculus: Any, ledger: SubmissionLedger, said: Any):
     first = [said("metaculus/101")]
     handed_in(metaculus, ledger, first, comment="private")
     again = handed_in(metaculus, ledger, first, comment="private")
@@ -63,10 +63,10 @@ def test_the_same_content_is_sent_once(metaculus: Any, ledger: Ledger, said: Any
     metaculus.inbox.forecasts.clear()
     again = handed_in(metaculus, ledger, first)
     assert [str(one) for one in again] == ["metaculus/101 forecast: already (entry 1 of the ledger)"]
-    assert fates(handed_in(metaculus, ledger, first, Patience(pause=0.0, again=True))) == ["sent"]
+    assert fates(handed_in(metaculus, ledger, first, SendOptions(pause=0.0, again=True))) == ["sent"]
 
 
-def test_a_change_is_sent_and_so_is_the_way_back(metaculus: Any, ledger: Ledger, said: Any):
+def test_a_change_is_sent_and_so_is_the_way_back(metaculus: Any, ledger: SubmissionLedger, said: Any):
     for p in (0.6, 0.7, 0.6):
         assert fates(handed_in(metaculus, ledger, [said("metaculus/101", p)])) == ["sent"]
     assert [one["probability_yes"] for one in metaculus.inbox.forecasts] == [0.6, 0.7, 0.6]
@@ -74,17 +74,19 @@ def test_a_change_is_sent_and_so_is_the_way_back(metaculus: Any, ledger: Ledger,
 
 
 def test_what_the_platform_shows_is_not_sent_though_the_ledger_is_new(
-    metaculus: Any, ledger: Ledger, said: Any, tmp_path: Any
+    metaculus: Any, ledger: SubmissionLedger, said: Any, tmp_path: Any
 ):
     handed_in(metaculus, ledger, [said("metaculus/101")])
-    other = Ledger(tmp_path / "other.jsonl")
+    other = SubmissionLedger(tmp_path / "other.jsonl")
     assert [str(one) for one in handed_in(metaculus, other, [said("metaculus/101")])] == [
         "metaculus/101 forecast: already (metaculus shows it)"
     ]
 
 
 @pytest.mark.parametrize("mishap", ["lost answer", "broken after"])
-def test_a_lost_answer_is_read_back_and_nothing_is_sent_twice(metaculus: Any, ledger: Ledger, said: Any, mishap: Any):
+def test_a_lost_answer_is_read_back_and_nothing_is_sent_twice(
+    metaculus: Any, ledger: SubmissionLedger, said: Any, mishap: Any
+):
     metaculus.inbox.mishaps.coming = [mishap, mishap]
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["found", "found"]
@@ -94,7 +96,7 @@ def test_a_lost_answer_is_read_back_and_nothing_is_sent_twice(metaculus: Any, le
 
 
 @pytest.mark.parametrize("mishap", ["lost request", "broken"])
-def test_a_lost_request_is_read_back_and_sent_again(metaculus: Any, ledger: Ledger, said: Any, mishap: Any):
+def test_a_lost_request_is_read_back_and_sent_again(metaculus: Any, ledger: SubmissionLedger, said: Any, mishap: Any):
     metaculus.inbox.mishaps.coming = [mishap, None, mishap, mishap]
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["sent", "sent"]
@@ -102,7 +104,7 @@ def test_a_lost_request_is_read_back_and_sent_again(metaculus: Any, ledger: Ledg
     assert kinds(ledger) == ["intention", "receipt"] * 2
 
 
-def test_what_never_arrives_is_given_up_and_noted(metaculus: Any, ledger: Ledger, said: Any):
+def test_what_never_arrives_is_given_up_and_noted(metaculus: Any, ledger: SubmissionLedger, said: Any):
     metaculus.inbox.mishaps.coming = ["broken"] * 9
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["failed", "held back"]
@@ -110,13 +112,13 @@ def test_what_never_arrives_is_given_up_and_noted(metaculus: Any, ledger: Ledger
     assert kinds(ledger) == ["intention", "absence"]
 
 
-def test_busy_is_waited_for(metaculus: Any, ledger: Ledger, said: Any):
+def test_busy_is_waited_for(metaculus: Any, ledger: SubmissionLedger, said: Any):
     metaculus.inbox.mishaps.coming = ["busy", "busy", "forbidden"]
     assert fates(handed_in(metaculus, ledger, [said("metaculus/101")])) == ["sent"]
     assert len(metaculus.inbox.forecasts) == 1
 
 
-def test_a_refusal_is_noted_and_may_be_tried_again(metaculus: Any, ledger: Ledger, said: Any):
+def test_a_refusal_is_noted_and_may_be_tried_again(metaculus: Any, ledger: SubmissionLedger, said: Any):
     # The fake's clock runs ahead: closed by the time it arrives.
     metaculus.inbox.now = datetime(2028, 1, 1, tzinfo=UTC)
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
@@ -133,13 +135,13 @@ class Killed(BaseException):
 @pytest.mark.parametrize("arrived", [True, False])
 @pytest.mark.parametrize("part", ["forecast", "comment"])
 def test_a_process_that_dies_in_between_leaves_a_trace_and_the_next_one_decides(
-    metaculus: Any, ledger: Ledger, said: Any, arrived: bool, part: str
+    metaculus: Any, ledger: SubmissionLedger, said: Any, arrived: bool, part: str
 ):
     forecasts = [said("metaculus/101"), said("metaculus/102", {"Ann": 0.7, "Bob": 0.3})]
 
     async def die(submitter: Any) -> None:
         class Dying(type(submitter)):
-            async def send(self, items: Sequence[Item]) -> list[Outcome]:
+            async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
                 if items[0].part == part:
                     if arrived:
                         await super().send(items)
@@ -147,7 +149,7 @@ def test_a_process_that_dies_in_between_leaves_a_trace_and_the_next_one_decides(
                 return await super().send(items)
 
         dying = Dying(**{name: getattr(submitter, name) for name in ("desk", "account", "seen", "now", "wishes")})
-        await Sending(dying, ledger, lambda: NOW, QUICK).hand_in(dying.plan(forecasts, ()))
+        await SubmissionSender(dying, ledger, lambda: NOW, QUICK).hand_in(dying.plan(forecasts, ()))
 
     with pytest.raises(Killed):
         metaculus.with_submitter(forecasts, die, comment="private")
@@ -161,14 +163,14 @@ def test_a_process_that_dies_in_between_leaves_a_trace_and_the_next_one_decides(
     assert found.count("intention") == found.count("receipt") + found.count("absence")
 
 
-def test_an_unreachable_platform_leaves_it_open_for_the_next_time(metaculus: Any, ledger: Ledger, said: Any):
+def test_an_unreachable_platform_leaves_it_open_for_the_next_time(metaculus: Any, ledger: SubmissionLedger, said: Any):
     forecasts = [said("metaculus/101")]
 
-    async def use(submitter: Any) -> list[Handed]:
+    async def use(submitter: Any) -> list[ItemResult]:
         metaculus.inbox.mishaps.coming = ["lost answer"]
         submission = submitter.plan(forecasts, ())
         metaculus.fake.trouble.down = ("/posts",)
-        return await Sending(submitter, ledger, lambda: NOW, QUICK).hand_in(submission)
+        return await SubmissionSender(submitter, ledger, lambda: NOW, QUICK).hand_in(submission)
 
     (one,) = metaculus.with_submitter(forecasts, use)
     assert one.fate == "unknown"
@@ -179,18 +181,18 @@ def test_an_unreachable_platform_leaves_it_open_for_the_next_time(metaculus: Any
     assert len(metaculus.inbox.forecasts) == 1
 
 
-def test_two_processes_do_not_send_at_once(metaculus: Any, ledger: Ledger, said: Any):
+def test_two_processes_do_not_send_at_once(metaculus: Any, ledger: SubmissionLedger, said: Any):
     with ledger.sending("metaculus"), pytest.raises(InputError, match="another process is sending to metaculus"):
         handed_in(metaculus, ledger, [said("metaculus/101")])
 
 
-def test_a_preview_asks_nobody_and_writes_nothing(metaculus: Any, ledger: Ledger, said: Any):
+def test_a_preview_asks_nobody_and_writes_nothing(metaculus: Any, ledger: SubmissionLedger, said: Any):
     forecasts = [said("metaculus/101"), said("metaculus/105")]
 
     async def use(submitter: Any) -> Any:
         submission = submitter.plan(forecasts, ())
         before = len(metaculus.server.requests)
-        found = Sending(submitter, ledger, lambda: NOW, QUICK).preview(submission)
+        found = SubmissionSender(submitter, ledger, lambda: NOW, QUICK).preview(submission)
         assert len(metaculus.server.requests) == before
         return found
 
@@ -205,27 +207,29 @@ def test_a_preview_asks_nobody_and_writes_nothing(metaculus: Any, ledger: Ledger
     assert (fresh, fates(known)) == ([], ["already", "already"])
 
 
-def test_a_plan_with_a_problem_of_its_own_sends_nothing(ledger: Ledger):
+def test_a_plan_with_a_problem_of_its_own_sends_nothing(ledger: SubmissionLedger):
     class Never:
         platform = "p"
 
-        async def send(self, items: Sequence[Item]) -> list[Outcome]:
+        async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
             raise AssertionError
 
-    item = Item(question="q", part="forecast", content={"a": 1})
-    submission = Submission(platform="p", account="a", items=(item,), problems=("no",))
-    sending: Any = Sending(Never(), ledger, lambda: NOW, QUICK)  # type: ignore[arg-type]
+    item = SubmissionItem(question="q", part="forecast", content={"a": 1})
+    submission = SubmissionPlan(platform="p", account="a", items=(item,), problems=("no",))
+    sending: Any = SubmissionSender(Never(), ledger, lambda: NOW, QUICK)  # type: ignore[arg-type]
     assert asyncio.run(sending.hand_in(submission)) == []
 
 
-def test_reading_back_that_fails_before_anything_is_sent_stops_everything(metaculus: Any, ledger: Ledger, said: Any):
+def test_reading_back_that_fails_before_anything_is_sent_stops_everything(
+    metaculus: Any, ledger: SubmissionLedger, said: Any
+):
     test_an_unreachable_platform_leaves_it_open_for_the_next_time(metaculus, ledger, said)
     metaculus.inbox.mishaps.coming = ["lost answer"]
 
     async def use(submitter: Any) -> None:
         submission = submitter.plan([said("metaculus/101", 0.2)], ())
         metaculus.fake.trouble.down = ("/posts",)
-        sending = Sending(submitter, ledger, lambda: NOW, QUICK)
+        sending = SubmissionSender(submitter, ledger, lambda: NOW, QUICK)
         assert fates(await sending.hand_in(submission)) == ["unknown"]
         with pytest.raises(SourceError):
             await sending.hand_in(submission)

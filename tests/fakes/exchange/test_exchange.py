@@ -12,32 +12,30 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from foretell.fakes.exchange import Exchange, World, WorldSettings
-from foretell.fakes.exchange.clock import FileClock, clock_of
-from foretell.fakes.exchange.exchange import KALSHI, KEY
-from foretell.fakes.markets.kalshi_wire import Schema
-from foretell.fakes.server import FakeServer, busy
-from foretell.questions.clock import AsOf
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.engines.tavily import Tavily
-from foretell.sources.http import Limits
-from foretell.sources.listing import ListedEvent, Wanted
-from foretell.sources.market import MarketRef
-from foretell.sources.markets.kalshi import KalshiClient, KalshiPrices
-from foretell.sources.markets.kalshi_events import KalshiEvents
-from foretell.sources.settlements.kalshi import KalshiSettlements
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrices
+from foretell.data.markets.listing import ListedEvent, ListingFilter
+from foretell.data.markets.prices import MarketRef
+from foretell.data.search.tavily import TavilySearch
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.practice.exchange.chance import SimulationSettings
+from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange, clock_of
+from foretell.practice.exchange.world import SimulatedWorld
+from foretell.practice.markets.kalshi import Schema
+from foretell.practice.server import PracticeServer, busy
+from foretell.questions.as_of import AsOf
 
 T = TypeVar("T")
-SETTINGS = WorldSettings(seed=7, days=8, events_per_day=12)
-WORLD = World(SETTINGS)
+SETTINGS = SimulationSettings(seed=7, days=8, events_per_day=12)
+WORLD = SimulatedWorld(SETTINGS)
 NOW = SETTINGS.start + timedelta(days=4, hours=10, minutes=30)
-QUICK = Limits(attempts=3, wait_seconds=0.0, total_seconds=10.0)
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, total_seconds=10.0)
 
 
 class Desk:
     """An exchange at a moment, and clients that read it."""
 
-    def __init__(self, exchange: Exchange, server: FakeServer, http: AsyncHttpClient) -> None:
+    def __init__(self, exchange: SimulatedExchange, server: PracticeServer, http: AsyncHttpClient) -> None:
         self.exchange, self.server, self.http = exchange, server, http
         self.client = KalshiClient(http=http, host=f"{server.url}{KALSHI}", per_second=1000)
 
@@ -45,7 +43,7 @@ class Desk:
         return AsOf(at=self.exchange.clock(), mode="live")
 
     async def listed(self, **wanted: Any) -> list[ListedEvent]:
-        listing = KalshiEvents(self.client).events(Wanted(as_of=self.as_of(), limit=1000, **wanted))
+        listing = KalshiEvents(self.client).events(ListingFilter(as_of=self.as_of(), limit=1000, **wanted))
         found = await listing.all()
         assert listing.ledger.complete
         assert not listing.ledger.skipped
@@ -55,7 +53,7 @@ class Desk:
 
 def at(clock: Callable[[], datetime], use: Callable[[Desk], Awaitable[T]], **options: Any) -> T:
     async def main() -> T:
-        exchange = Exchange(WORLD, clock, **options)
+        exchange = SimulatedExchange(WORLD, clock, **options)
         async with exchange.server() as server, AsyncHttpClient(limits=QUICK) as http:
             return await use(Desk(exchange, server, http))
 
@@ -165,7 +163,7 @@ def test_candles_tell_trades_and_end_now():
     sim = next(
         e for e in WORLD.events if not e.thin and e.life.opens < NOW.timestamp() - 86400 < NOW.timestamp() < e.life.ends
     )
-    exchange = Exchange(WORLD, now)
+    exchange = SimulatedExchange(WORLD, now)
     window = {"start_ts": str(sim.life.opens), "end_ts": str(sim.life.closes), "period_interval": "60"}
     status, body = exchange.answer(f"/series/{sim.series}/markets/{sim.tickers[0]}/candlesticks", window)
     assert status == 200
@@ -187,7 +185,7 @@ def test_candles_tell_trades_and_end_now():
     assert exchange.answer("/series/x/markets/nobody/candlesticks", window)[0] == 404
 
 
-def everything(exchange: Exchange, tickers: list[str]) -> str:
+def everything(exchange: SimulatedExchange, tickers: list[str]) -> str:
     """All that can be read from an exchange, asked about these events in particular."""
     told: list[Any] = []
     for status in ("unopened", "open", "closed", "settled", None):
@@ -214,11 +212,11 @@ def test_two_futures_of_one_past_cannot_be_told_apart(archive_after: float):
     """The strongest test of leaks: whatever comes after now is drawn anew, and no answer changes by a byte."""
     small = {"seed": 5, "days": 4, "warm_up": 6, "events_per_day": 3.0, "early": 0.3, "void": 0.1}
     moment = SETTINGS.start + timedelta(days=2, hours=9, minutes=20)
-    worlds = [World(WorldSettings(**small, turn=moment, other=other)) for other in (1, 2)]
+    worlds = [SimulatedWorld(SimulationSettings(**small, turn=moment, other=other)) for other in (1, 2)]
     born = [[e.ticker for e in world.events if e.life.announced <= moment.timestamp()] for world in worlds]
     assert born[0] == born[1]
     clock = [moment]
-    exchanges = [Exchange(world, lambda: clock[0], archive_after=archive_after) for world in worlds]
+    exchanges = [SimulatedExchange(world, lambda: clock[0], archive_after=archive_after) for world in worlds]
     one, other = (everything(exchange, born[0]) for exchange in exchanges)
     assert len(one) > 100_000
     assert one == other
@@ -229,7 +227,7 @@ def test_two_futures_of_one_past_cannot_be_told_apart(archive_after: float):
 
 
 def test_an_event_that_is_not_announced_does_not_exist():
-    exchange = Exchange(WORLD, now)
+    exchange = SimulatedExchange(WORLD, now)
     unborn = [event for event in WORLD.events if event.life.announced > NOW.timestamp()]
     listed = json.dumps(exchange.answer("/events", {"with_nested_markets": "true"}))
     window = {"start_ts": "0", "end_ts": str(2**31), "period_interval": "60"}
@@ -248,7 +246,7 @@ def test_the_news_are_searched_over_a_socket_and_pages_are_there_once_published(
     clock = [item.published - timedelta(minutes=1)]
 
     async def use(desk: Desk) -> None:
-        engine = Tavily(desk.http, KEY, f"{desk.server.url}/tavily")
+        engine = TavilySearch(desk.http, KEY, f"{desk.server.url}/tavily")
         address = f"{desk.server.url}/pages{item.path}"
         hits = await engine.search(sim.words.title, desk.as_of(), limit=20)
         assert all(hit.published is not None and hit.published <= clock[0] for hit in hits)
@@ -322,13 +320,13 @@ def test_prices_are_biased_towards_longshots():
 def test_it_serves_other_processes(tmp_path: Path):
     clock = FileClock(tmp_path / "now.txt")
     clock.set(NOW)
-    command = [sys.executable, "-m", "foretell.fakes.exchange", "--clock", f"file:{clock.path}", "--seed", "7"]
+    command = [sys.executable, "-m", "foretell.practice.exchange", "--clock", f"file:{clock.path}", "--seed", "7"]
     command += ["--days", "8", "--events-per-day", "12"]
 
     async def listed(host: str) -> int:
         async with AsyncHttpClient(limits=QUICK) as http:
             events = KalshiEvents(KalshiClient(http=http, host=host, per_second=1000))
-            return len(await events.events(Wanted(as_of=AsOf(at=NOW, mode="live"), limit=1000)).all())
+            return len(await events.events(ListingFilter(as_of=AsOf(at=NOW, mode="live"), limit=1000)).all())
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -7,22 +7,21 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from foretell.fakes.exchange import World, WorldSettings
-from foretell.fakes.exchange.event import SimEvent
-from foretell.fakes.exchange.oracle import Oracle
-from foretell.fakes.exchange.reader import reader
-from foretell.fakes.providers.heard import Heard
-from foretell.forecasters.context.context import Context, Source, ranked
-from foretell.forecasters.context.rendering import BOTH, SOURCES, View, render
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.questions import Question, Target
-from foretell.questions.clock import AsOf
-from foretell.questions.snapshot import Snapshot
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, ranked
+from foretell.forecasters.prompt.rendering import BOTH, SOURCES, ContextView, render
+from foretell.practice.exchange.chance import SimulationSettings
+from foretell.practice.exchange.events import SimulatedEvent
+from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
+from foretell.practice.exchange.world import SimulatedWorld
+from foretell.practice.models.formats import ModelQuery
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Snapshot, Target
 
-WORLD = World(WorldSettings(seed=2, days=4, warm_up=6, events_per_day=10))
+WORLD = SimulatedWorld(SimulationSettings(seed=2, days=4, warm_up=6, events_per_day=10))
 
 
-def question_of(event: SimEvent, second: float) -> Question:
+def question_of(event: SimulatedEvent, second: float) -> Question:
     book = WORLD.book(event)
     at = event.place(second)
     moment = AsOf(at=WORLD.settings.begins, mode="live").at + timedelta(
@@ -46,22 +45,26 @@ def question_of(event: SimEvent, second: float) -> Question:
     )
 
 
-def asked(model: str, event: SimEvent, second: float, view: View, about: SimEvent | None = None) -> np.ndarray:
+def asked(
+    model: str, event: SimulatedEvent, second: float, view: ContextView, about: SimulatedEvent | None = None
+) -> np.ndarray:
     question = question_of(event, second)
     as_of = AsOf(at=question.due, mode="live")
     out = [item for item in WORLD.news if item.event == (about or event).ticker and item.published <= question.due]
     found = [
-        Source(url=f"https://news.example{item.path}", title=item.title, summary=item.text, published=item.published)
+        RankedSource(
+            url=f"https://news.example{item.path}", title=item.title, summary=item.text, published=item.published
+        )
         for item in reversed(out)
     ]
-    context = Context(question=question, as_of=as_of, sources=ranked(found[:9]))
+    context = PredictionContext(question=question, as_of=as_of, sources=ranked(found[:9]))
     schema = {"properties": {"rationale": {}, "probabilities": {"properties": {key: {} for key in event.tickers}}}}
     text = render(context, view)
-    heard = Heard(format="openai", hash="h", json={}, model=model, words=text, last=text, schema=schema)
-    return np.array(list(json.loads(reader(heard).text)["probabilities"].values()))
+    heard = ModelQuery(format="openai", hash="h", json={}, model=model, words=text, last=text, schema=schema)
+    return np.array(list(json.loads(news_reader(heard).text)["probabilities"].values()))
 
 
-def score(model: str, view: View = BOTH) -> float:
+def score(model: str, view: ContextView = BOTH) -> float:
     """Mean squared distance from the truth, two thirds on the way of every event."""
     gaps = []
     for event in WORLD.events:
@@ -102,15 +105,15 @@ def test_reports_on_another_matter_are_not_believed(kind: str):
 
 def test_parts_other_than_forecasts_are_played_by_the_usual_fake():
     schema = {"properties": {"queries": {"type": "array"}}}
-    heard = Heard(
+    heard = ModelQuery(
         format="openai", hash="h", json={}, model="reader", words="# Question\n\nSnow?", last="x", schema=schema
     )
-    assert json.loads(reader(heard).text)["queries"]
+    assert json.loads(news_reader(heard).text)["queries"]
 
 
 async def _oracle(question: Question) -> dict[str, float]:
     as_of = AsOf(at=question.due, mode="live")
-    return dict((await Oracle(world=WORLD).forecast(question, RunContext(as_of=as_of))).p)
+    return dict((await OracleForecaster(world=WORLD).forecast(question, RunContext(as_of=as_of))).p)
 
 
 def test_the_oracle_says_the_truth_and_knows_no_other_world():

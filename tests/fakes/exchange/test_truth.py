@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.exchange import World, WorldSettings
-from foretell.fakes.exchange.latent import above, first
+from foretell.practice.exchange.chance import SimulationSettings, above, first
+from foretell.practice.exchange.world import SimulatedWorld
 
-WORLD = World(WorldSettings(seed=11, days=20, events_per_day=20))
+WORLD = SimulatedWorld(SimulationSettings(seed=11, days=20, events_per_day=20))
 
 
 def at_share(share: float) -> tuple[np.ndarray, np.ndarray]:
@@ -93,10 +93,10 @@ def test_the_weekly_series_goes_on_from_where_it_stood():
 
 
 def test_equal_settings_make_equal_worlds():
-    one, other = (World(WorldSettings(seed=4, days=2, events_per_day=6)) for _ in range(2))
+    one, other = (SimulatedWorld(SimulationSettings(seed=4, days=2, events_per_day=6)) for _ in range(2))
     assert [event.ticker for event in one.events] == [event.ticker for event in other.events]
     assert one.news == other.news
-    assert one.news != World(WorldSettings(seed=5, days=2, events_per_day=6)).news
+    assert one.news != SimulatedWorld(SimulationSettings(seed=5, days=2, events_per_day=6)).news
 
 
 @settings(deadline=None, max_examples=50)
@@ -119,6 +119,6 @@ def test_a_race_of_two_is_a_threshold_on_the_difference():
 
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="at least one day"):
-        WorldSettings(days=0)
+        SimulationSettings(days=0)
     with pytest.raises(ValueError, match="shares from 0 to 1"):
-        WorldSettings(void=2.0)
+        SimulationSettings(void=2.0)

@@ -6,22 +6,27 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import FakeArena, FakeAsked, FakeScale, MetaculusInbox, arena_body, post_body
-from foretell.fakes.server import Request
+from foretell.practice.markets.metaculus import FakeMetaculusQuestion, FakeScale, MetaculusInbox, post_body
+from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
+from foretell.practice.server import ServerRequest
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 FLAT = [n / 200 for n in range(201)]
 POSTS = [
-    post_body(101, "Will it?", FakeAsked(id=1, title="Will it?")),
-    post_body(102, "Who?", FakeAsked(id=2, title="Who?", kind="multiple_choice", options=("Ann", "Bob"))),
-    post_body(103, "How many?", FakeAsked(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=9))),
-    post_body(104, "Over?", FakeAsked(id=4, title="Over?", closes="2026-10-01T00:00:00Z")),
+    post_body(101, "Will it?", FakeMetaculusQuestion(id=1, title="Will it?")),
+    post_body(102, "Who?", FakeMetaculusQuestion(id=2, title="Who?", kind="multiple_choice", options=("Ann", "Bob"))),
+    post_body(
+        103, "How many?", FakeMetaculusQuestion(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=9))
+    ),
+    post_body(104, "Over?", FakeMetaculusQuestion(id=4, title="Over?", closes="2026-10-01T00:00:00Z")),
 ]
 
 
-def sent(path: str, body: Any, key: str = "") -> Request:
+def sent(path: str, body: Any, key: str = "") -> ServerRequest:
     headers = {"authorization": key}
-    return Request(method="POST", path=path, target=path, query={}, headers=headers, body=json.dumps(body).encode())
+    return ServerRequest(
+        method="POST", path=path, target=path, query={}, headers=headers, body=json.dumps(body).encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ def test_comments_at_metaculus():
 )
 def test_forecasts_at_prophet_arena(change: dict[str, Any], status: int):
     over = arena_body("over", "Over?", {"Ann": None, "Bob": None}, close_at="2026-10-01T00:00:00Z")
-    fake = FakeArena([arena_body("who", "Who?", {"Ann": None, "Bob": None}), over], key="k")
+    fake = FakeProphetArena([arena_body("who", "Who?", {"Ann": None, "Bob": None}), over], key="k")
     fake.agents = {"me"}
     body = {"agent": "me", "event": "who", "probabilities": {"Ann": 0.5, "Bob": 0.5}} | change
     assert fake.take(sent("/forecasts", body, "Bearer other"))[0] == 401

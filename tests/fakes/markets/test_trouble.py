@@ -4,47 +4,50 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import Drift, FakeEvent, FakeMarket, Trouble, event_body, market_body
-from foretell.fakes.markets.trouble import query_of
-from foretell.fakes.server import Request
+from foretell.practice.markets.faults import FieldDrift, MarketFaults, query_of
+from foretell.practice.markets.kalshi import FakeEvent, FakeMarket, event_body, market_body
+from foretell.practice.server import ServerRequest
 
 BODY = {"events": [{"t": 1, "markets": [{"p": 0.1}, {"p": 0.2}]}, {"t": 2, "markets": [{"p": 0.3}]}]}
 
 
-def request(target: str = "/v2/events") -> Request:
-    return Request(method="GET", path=target.partition("?")[0], target=target, query={}, headers={})
+def request(target: str = "/v2/events") -> ServerRequest:
+    return ServerRequest(method="GET", path=target.partition("?")[0], target=target, query={}, headers={})
 
 
 @pytest.mark.parametrize(
     ("drift", "expected"),
     [
-        (Drift(path="events.*.t"), [{"markets": [{"p": 0.1}, {"p": 0.2}]}, {"markets": [{"p": 0.3}]}]),
-        (Drift(path="events.1.t", change="null"), [BODY["events"][0], {"t": None, "markets": [{"p": 0.3}]}]),
-        (Drift(path="events.1.t", change="retype"), [BODY["events"][0], {"t": {"value": 2}, "markets": [{"p": 0.3}]}]),
+        (FieldDrift(path="events.*.t"), [{"markets": [{"p": 0.1}, {"p": 0.2}]}, {"markets": [{"p": 0.3}]}]),
+        (FieldDrift(path="events.1.t", change="null"), [BODY["events"][0], {"t": None, "markets": [{"p": 0.3}]}]),
         (
-            Drift(path="events.*.markets.*.p", change="rename"),
+            FieldDrift(path="events.1.t", change="retype"),
+            [BODY["events"][0], {"t": {"value": 2}, "markets": [{"p": 0.3}]}],
+        ),
+        (
+            FieldDrift(path="events.*.markets.*.p", change="rename"),
             [{"t": 1, "markets": [{"p_v2": 0.1}, {"p_v2": 0.2}]}, {"t": 2, "markets": [{"p_v2": 0.3}]}],
         ),
         (
-            Drift(path="**.p", change="drop"),
+            FieldDrift(path="**.p", change="drop"),
             [{"t": 1, "markets": [{}, {}]}, {"t": 2, "markets": [{}]}],
         ),
-        (Drift(path="events.7.t"), BODY["events"]),
-        (Drift(path="nowhere.at.all"), BODY["events"]),
+        (FieldDrift(path="events.7.t"), BODY["events"]),
+        (FieldDrift(path="nowhere.at.all"), BODY["events"]),
     ],
 )
-def test_drifts(drift: Drift, expected: Any) -> None:
+def test_drifts(drift: FieldDrift, expected: Any) -> None:
     assert drift.applied(BODY) == {"events": expected}
     assert BODY["events"][0]["t"] == 1
 
 
 def test_switches() -> None:
-    trouble = Trouble()
+    trouble = MarketFaults()
     assert trouble.response(request(), 200, BODY).status == 200
     trouble.down = ("/events",)
     assert trouble.response(request(), 200, BODY).status == 503
     assert trouble.response(request("/v2/markets"), 200, BODY).status == 200
-    trouble = Trouble(drifts=(Drift(path="events"),))
+    trouble = MarketFaults(drifts=(FieldDrift(path="events"),))
     assert trouble.response(request(), 200, BODY).body == b"{}"
     assert b"events" in trouble.response(request(), 404, {"error": "no events"}).body
 

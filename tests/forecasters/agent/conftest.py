@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.context import AgentContext
-from foretell.llm.message import Reply, Request, Tokens, ToolCall, ToolSpec
-from foretell.llm.model import Model
-from foretell.llm.roles import Models
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import AsOf, Failure, Forecast, Question, Target, instant
-from foretell.questions.event import Event
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.leaks import Excerpt, Verdict
-from foretell.tools.tool import Item, Material, Tool
+from foretell.forecasters.forecaster import AgentContext
+from foretell.models.model import Model, Reply, Request, TokenCount, ToolCall, ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import TraceEvent
+from foretell.tools.fence import FencedTools
+from foretell.tools.leak_filter import Excerpt, LeakVerdict
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, Tool, ToolMaterial
 
 DUE = "2025-10-26"
 
@@ -42,12 +44,12 @@ class CannedSearch:
     queries: list[str] = field(default_factory=list)
     spec: ToolSpec = SEARCH
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         await asyncio.sleep(0)
         self.queries.append(arguments["query"])
         days = ("2025-10-01", "2025-10-20", "2025-11-05")
         items = tuple(
-            Item(
+            SourceItem(
                 title=f"Article of {day}",
                 text=f"Text of {day} on {arguments['query']}",
                 url=f"https://news.example/{day}",
@@ -56,14 +58,14 @@ class CannedSearch:
             )
             for day in days
         )
-        return Material(heading="Results", items=items)
+        return ToolMaterial(heading="Results", items=items)
 
 
 class KeepAll:
     """A content filter that sees no leak."""
 
-    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[Verdict]:
-        return [Verdict(word="KEEP", reason="")] * len(excerpts)
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        return [LeakVerdict(word="KEEP", reason="")] * len(excerpts)
 
 
 def ask_for(question: str = "q") -> Question:
@@ -85,22 +87,22 @@ class Desk:
     question: Question = field(default_factory=ask_for)
     agent: BeliefAgent = field(default_factory=BeliefAgent)
     tools: Sequence[Tool] = ()
-    events: list[Event] = field(default_factory=list)
-    toolboxes: list[Fenced] = field(default_factory=list)
+    events: list[TraceEvent] = field(default_factory=list)
+    toolboxes: list[FencedTools] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
     model: Model | None = None
 
     def context(self, model: Model) -> AgentContext:
         self.model = model
-        cast = Models(agent="scripted:x")
+        cast = ModelRoles(agent="scripted:x")
         as_of = self.question.as_of
         return AgentContext(
             as_of=as_of, models=cast, model=model, toolbox=self._toolbox, emit=self.events.append, **self.extra
         )
 
-    def _toolbox(self, question: Question, context: AgentContext) -> Fenced:
-        fence = Fence(as_of=context.as_of, question=question, emit=context.emit)
-        self.toolboxes.append(Fenced.around(self.tools or [CannedSearch()], fence, KeepAll()))
+    def _toolbox(self, question: Question, context: AgentContext) -> FencedTools:
+        fence = FenceRules(as_of=context.as_of, question=question, emit=context.emit)
+        self.toolboxes.append(FencedTools.around(self.tools or [CannedSearch()], fence, KeepAll()))
         return self.toolboxes[-1]
 
     def run(self, script: Any) -> Forecast | Failure:
@@ -125,7 +127,7 @@ def call(name: str, arguments: Any, *, belief: Any = None, text: str = "") -> Re
         arguments = {"updated_belief": belief, **arguments}
     written = arguments if isinstance(arguments, str) else json.dumps(arguments)
     calls = (ToolCall(id="c1", name=name, arguments=written),)
-    return Reply(text=text, calls=calls, finish="tool", tokens=Tokens(input=100, output=20))
+    return Reply(text=text, calls=calls, finish="tool", tokens=TokenCount(input=100, output=20))
 
 
 def belief(p: Any, **more: Any) -> dict[str, Any]:

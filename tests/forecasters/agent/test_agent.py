@@ -7,10 +7,11 @@ import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
-from foretell.llm.message import Reply
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import AsOf
-from foretell.tools.fence import Fence, Fenced
+from foretell.models.model import Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf
+from foretell.tools.fence import FencedTools
+from foretell.tools.rules import FenceRules
 
 
 def test_it_is_a_forecaster_and_a_failure_is_cannot_forecast(desk):
@@ -35,7 +36,7 @@ def test_a_toolbox_fenced_at_another_day_is_refused(desk):
 
 def test_a_clairvoyant_run_is_marked_in_its_name(desk, say, think):
     def open_toolbox(question, run):
-        return Fenced.around([], Fence(as_of=run.as_of, question=question, clairvoyant=True), None)
+        return FencedTools.around([], FenceRules(as_of=run.as_of, question=question, clairvoyant=True), None)
 
     model = ScriptedModel([say("submit", {"p": 0.9, "reason": "r"}, belief=think(0.9))])
     context = replace(desk.context(model), toolbox=open_toolbox)

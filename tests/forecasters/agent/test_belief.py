@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.forecasters.agent.belief import start
-from foretell.forecasters.agent.form import Form
-from foretell.forecasters.agent.statement import belief_schema, read_statement
-from foretell.forecasters.agent.submit import Clamp
-from foretell.llm.shape import faults
-from foretell.questions import Categorical, Numeric, Question, Target
-from foretell.questions.event import BeliefRevised
+from foretell.forecasters.agent.answer_format import AnswerFormat
+from foretell.forecasters.agent.belief import belief_schema, read_statement, starting_belief
+from foretell.forecasters.agent.settings import Clamp
+from foretell.models.structured_output import schema_errors
+from foretell.questions.forecast import Categorical, Numeric
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import BeliefRevised
 
 
 def form(*ids, **more):
     targets = tuple(Target(id=id) for id in ids or ("yes",))
-    return Form.of(Question(id="q", source="own", text="?", due="2025-10-26", targets=targets, **more))
+    return AnswerFormat.of(Question(id="q", source="own", text="?", due="2025-10-26", targets=targets, **more))
 
 
 def number_of(*targets):
@@ -33,7 +33,7 @@ def claim(text, source=""):
 
 
 def test_evidence_accumulates_until_it_is_retracted():
-    belief = start(form())
+    belief = starting_belief(form())
     belief, _ = revised(belief, {"p": 0.4, "evidence_for": [claim("A", "s1")]}, sources=("s1",))
     belief, notes = revised(belief, {"p": 0.5, "evidence_against": [claim("B", "s1")]}, sources=("s1",))
     assert [item.claim for item in belief.evidence_for] == ["A"]
@@ -45,7 +45,9 @@ def test_evidence_accumulates_until_it_is_retracted():
 
 
 def test_a_claim_stated_again_counts_once_and_ids_are_not_used_twice():
-    belief, _ = revised(start(form()), {"p": 0.4, "evidence_for": [claim("The vote is set.", "s1")]}, sources=("s1",))
+    belief, _ = revised(
+        starting_belief(form()), {"p": 0.4, "evidence_for": [claim("The vote is set.", "s1")]}, sources=("s1",)
+    )
     belief, _ = revised(belief, {"p": 0.4, "evidence_for": [claim("the vote  is set", "s1")]}, sources=("s1",))
     assert len(belief.evidence_for) == 1
     belief, _ = revised(belief, {"p": 0.4, "retract": ["e1"], "evidence_for": [claim("Other")]})
@@ -67,7 +69,7 @@ def test_sources_that_do_not_exist_are_stripped_recorded_and_told(desk, say, thi
 
 
 def test_an_unreadable_number_keeps_the_old_one():
-    belief, _ = revised(start(form()), {"p": 0.4})
+    belief, _ = revised(starting_belief(form()), {"p": 0.4})
     belief, notes = revised(belief, {"p": 40})
     assert belief.p == {"yes": 0.4}
     assert "40" in notes[0]
@@ -75,7 +77,7 @@ def test_an_unreadable_number_keeps_the_old_one():
 
 def test_half_of_the_dates_do_not_form_a_belief_but_revise_one():
     dates = form("a", "b")
-    belief, _ = revised(start(dates), {"p": {"a": 0.2}}, dates)
+    belief, _ = revised(starting_belief(dates), {"p": {"a": 0.2}}, dates)
     assert not belief.formed
     belief, _ = revised(belief, {"p": {"a": 0.2, "b": 0.3}}, dates)
     belief, notes = revised(belief, {"p": {"b": 0.6}}, dates)
@@ -85,19 +87,19 @@ def test_half_of_the_dates_do_not_form_a_belief_but_revise_one():
 
 def test_exclusive_options_are_scaled_and_both_versions_kept():
     options = form("x", "y", "z", exclusive=True)
-    belief, _ = revised(start(options), {"p": {"x": 0.6, "y": 0.6, "z": 0.8}}, options)
+    belief, _ = revised(starting_belief(options), {"p": {"x": 0.6, "y": 0.6, "z": 0.8}}, options)
     assert belief.p == pytest.approx({"x": 0.3, "y": 0.3, "z": 0.4})
     assert belief.stated == {"x": 0.6, "y": 0.6, "z": 0.8}
-    zero, notes = revised(start(options), {"p": {"x": 0, "y": 0, "z": 0}}, options)
+    zero, notes = revised(starting_belief(options), {"p": {"x": 0, "y": 0, "z": 0}}, options)
     assert not zero.formed
     assert "cannot all have p = 0" in notes[0]
 
 
 def test_start_is_the_crowd_before_the_prior_before_an_even_start():
-    assert start(form(), crowd={"yes": 0.2}, prior={"yes": 0.3}).p == {"yes": 0.2}
-    assert start(form(), prior={"yes": 0.3}).p == {"yes": 0.3}
-    assert start(form("x", "y", exclusive=True)).p == {"x": 0.5, "y": 0.5}
-    assert not start(form()).formed
+    assert starting_belief(form(), crowd={"yes": 0.2}, prior={"yes": 0.3}).p == {"yes": 0.2}
+    assert starting_belief(form(), prior={"yes": 0.3}).p == {"yes": 0.3}
+    assert starting_belief(form("x", "y", exclusive=True)).p == {"x": 0.5, "y": 0.5}
+    assert not starting_belief(form()).formed
 
 
 @given(
@@ -122,7 +124,7 @@ def test_what_is_written_is_read_back_and_fits_the_schema(ids, data):
     p = {id: data.draw(st.floats(0, 1)) for id in ids}
     written = at.write(p)
     assert at.read({"p": written}).p == p
-    assert faults(written, at.schema()) == []
+    assert schema_errors(written, at.schema()) == []
 
 
 def test_odd_target_ids_get_keys_every_provider_takes():
@@ -160,4 +162,4 @@ def test_quantiles_that_fall_are_sent_back(desk, say):
 
 
 def test_belief_schema_is_what_reading_understands(think):
-    assert faults(think(0.4), belief_schema(form())) == []
+    assert schema_errors(think(0.4), belief_schema(form())) == []

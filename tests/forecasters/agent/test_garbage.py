@@ -8,12 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import AgentSettings
-from foretell.forecasters.agent.variants import VARIANTS
-from foretell.llm.message import Reply, ToolCall
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.questions import Failure, Forecast, Question, Target
-from foretell.questions.event import ModelCalled
+from foretell.forecasters.agent.settings import VARIANTS, AgentSettings
+from foretell.models.model import BudgetExceeded, ModelError, Reply, ToolCall
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import ModelCalled
 
 BINARY = Question(id="b", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
 DATES = Question(id="d", source="own", text="?", due="2025-10-26", targets=(Target(id="a b"), Target(id="c")))
@@ -59,7 +58,7 @@ replies = st.builds(
     calls=st.lists(calls, max_size=3).map(tuple),
     finish=st.sampled_from(["stop", "tool", "length", "refusal"]),
 )
-lines = st.one_of(replies, replies, replies, st.sampled_from([ModelError("down"), BudgetSpent("spent")]))
+lines = st.one_of(replies, replies, replies, st.sampled_from([ModelError("down"), BudgetExceeded("spent")]))
 
 
 class Babble:

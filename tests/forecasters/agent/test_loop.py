@@ -6,21 +6,27 @@ from dataclasses import asdict
 
 import pytest
 
-from foretell.forecasters.agent.belief import start
-from foretell.forecasters.agent.ending import Stop
-from foretell.forecasters.agent.form import Form
-from foretell.forecasters.agent.job import Job
-from foretell.forecasters.agent.offer import Offer
-from foretell.forecasters.agent.settings import AgentSettings
-from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.agent.variants import FULL, NOBELIEF
-from foretell.llm.cost import Budget, Metered
-from foretell.llm.message import Reply, Request, ToolCall, ToolResult, ToolSpec, User
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.prices import Prices
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Failure, Forecast, Question, Snapshot, Target
-from foretell.questions.event import BeliefRevised, Failed, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
+from foretell.forecasters.agent.actions import AgentToolset
+from foretell.forecasters.agent.answer_format import AnswerFormat
+from foretell.forecasters.agent.belief import starting_belief
+from foretell.forecasters.agent.loop import StopReason, TrialSetup
+from foretell.forecasters.agent.settings import FULL, NOBELIEF, AgentSettings, Clamp
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.model import (
+    BudgetExceeded,
+    ModelError,
+    Reply,
+    Request,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    UserMessage,
+)
+from foretell.models.prices import PriceList
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
 
 
 def search(say, think, p, query="strait", **more):
@@ -65,12 +71,12 @@ def test_loop_accepts_only_a_fenced_toolbox(desk):
         def specs(self):
             return ()
 
-    form = Form.of(desk.question)
+    form = AnswerFormat.of(desk.question)
     with pytest.raises(TypeError, match="only a fenced toolbox"):
-        Job(
+        TrialSetup(
             request=Request(model="scripted:x", messages=()),
-            offer=Offer(form=form, variant=FULL),
-            belief=start(form),
+            offer=AgentToolset(form=form, variant=FULL),
+            belief=starting_belief(form),
             model=ScriptedModel([]),
             toolbox=LooksFenced(),
             emit=desk.events.append,
@@ -83,7 +89,7 @@ def test_prefix_stays_the_same_bytes_over_the_steps(desk, say, think):
     assert two.messages[: len(one.messages)] == one.messages
     assert three.messages[: len(two.messages)] == two.messages
     assert one.tools == two.tools == three.tools
-    assert [message.cached for message in one.messages if isinstance(message, User)] == [True]
+    assert [message.cached for message in one.messages if isinstance(message, UserMessage)] == [True]
 
 
 def test_same_replies_give_the_same_trace(new_desk, say, think):
@@ -125,7 +131,7 @@ def test_after_too_many_unusable_replies_the_standing_belief_is_the_answer(desk,
     forecast = desk.run([search(say, think, 0.8), *[Reply(text="?")] * 3])
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.8}
-    assert desk.of(ForecastMade)[0].how == Stop.UNUSABLE.value
+    assert desk.of(ForecastMade)[0].how == StopReason.UNUSABLE.value
     assert len(desk.requests) == 4
 
 
@@ -133,7 +139,7 @@ def test_a_probability_in_the_text_is_salvaged(desk):
     forecast = desk.run([Reply(text="My final answer: 12%")] * 3)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.12}
-    assert desk.of(ForecastMade)[0].how == Stop.SALVAGED.value
+    assert desk.of(ForecastMade)[0].how == StopReason.SALVAGED.value
 
 
 def test_a_model_that_manages_nothing_else_is_asked_for_the_numbers_alone(desk):
@@ -141,7 +147,7 @@ def test_a_model_that_manages_nothing_else_is_asked_for_the_numbers_alone(desk):
     forecast = desk.run([Reply(text="Let me think."), Reply(text='{"percent": 35}')])
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.35}
-    assert desk.of(ForecastMade)[0].how == Stop.PLAIN.value
+    assert desk.of(ForecastMade)[0].how == StopReason.PLAIN.value
     plain = desk.requests[-1]
     assert plain.tools == ()
     assert plain.schema["properties"]["percent"]["type"] == "integer"
@@ -161,7 +167,7 @@ def test_a_reply_cut_off_in_its_lists_has_told_its_number(desk):
         [Reply(text='{"updated_belief": {"reason": "r", "percent": 30, "evidence_for": [{"cl', finish="length")]
     )
     assert forecast.p == {"yes": 0.3}
-    assert desk.of(ForecastMade)[0].how == Stop.UNUSABLE.value
+    assert desk.of(ForecastMade)[0].how == StopReason.UNUSABLE.value
 
 
 def test_no_belief_ever_is_a_failure_and_never_one_half(desk):
@@ -190,17 +196,17 @@ def test_submit_is_forced_at_the_last_step(desk, say, think):
 def test_step_limit_returns_the_standing_belief_when_the_model_will_not_submit(desk, say, think):
     desk = desk.with_agent(settings=AgentSettings(steps=2))
     forecast = desk.run([search(say, think, 0.4)] + [search(say, think, 0.5)] * 3)
-    assert desk.of(ForecastMade)[0].how == Stop.STEPS.value
+    assert desk.of(ForecastMade)[0].how == StopReason.STEPS.value
     assert forecast.p == {"yes": 0.5}, "a belief counts even where its action does not"
 
 
 def test_budget_end_returns_standing_belief(desk, say, think):
     inner = ScriptedModel([search(say, think, 0.7), submit(say, think, 0.9)])
-    metered = Metered(inner, Prices(public=False), Budget("question", calls=1))
+    metered = BudgetedModel(inner, PriceList(public=False), Budget("question", calls=1))
     forecast = desk.run(metered)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.7}
-    assert desk.of(ForecastMade)[0].how == Stop.BUDGET.value
+    assert desk.of(ForecastMade)[0].how == StopReason.BUDGET.value
 
 
 def test_budget_spent_inside_a_tool_ends_the_trial_too(desk, say, think):
@@ -208,12 +214,12 @@ def test_budget_spent_inside_a_tool_ends_the_trial_too(desk, say, think):
         spec = ToolSpec(name="web_search", description="", parameters={"properties": {"query": {}}})
 
         async def use(self, arguments, as_of):
-            raise BudgetSpent("nothing left")
+            raise BudgetExceeded("nothing left")
 
     desk.tools = [Summariser()]
     forecast = desk.run([search(say, think, 0.7)])
     assert forecast.p == {"yes": 0.7}
-    assert desk.of(ForecastMade)[0].how == Stop.BUDGET.value
+    assert desk.of(ForecastMade)[0].how == StopReason.BUDGET.value
 
 
 def test_time_limit_returns_the_standing_belief(desk, say, think):
@@ -234,7 +240,7 @@ def test_time_limit_returns_the_standing_belief(desk, say, think):
 def test_a_model_that_fails_for_good_leaves_its_belief(desk, say, think):
     forecast = desk.run([search(say, think, 0.7), ModelError("provider down")])
     assert forecast.p == {"yes": 0.7}
-    assert desk.of(ForecastMade)[0].how == Stop.MODEL.value
+    assert desk.of(ForecastMade)[0].how == StopReason.MODEL.value
 
 
 def test_a_model_that_never_answered_fails_even_where_a_price_is_known(desk):

@@ -3,12 +3,11 @@
 import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import AgentSettings
-from foretell.forecasters.agent.variants import BATCH, FULL, NOBELIEF, VARIANTS, ZERO_SHOT
-from foretell.forecasters.priors import FixedRates
-from foretell.llm.message import Reply, ToolCall, ToolResult, ToolSpec
-from foretell.questions import Question, Snapshot, Target
-from foretell.questions.event import ToolUsed
+from foretell.forecasters.agent.settings import BATCH, FULL, NOBELIEF, VARIANTS, ZERO_SHOT, AgentSettings
+from foretell.forecasters.base_rates.rates import FixedRates
+from foretell.models.model import Reply, ToolCall, ToolResult, ToolSpec
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.trace import ToolUsed
 from foretell.tools.tool import ToolFailed
 
 
@@ -142,7 +141,7 @@ def test_bypass_submits_the_series_model_without_any_model_call(desk):
         name = "knn"
 
         async def forecast(self, question, context):
-            from foretell.questions import Forecast
+            from foretell.questions.forecast import Forecast
 
             return Forecast(question_id=question.id, forecaster="knn", as_of=context.as_of, p={"yes": 0.99})
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.rows import Examples, Rows, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows, sigmoid
 
 FIRST = np.datetime64("2025-01-05")
 
 
-def rows_of(trials, **given) -> Rows:
+def rows_of(trials, **given) -> TrialRows:
     trials = np.atleast_2d(np.asarray(trials, float))
     n = trials.shape[1]
 
@@ -18,7 +18,7 @@ def rows_of(trials, **given) -> Rows:
         return np.broadcast_to(np.asarray(given.get(name, default), dtype=kind), n).copy()
 
     question = column("question", [f"q{i}" for i in range(n)], "U40")
-    return Rows(
+    return TrialRows(
         trials=trials,
         question=question,
         due=FIRST + column("day", 0, "m8[D]"),
@@ -62,7 +62,7 @@ def world_of(n: int, *, seed: int = 0, sources: int = 3, trials: int = 5, rounds
 
 
 @pytest.fixture(scope="session")
-def make_rows() -> Callable[..., Rows]:
+def make_rows() -> Callable[..., TrialRows]:
     return rows_of
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.bayes_shrink import BayesShrink, FittedBayesShrink
 from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.forecasters.combine.shrink import BayesShrink, FittedBayesShrink
 
 
 def test_by_hand(make_rows):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.beta import Beta, FittedBeta
-from foretell.forecasters.combine.left_out import refitted
+from foretell.forecasters.combine.calibration import Beta, FittedBeta
 from foretell.forecasters.combine.rows import sigmoid
+from foretell.forecasters.combine.rules import refitted
 
 
 def test_agrees_with_scikit_learn(make):

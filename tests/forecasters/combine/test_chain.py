@@ -3,29 +3,26 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.bayes_shrink import BayesShrink
-from foretell.forecasters.combine.beta import Beta
-from foretell.forecasters.combine.chain import Chain, said_by
-from foretell.forecasters.combine.left_out import refitted
-from foretell.forecasters.combine.platt import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.shrink import Shrink
+from foretell.forecasters.combine.calibration import Beta, HierarchicalPlatt, Platt
+from foretell.forecasters.combine.rules import ChainedMethod, refitted, with_rule_applied
+from foretell.forecasters.combine.shrink import BayesShrink, Shrink
 
 
 def test_each_stage_is_fitted_on_what_the_one_before_said(world):
     examples = world(120)
-    found = Chain(methods=(Shrink(), Platt())).fit(examples)
+    found = ChainedMethod(methods=(Shrink(), Platt())).fit(examples)
     shrink = Shrink().fit(examples)
-    platt = Platt().fit(said_by(shrink, examples))
+    platt = Platt().fit(with_rule_applied(shrink, examples))
     assert found.stages == (shrink, platt)
-    by_hand = platt.probabilities(said_by(shrink, examples).rows)
+    by_hand = platt.probabilities(with_rule_applied(shrink, examples).rows)
     assert found.probabilities(examples.rows) == pytest.approx(by_hand)
     assert found.training.n == 120
 
 
 def test_no_stage_is_the_logit_mean(world):
     examples = world(20)
-    assert Chain(methods=()).fit(examples).probabilities(examples.rows) == pytest.approx(examples.rows.raw)
-    assert Chain(methods=()).name == "raw"
+    assert ChainedMethod(methods=()).fit(examples).probabilities(examples.rows) == pytest.approx(examples.rows.raw)
+    assert ChainedMethod(methods=()).name == "raw"
 
 
 @pytest.mark.parametrize(
@@ -40,5 +37,5 @@ def test_no_stage_is_the_logit_mean(world):
 def test_leaving_out_is_fitting_again(world, methods):
     examples = world(60, seed=2)
     groups = np.unique(examples.rows.question, return_inverse=True)[1]
-    chain = Chain(methods=methods)
+    chain = ChainedMethod(methods=methods)
     assert chain.leave_out(examples, groups) == pytest.approx(refitted(chain, examples, groups), abs=1e-7)

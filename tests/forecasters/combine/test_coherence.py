@@ -7,21 +7,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.consistency import chain_gap, exclusivity_score
-from foretell.forecasters.combine.coherence.chains import falling, rising
-from foretell.forecasters.combine.coherence.exclusive import at_most_one, exactly_one, in_proportion
-from foretell.forecasters.combine.coherence.polyhedron import project
-from foretell.forecasters.combine.coherence.relations import (
+from foretell.forecasters.combine.projection import (
     Relation,
+    at_most_one,
     at_most_one_of,
     both,
     either,
+    exactly_one,
     exactly_one_of,
+    falling,
     implies,
+    in_proportion,
     nearest,
     opposite,
+    project,
+    rising,
 )
 from foretell.forecasters.combine.rows import logit
+from foretell.metrics.agreement import chain_gap, exclusivity_score
 
 chances = st.lists(st.floats(0, 1), min_size=2, max_size=7).map(np.array)
 inner = st.lists(st.floats(0.01, 0.99), min_size=2, max_size=7).map(np.array)

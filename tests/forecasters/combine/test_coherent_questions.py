@@ -6,12 +6,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.evaluate.compare import compare_paired
-from foretell.forecasters.combine.coherence.claims import read_claim
-from foretell.forecasters.combine.coherence.orders import orders
-from foretell.forecasters.combine.coherence.questions import coherent, coherent_across
-from foretell.questions import Question, Target
-from foretell.sources.datasets.prophet_arena import read_events_csv
+from foretell.data.datasets.prophet_arena import read_events_csv
+from foretell.forecasters.combine.claims import orders, read_claim
+from foretell.forecasters.combine.coherence import coherent, coherent_across
+from foretell.metrics.comparison import compare_paired
+from foretell.questions.question import Question, Target
 
 ASKED = date(2025, 10, 26)
 

@@ -3,18 +3,9 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.chain import Chain
-from foretell.forecasters.combine.crossfit import (
-    GROUPINGS,
-    across,
-    groups_by,
-    leave_last_out,
-    leave_one_out,
-    rolling,
-)
-from foretell.forecasters.combine.fitted import TrainedOnIt
-from foretell.forecasters.combine.platt import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.raw import Raw
+from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
+from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_last_out, leave_one_out, rolling
+from foretell.forecasters.combine.rules import ChainedMethod, RawMethod, TrainingOverlap
 from foretell.forecasters.combine.shrink import Shrink
 
 
@@ -43,11 +34,11 @@ def test_a_question_is_left_out_with_all_its_events(world):
 
 def test_only_the_last_stage_leaves_out(world):
     examples = world(80)
-    chain = Chain(methods=(Shrink(), HierarchicalPlatt()))
+    chain = ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))
     shrunk = examples.rows.with_trials(Shrink().fit(examples).probabilities(examples.rows))
     by_hand = leave_one_out(HierarchicalPlatt(), type(examples)(**{**vars(examples), "rows": shrunk}), by="event")
     assert leave_last_out(chain, examples) == pytest.approx(by_hand)
-    assert leave_last_out(Chain(methods=()), examples) == pytest.approx(examples.rows.raw)
+    assert leave_last_out(ChainedMethod(methods=()), examples) == pytest.approx(examples.rows.raw)
 
 
 def test_rolling_uses_what_was_known_before(make):
@@ -62,7 +53,7 @@ def test_rolling_uses_what_was_known_before(make):
 
 def test_rolling_can_start_with_something_else(make):
     examples = make([[0.2, 0.3]], [0, 1], price=0.9, day=[0, 1])
-    assert rolling(Raw(), examples, fallback=lambda rows: rows.price).p.tolist() == [0.9, 0.9]
+    assert rolling(RawMethod(), examples, fallback=lambda rows: rows.price).p.tolist() == [0.9, 0.9]
 
 
 def test_an_answer_older_than_its_question_teaches_nobody_about_it(make):
@@ -77,7 +68,7 @@ def test_across_rounds(world):
     forward = across(Platt(), early, late, check="time")
     assert forward == pytest.approx(Platt().fit(early).probabilities(late.rows))
     assert np.isfinite(across(Platt(), late, early)).all()
-    with pytest.raises(TrainedOnIt, match="was asked before"):
+    with pytest.raises(TrainingOverlap, match="was asked before"):
         across(Platt(), late, early, check="time")
 
 
@@ -90,5 +81,5 @@ def test_a_target_in_both_rounds_is_not_learnt_from(make):
 
 def test_its_own_askings_are_refused(make):
     examples = make([[0.2, 0.4]], [0, 1], target=["x", "y"], question="a")
-    with pytest.raises(TrainedOnIt, match="a@2025-01-05 is among"):
+    with pytest.raises(TrainingOverlap, match="a@2025-01-05 is among"):
         across(Platt(), examples.take(np.array([0])), examples.take(np.array([1])))

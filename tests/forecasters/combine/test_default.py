@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.default import Default, Proof, taught
-from foretell.forecasters.combine.fitted import TrainedOnIt, apply
-from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
-from foretell.forecasters.combine.trust import FittedTrust, Trust
+from foretell.forecasters.combine.default import DefaultMethod, FittedTrust, LearningGain, Trust, taught
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rules import TrainingOverlap, apply
 
 FIRST = np.datetime64("2025-01-05")
 
 
-def rows(trials, *, kind="market", price=np.nan, prior=np.nan, day=0, source="polymarket", **columns) -> Rows:
+def rows(trials, *, kind="market", price=np.nan, prior=np.nan, day=0, source="polymarket", **columns) -> TrialRows:
     trials = np.atleast_2d(np.asarray(trials, float))
     n = trials.shape[1]
 
@@ -21,7 +20,7 @@ def rows(trials, *, kind="market", price=np.nan, prior=np.nan, day=0, source="po
     def number(value):
         return np.broadcast_to(np.asarray(value, float), n).copy()
 
-    return Rows(
+    return TrialRows(
         trials=trials,
         question=np.array([f"q{i}" for i in range(n)]),
         due=FIRST + np.broadcast_to(day, n).astype("m8[D]"),
@@ -37,7 +36,7 @@ def rows(trials, *, kind="market", price=np.nan, prior=np.nan, day=0, source="po
     )
 
 
-def examples(said: Rows, outcome, after: int = 7) -> Examples:
+def examples(said: TrialRows, outcome, after: int = 7) -> Examples:
     known = said.due + np.timedelta64(after, "D")
     return Examples(rows=said, outcome=np.asarray(outcome, float), known_on=known, weight=np.ones(len(said)))
 
@@ -53,7 +52,7 @@ def world(seed: int, *, trust: float, rounds: int = 12, per_round: int = 60) -> 
 
 
 def test_untaught_it_halves_the_way_to_the_price_and_goes_a_quarter_to_the_base_rate():
-    nothing = Default().fit(examples(rows(np.empty((1, 0))), []))
+    nothing = DefaultMethod().fit(examples(rows(np.empty((1, 0))), []))
     market = nothing.probabilities(rows([0.8], price=0.4))
     dataset = nothing.probabilities(rows([0.8], kind="dataset", prior=0.4))
     assert market == pytest.approx(sigmoid((logit(0.8) + logit(0.4)) / 2))
@@ -61,19 +60,19 @@ def test_untaught_it_halves_the_way_to_the_price_and_goes_a_quarter_to_the_base_
 
 
 def test_without_an_anchor_it_says_what_the_trials_say():
-    nothing = Default().fit(examples(rows(np.empty((1, 0))), []))
+    nothing = DefaultMethod().fit(examples(rows(np.empty((1, 0))), []))
     assert nothing.probabilities(rows([[0.2, 0.9], [0.4, 0.9]])) == pytest.approx(rows([[0.2, 0.9], [0.4, 0.9]]).raw)
 
 
 @pytest.mark.parametrize("trust", [0.1, 0.9])
 def test_many_rounds_teach_whom_to_believe(trust):
-    fitted = Default().fit(world(1, trust=trust))
+    fitted = DefaultMethod().fit(world(1, trust=trust))
     assert fitted.proofs[0].kept > 0.5
     assert fitted.market.trust_in(rows([0.5]))[0] == pytest.approx(trust, abs=0.15)
 
 
 def test_what_is_within_noise_is_not_kept():
-    fitted = Default().fit(world(2, trust=0.5, rounds=4, per_round=40))
+    fitted = DefaultMethod().fit(world(2, trust=0.5, rounds=4, per_round=40))
     assert fitted.proofs[0].kept == 0
     assert fitted.market == FittedTrust(trust=0.5, levels=fitted.market.levels, training=fitted.market.training)
 
@@ -81,7 +80,7 @@ def test_what_is_within_noise_is_not_kept():
 def test_one_round_proves_nothing_however_large():
     one = world(3, trust=1.0, rounds=1, per_round=500)
     _, proof = taught(Trust(), one)
-    assert proof == Proof()
+    assert proof == LearningGain()
 
 
 def test_a_level_moves_only_its_own():
@@ -104,10 +103,10 @@ def test_lead_and_liquidity_are_levels_too():
 
 def test_it_refuses_what_it_learnt_from_and_what_was_asked_before_it_knew():
     past = world(6, trust=0.8)
-    fitted = Default().fit(past)
-    with pytest.raises(TrainedOnIt, match="among the"):
+    fitted = DefaultMethod().fit(past)
+    with pytest.raises(TrainingOverlap, match="among the"):
         apply(fitted, past.rows)
-    with pytest.raises(TrainedOnIt, match="learnt from outcomes"):
+    with pytest.raises(TrainingOverlap, match="learnt from outcomes"):
         apply(fitted, rows([0.5], day=20))
     assert np.isfinite(apply(fitted, rows([0.5], day=400))).all()
 
@@ -125,7 +124,7 @@ def test_it_refuses_what_it_learnt_from_and_what_was_asked_before_it_knew():
     ],
 )
 def test_odd_inputs_give_finite_answers(said, outcome):
-    fitted = Default().fit(examples(said, outcome))
+    fitted = DefaultMethod().fit(examples(said, outcome))
     p = fitted.probabilities(said)
     assert (np.isnan(p) == np.isnan(said.raw)).all()
     assert ((p >= 0) & (p <= 1))[~np.isnan(p)].all()

@@ -6,20 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.bayes_shrink import BayesShrink
-from foretell.forecasters.combine.beta import Beta
-from foretell.forecasters.combine.chain import Chain
+from foretell.forecasters.combine.calibration import Beta, HierarchicalPlatt, Isotonic, Platt
 from foretell.forecasters.combine.crossfit import leave_one_out, rolling
-from foretell.forecasters.combine.isotonic import Isotonic
-from foretell.forecasters.combine.platt import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.raw import Raw
+from foretell.forecasters.combine.rules import ChainedMethod, RawMethod
 from foretell.forecasters.combine.saving import from_json, to_json
-from foretell.forecasters.combine.shrink import Shrink
+from foretell.forecasters.combine.shrink import BayesShrink, Shrink
 
 METHODS = {
     method.name: method
     for method in (
-        Raw(),
+        RawMethod(),
         Platt(),
         HierarchicalPlatt(),
         HierarchicalPlatt(by=("source", "subtype")),
@@ -27,9 +23,9 @@ METHODS = {
         Beta(),
         Shrink(),
         BayesShrink(),
-        Chain(methods=()),
-        Chain(methods=(Shrink(), HierarchicalPlatt())),
-        Chain(methods=(BayesShrink(), Isotonic())),
+        ChainedMethod(methods=()),
+        ChainedMethod(methods=(Shrink(), HierarchicalPlatt())),
+        ChainedMethod(methods=(BayesShrink(), Isotonic())),
     )
 }
 CALIBRATIONS = ["platt", "platt by source", "isotonic", "beta"]

@@ -8,17 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.bootstrap import brier_index_from_sums
-from foretell.evaluate.compare import compare_paired
-from foretell.evaluate.design import Design
-from foretell.forecasters.combine.ensemble.greedy import Greedy
-from foretell.forecasters.combine.ensemble.members import side_by_side, weighted
-from foretell.forecasters.combine.ensemble.path import greedy_path
-from foretell.forecasters.combine.ensemble.skill import SkillWeights
-from foretell.forecasters.combine.ensemble.weights import Ensemble, EqualWeights
-from foretell.forecasters.combine.fitted import TrainedOnIt, Training, apply
-from foretell.forecasters.combine.out_of_time import gain
-from foretell.forecasters.combine.rows import Examples, Rows
+from foretell.forecasters.combine.crossfit import gain
+from foretell.forecasters.combine.ensemble import (
+    Ensemble,
+    EqualWeights,
+    GreedySelection,
+    SkillWeights,
+    greedy_path,
+    side_by_side,
+    weighted,
+)
+from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.forecasters.combine.rules import Training, TrainingOverlap, apply
+from foretell.metrics.bootstrap import brier_index_from_sums
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_paired
 
 ROUNDS = np.array(["2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01"], dtype="M8[D]")
 
@@ -28,7 +32,7 @@ def rows_of(p, due=None, question=None, target=None):
     n = p.shape[1]
     question = np.array([f"q{i}" for i in range(n)]) if question is None else np.asarray(question)
     text, missing = np.full(n, "s"), np.full(n, np.nan)
-    return Rows(
+    return TrialRows(
         trials=p,
         question=question,
         due=np.full(n, ROUNDS[0]) if due is None else due,
@@ -87,14 +91,14 @@ def _empty(members):
     return Examples(rows=nothing, outcome=np.empty(0), known_on=np.empty(0, "M8[D]"), weight=np.empty(0))
 
 
-@pytest.mark.parametrize("method", [SkillWeights, Greedy, EqualWeights])
+@pytest.mark.parametrize("method", [SkillWeights, GreedySelection, EqualWeights])
 def test_without_a_past_weights_are_equal(method):
     fitted = method(names=("a", "b")).fit(_empty(2))
     assert fitted.weights == (0.5, 0.5)
     assert fitted.training == Training()
 
 
-@pytest.mark.parametrize("method", [SkillWeights, Greedy])
+@pytest.mark.parametrize("method", [SkillWeights, GreedySelection])
 @pytest.mark.parametrize("outcome", [0.0, 1.0])
 def test_one_class_and_equal_members_give_finite_weights(method, outcome):
     n = 12
@@ -151,15 +155,15 @@ def test_greedy_is_the_naive_search():
 
 def test_greedy_drops_bad_members_where_later_rounds_agree():
     examples = world(1200, noise=[0.3, 0.3, 4.0, 4.0, 4.0])
-    fitted = Greedy(names=names(examples)).fit(examples)
+    fitted = GreedySelection(names=names(examples)).fit(examples)
     assert sum(fitted.weights[:2]) == pytest.approx(1)
     assert "later rounds" in fitted.told
-    without = Greedy(names=names(examples), replacement=False).fit(examples)
+    without = GreedySelection(names=names(examples), replacement=False).fit(examples)
     assert set(without.weights[2:]) == {0.0}
 
 
 def test_greedy_keeps_equal_weights_where_members_are_alike():
-    kept = [Greedy(names=tuple("abcdef")).fit(world(80, noise=[1.0] * 6, seed=s)).weights for s in range(12)]
+    kept = [GreedySelection(names=tuple("abcdef")).fit(world(80, noise=[1.0] * 6, seed=s)).weights for s in range(12)]
     assert sum(weights == (1 / 6,) * 6 for weights in kept) >= 9
 
 
@@ -170,15 +174,15 @@ def test_the_length_is_judged_only_on_rounds_after_what_chose_it(monkeypatch):
         seen.append((examples.known_on.max(), len(examples)))
         return greedy_path(examples, space, steps=steps, replacement=replacement)
 
-    monkeypatch.setattr("foretell.forecasters.combine.ensemble.greedy.greedy_path", spy)
-    Greedy(names=("a", "b", "c")).fit(world(80, noise=[0.3, 3, 3]))
+    monkeypatch.setattr("foretell.forecasters.combine.ensemble.greedy_path", spy)
+    GreedySelection(names=("a", "b", "c")).fit(world(80, noise=[0.3, 3, 3]))
     assert [n for _, n in seen[:3]] == [20, 40, 60]
     assert all(known < due for (known, _), due in zip(seen[:3], ROUNDS[1:], strict=True))
 
 
 def test_one_round_is_judged_by_held_out_questions():
     examples = world(600, noise=[0.2, 4.0, 4.0], rounds=1)
-    fitted = Greedy(names=names(examples)).fit(examples)
+    fitted = GreedySelection(names=names(examples)).fit(examples)
     assert fitted.weights[0] == 1
     assert "held-out questions" in fitted.told
 
@@ -186,12 +190,12 @@ def test_one_round_is_judged_by_held_out_questions():
 def test_a_fitted_ensemble_refuses_what_it_learnt_from():
     examples = world(40, noise=[0.5, 1.0])
     fitted = SkillWeights(names=names(examples)).fit(examples)
-    with pytest.raises(TrainedOnIt, match="q0@2025-01-01"):
+    with pytest.raises(TrainingOverlap, match="q0@2025-01-01"):
         apply(fitted, examples.rows)
     later = rows_of([[0.4], [0.6]], due=ROUNDS[3:] + 31, question=["new"])
     assert np.isfinite(apply(fitted, later)).all()
     early = rows_of([[0.4], [0.6]], due=ROUNDS[:1], question=["new"])
-    with pytest.raises(TrainedOnIt, match="learnt from outcomes"):
+    with pytest.raises(TrainingOverlap, match="learnt from outcomes"):
         apply(fitted, early)
     assert np.isfinite(apply(fitted, early, check="ids")).all()
     assert json.loads(json.dumps(asdict(fitted), default=str))["names"] == ["m0", "m1"]
@@ -227,7 +231,7 @@ def test_what_cannot_be_is_refused_in_words():
     with pytest.raises(ValueError, match="half_life"):
         SkillWeights(names=("a",), half_life=0)
     with pytest.raises(ValueError, match="steps"):
-        Greedy(names=("a",), steps=0)
+        GreedySelection(names=("a",), steps=0)
     with pytest.raises(ValueError, match="no forecaster"):
         side_by_side({})
     with pytest.raises(ValueError, match="twice"):
@@ -293,7 +297,7 @@ def test_on_real_members_skill_weights_beat_equal_ones_on_the_next_round(shared_
     assert (len(members), len(examples)) == (35, 791)
     first = examples.rows.due == np.datetime64("2025-10-26")
     past, later = examples.take(first), examples.take(~first)
-    design = Design(cluster=later.rows.cluster, stratum=later.rows.kind)
+    design = ResamplingDesign(cluster=later.rows.cluster, stratum=later.rows.kind)
 
     def loss(method):
         return (apply(method.fit(past), later.rows, check="ids") - later.outcome) ** 2
@@ -302,7 +306,7 @@ def test_on_real_members_skill_weights_beat_equal_ones_on_the_next_round(shared_
     gained = compare_paired(skill, together, design, statistic=brier_index_from_sums)
     assert gained.diff == pytest.approx(1.3, abs=0.2)
     assert gained.low > 0
-    greedy = compare_paired(loss(Greedy(names=members)), together, design, statistic=brier_index_from_sums)
+    greedy = compare_paired(loss(GreedySelection(names=members)), together, design, statistic=brier_index_from_sums)
     assert greedy.diff >= 0
-    with pytest.raises(TrainedOnIt):
+    with pytest.raises(TrainingOverlap):
         apply(SkillWeights(names=members).fit(past), later.rows)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.coherence.horizons import HorizonSmoothing, Smoothed, smoothed
-from foretell.forecasters.combine.fitted import TrainedOnIt, Training, apply
-from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
+from foretell.forecasters.combine.coherence import FittedHorizonSmoothing, HorizonSmoothing, smoothed
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rules import Training, TrainingOverlap, apply
 
 HORIZONS = np.array([7.0, 14, 30, 60])
 ROUNDS = np.array(["2025-01-01", "2025-06-01", "2025-11-01"], dtype="M8[D]")
@@ -20,7 +20,7 @@ def series(questions, *, noise, spread, seed=0, trials=3):
     question = np.repeat([f"q{i}" for i in range(questions)], len(HORIZONS))
     due = np.repeat(np.resize(ROUNDS, questions), len(HORIZONS))
     text, missing = np.full(n, "s"), np.full(n, np.nan)
-    rows = Rows(
+    rows = TrialRows(
         trials=sigmoid(truth + noise * rng.normal(size=(trials, n))),
         question=question,
         due=due,
@@ -77,7 +77,7 @@ def test_it_helps_on_other_questions_and_refuses_its_own():
     test = series(400, noise=2.0, spread=0.0, seed=9)
     better = np.mean((fitted.probabilities(test.rows) - test.outcome) ** 2)
     assert better < np.mean((test.rows.raw - test.outcome) ** 2)
-    with pytest.raises(TrainedOnIt):
+    with pytest.raises(TrainingOverlap):
         apply(fitted, test.rows)
 
 
@@ -87,12 +87,12 @@ def test_rows_without_horizon_or_trials_stay_as_they_are():
     trials[:, 0], horizon[1] = np.nan, np.nan
     columns = {k: getattr(examples.rows, k) for k in ("question", "due", "target", "source", "subtype", "kind")}
     more = {k: getattr(examples.rows, k) for k in ("price", "prior", "cluster")}
-    rows = Rows(trials=trials, horizon=horizon, **columns, **more)
-    out = Smoothed(strength=1.0).probabilities(rows)
+    rows = TrialRows(trials=trials, horizon=horizon, **columns, **more)
+    out = FittedHorizonSmoothing(strength=1.0).probabilities(rows)
     assert np.isnan(out[0])
     assert out[1] == rows.raw[1]
     assert (out[4:] != rows.raw[4:]).any()
-    same = Smoothed(strength=1.0).probabilities(rows.with_trials(np.full((2, len(rows)), 0.3)))
+    same = FittedHorizonSmoothing(strength=1.0).probabilities(rows.with_trials(np.full((2, len(rows)), 0.3)))
     assert same == pytest.approx(0.3)
 
 

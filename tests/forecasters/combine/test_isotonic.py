@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.isotonic import FittedIsotonic, Isotonic, pool
-from foretell.forecasters.combine.left_out import refitted
+from foretell.forecasters.combine.calibration import FittedIsotonic, Isotonic, pool
+from foretell.forecasters.combine.rules import refitted
 
 POINTS = st.lists(st.tuples(st.integers(0, 20), st.floats(0, 1), st.floats(0.01, 5)), min_size=1, max_size=40)
 

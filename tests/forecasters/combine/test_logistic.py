@@ -7,24 +7,26 @@ from hypothesis import strategies as st
 
 from foretell.forecasters.combine import logistic
 from foretell.forecasters.combine.logistic import (
-    Regression,
+    LogisticProblem,
     approximate_leave_out,
     coefficients_without,
-    fit,
+    fit_logistic_ridge,
     leave_out,
 )
 from foretell.forecasters.combine.rows import sigmoid
 
 
-def problem(n: int, p: int, seed: int, *, scale: float = 1.0, penalty: float = 0.1) -> Regression:
+def problem(n: int, p: int, seed: int, *, scale: float = 1.0, penalty: float = 0.1) -> LogisticProblem:
     rng = np.random.default_rng(seed)
     design = rng.normal(0, scale, (n, p))
     outcome = rng.random(n) < sigmoid(design @ rng.normal(0, 1, p))
-    return Regression.of(design, outcome, weight=rng.uniform(0.2, 2, n), penalty=penalty, centre=rng.normal(0, 0.3, p))
+    return LogisticProblem.of(
+        design, outcome, weight=rng.uniform(0.2, 2, n), penalty=penalty, centre=rng.normal(0, 0.3, p)
+    )
 
 
-def without(whole: Regression, out: np.ndarray) -> Regression:
-    return Regression.of(
+def without(whole: LogisticProblem, out: np.ndarray) -> LogisticProblem:
+    return LogisticProblem.of(
         whole.design[~out],
         whole.outcome[~out],
         weight=whole.weight[~out],
@@ -38,7 +40,7 @@ def test_agrees_with_scikit_learn():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(200, 3))
     y = rng.random(200) < sigmoid(x @ [1.0, -2.0, 0.5])
-    ours = fit(Regression.of(x, y, penalty=0.5))
+    ours = fit_logistic_ridge(LogisticProblem.of(x, y, penalty=0.5))
     theirs = linear_model.LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(x, y)
     assert ours == pytest.approx(theirs.coef_[0], abs=1e-6)
 
@@ -47,7 +49,7 @@ def test_agrees_with_scikit_learn():
 @given(st.integers(0, 10_000), st.integers(0, 60), st.integers(1, 5), st.floats(0.01, 40), st.floats(1e-6, 10))
 def test_the_gradient_vanishes_at_the_fit(seed, n, p, scale, penalty):
     whole = problem(n, p, seed, scale=scale, penalty=penalty)
-    found = fit(whole)
+    found = fit_logistic_ridge(whole)
     assert np.isfinite(found).all()
     gradient, hessian = whole.slope(found)
     assert np.abs(np.linalg.solve(hessian, gradient)).max() <= 1e-7 * (1 + np.abs(found).max())
@@ -61,7 +63,7 @@ def test_leaving_out_is_fitting_again(seed, n, p, scale, penalty):
     found = sigmoid(leave_out(whole, groups))
     for group in np.unique(groups):
         out = groups == group
-        again = sigmoid(whole.design[out] @ fit(without(whole, out)))
+        again = sigmoid(whole.design[out] @ fit_logistic_ridge(without(whole, out)))
         assert found[out] == pytest.approx(again, abs=1e-7)
 
 
@@ -88,21 +90,21 @@ def test_without_everything_only_the_centre_is_left():
 def test_a_number_between_groups_that_nobody_has_is_the_whole_fit():
     whole = problem(20, 2, 6)
     found = coefficients_without(whole, np.where(np.arange(20) < 10, 0, 2))
-    assert found[1] == pytest.approx(fit(whole), abs=1e-7)
+    assert found[1] == pytest.approx(fit_logistic_ridge(whole), abs=1e-7)
 
 
 def test_separated_outcomes_have_finite_coefficients():
     design = np.column_stack([np.ones(6), [-3, -2, -1, 1, 2, 3]])
-    whole = Regression.of(design, [0, 0, 0, 1, 1, 1])
-    assert np.isfinite(fit(whole)).all()
+    whole = LogisticProblem.of(design, [0, 0, 0, 1, 1, 1])
+    assert np.isfinite(fit_logistic_ridge(whole)).all()
     z = leave_out(whole, np.arange(6))
     assert np.isfinite(z).all()
     assert ((z > 0) == [False, False, False, True, True, True]).all()
 
 
 def test_one_class_and_columns_of_zeros_are_finite():
-    whole = Regression.of(np.column_stack([np.ones(5), np.zeros(5)]), np.zeros(5))
-    found = fit(whole)
+    whole = LogisticProblem.of(np.column_stack([np.ones(5), np.zeros(5)]), np.zeros(5))
+    found = fit_logistic_ridge(whole)
     assert np.isfinite(found).all()
     assert found[1] == 0
     assert np.isfinite(leave_out(whole, np.arange(5))).all()
@@ -110,20 +112,20 @@ def test_one_class_and_columns_of_zeros_are_finite():
 
 def test_rows_of_no_weight_say_nothing():
     whole = problem(30, 2, 7)
-    half = Regression.of(
+    half = LogisticProblem.of(
         whole.design,
         whole.outcome,
         weight=np.where(np.arange(30) < 15, whole.weight, 0),
         penalty=0.1,
         centre=whole.centre,
     )
-    assert fit(half) == pytest.approx(fit(without(whole, np.arange(30) >= 15)), abs=1e-9)
-    assert leave_out(half, np.arange(30))[20] == pytest.approx(half.design[20] @ fit(half), abs=1e-8)
+    assert fit_logistic_ridge(half) == pytest.approx(fit_logistic_ridge(without(whole, np.arange(30) >= 15)), abs=1e-9)
+    assert leave_out(half, np.arange(30))[20] == pytest.approx(half.design[20] @ fit_logistic_ridge(half), abs=1e-8)
 
 
 def test_nothing_to_learn_from_leaves_the_centre():
-    empty = Regression.of(np.empty((0, 2)), [], centre=[1, 0])
-    assert fit(empty).tolist() == [1, 0]
+    empty = LogisticProblem.of(np.empty((0, 2)), [], centre=[1, 0])
+    assert fit_logistic_ridge(empty).tolist() == [1, 0]
     assert leave_out(empty, np.empty(0, np.int64)).shape == (0,)
     assert approximate_leave_out(empty, np.empty(0, np.int64)).shape == (0,)
 
@@ -133,14 +135,14 @@ def test_the_single_step_is_close(by_row):
     whole = problem(400, 5, 8)
     groups = np.arange(400) if by_row else np.arange(400) // 3
     exact, near = sigmoid(leave_out(whole, groups)), sigmoid(approximate_leave_out(whole, groups))
-    plain = sigmoid(whole.design @ fit(whole))
+    plain = sigmoid(whole.design @ fit_logistic_ridge(whole))
     assert np.abs(near - exact).max() < 0.2 * np.abs(plain - exact).max()
 
 
 def test_the_two_forms_of_the_single_step_agree():
     whole = problem(50, 3, 9)
     one_more = np.append(np.arange(50), 49)
-    doubled = Regression.of(
+    doubled = LogisticProblem.of(
         whole.design[one_more],
         whole.outcome[one_more],
         weight=np.append(whole.weight, 0),
@@ -163,4 +165,4 @@ def test_the_two_forms_of_the_single_step_agree():
 def test_what_cannot_be_fitted_is_refused(given_, told):
     arguments = {"design": np.ones((3, 1)), "outcome": [1, 0, 1]} | given_
     with pytest.raises(ValueError, match=told):
-        Regression.of(arguments.pop("design"), arguments.pop("outcome"), **arguments)
+        LogisticProblem.of(arguments.pop("design"), arguments.pop("outcome"), **arguments)

@@ -5,17 +5,15 @@ import json
 
 import pytest
 
-from foretell.forecasters.agent.context import AgentContext
 from foretell.forecasters.combine.aggregate import Aggregate
-from foretell.forecasters.combine.panel import ReasonsPanel
-from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.trials import Trials
-from foretell.llm.message import Reply, Settings, Tokens
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.roles import Models
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Forecast, Numeric, Question, Target
-from foretell.questions.event import ForecastMade, ModelCalled
+from foretell.forecasters.combine.trials import ReasonsPanel, RepeatedTrials
+from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, TokenCount
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.forecast import Forecast, Numeric
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import ForecastMade, ModelCalled
 
 ONE = Question(
     id="q",
@@ -40,7 +38,9 @@ def no_tools(question, context):
 
 
 def context(model, **more):
-    cast = Models(agent="scripted:agent", others={"judge": "scripted:judge"}, settings={"judge": Settings(seed=3)})
+    cast = ModelRoles(
+        agent="scripted:agent", others={"judge": "scripted:judge"}, settings={"judge": ModelSettings(seed=3)}
+    )
     return AgentContext(as_of=ONE.as_of, models=cast, model=model, toolbox=no_tools, **more)
 
 
@@ -57,7 +57,7 @@ TRIALS = [trial(0.21, "The contractor is late."), trial(0.62, "An opening is ann
 
 
 def say(**what):
-    return Reply(text=json.dumps(what), tokens=Tokens(input=100, output=20))
+    return Reply(text=json.dumps(what), tokens=TokenCount(input=100, output=20))
 
 
 def judged(script, trials=TRIALS, question=ONE, **more):
@@ -91,7 +91,7 @@ def test_its_calls_and_its_answer_are_events():
     assert heard[0].role == "judge"
 
 
-@pytest.mark.parametrize("error", [ModelError("down"), BudgetSpent("nothing left")])
+@pytest.mark.parametrize("error", [ModelError("down"), BudgetExceeded("nothing left")])
 def test_where_the_model_fails_the_logit_mean_answers_and_says_so(error):
     forecast, _ = judged([error])
     expected = Aggregate(rule="logit-mean").apply([one.p for one in TRIALS])
@@ -151,7 +151,9 @@ def test_it_serves_as_the_judge_of_trials():
             return TRIALS[run.trial]
 
     model = ScriptedModel([say(reason="So.", p=0.44)])
-    forecast = asyncio.run(Trials(forecaster=Said(), count=2, judge=ReasonsPanel()).forecast(ONE, context(model)))
+    forecast = asyncio.run(
+        RepeatedTrials(forecaster=Said(), count=2, judge=ReasonsPanel()).forecast(ONE, context(model))
+    )
     assert forecast.p == {"yes": 0.44}
     assert model.requests[0].slot == "q/panel 2"
     assert forecast.usage.calls == 1

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.left_out import refitted
-from foretell.forecasters.combine.platt import FittedPlatt, HierarchicalPlatt, Platt
+from foretell.forecasters.combine.calibration import FittedPlatt, HierarchicalPlatt, Platt
 from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.forecasters.combine.rules import refitted
 
 
 def test_the_loss_is_the_papers(world):

@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.combine import saving
-from foretell.forecasters.combine.chain import Chain, FittedChain
-from foretell.forecasters.combine.default import Default
-from foretell.forecasters.combine.fitted import Fitted, Training
-from foretell.forecasters.combine.isotonic import FittedIsotonic, Isotonic
-from foretell.forecasters.combine.platt import FittedPlatt, HierarchicalPlatt
-from foretell.forecasters.combine.raw import FittedRaw
+from foretell.forecasters.combine.calibration import FittedIsotonic, FittedPlatt, HierarchicalPlatt, Isotonic
+from foretell.forecasters.combine.default import DefaultMethod
+from foretell.forecasters.combine.rules import ChainedMethod, FittedChain, FittedRaw, FittedRule, Training
 from foretell.forecasters.combine.saving import KINDS, from_json, load, save, to_json
 from foretell.forecasters.combine.shrink import FittedShrink, Shrink
-from foretell.questions.problems import InputError
+from foretell.questions.errors import InputError
 
 TRAINED = Training(
     askings=("a@2025-01-05", "b@2025-01-05"), first_due=date(2025, 1, 5), last_known=date(2025, 2, 1), n=3
@@ -39,7 +36,7 @@ def test_there_and_back(rule):
 
 def test_fitted_rules_through_a_file(world, tmp_path):
     examples = world(60)
-    for method in (Chain(methods=(Shrink(), HierarchicalPlatt())), Isotonic(), Default()):
+    for method in (ChainedMethod(methods=(Shrink(), HierarchicalPlatt())), Isotonic(), DefaultMethod()):
         fitted = method.fit(examples)
         save(fitted, tmp_path / "deep" / "rule.json")
         again = load(tmp_path / "deep" / "rule.json")
@@ -66,7 +63,7 @@ def test_every_kind_is_a_frozen_rule(kind):
     assert callable(form.probabilities)
 
 
-def changed(rule: Fitted, place: str, value: object) -> str:
+def changed(rule: FittedRule, place: str, value: object) -> str:
     document = json.loads(to_json(rule))
     *inside, last = place.split(".")
     here = document

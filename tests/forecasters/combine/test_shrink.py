@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.evaluate.proper import mean_brier
-from foretell.forecasters.combine.left_out import refitted
 from foretell.forecasters.combine.rows import logit, sigmoid
-from foretell.forecasters.combine.shrink import FLOORS, SLOPES, FittedShrink, Shrink, Spread
+from foretell.forecasters.combine.rules import refitted
+from foretell.forecasters.combine.shrink import FLOORS, SLOPES, FittedShrink, Shrink, TrialSpread
+from foretell.metrics.scores import mean_brier
 
 
 def test_by_hand(make_rows):
@@ -30,11 +30,11 @@ def test_a_single_answer_shows_no_disagreement(make_rows):
     rows = make_rows([[0.9, 0.9], [np.nan, 0.1]], price=0.5)
     p = FittedShrink(floor=0.0, slope=2.0).probabilities(rows)
     assert p == pytest.approx([0.9, 0.5])
-    assert Spread.of(rows, 1e-4).std[0] == 0
+    assert TrialSpread.of(rows, 1e-4).std[0] == 0
 
 
 def test_equal_trials_show_none_either(make_rows):
-    assert Spread.of(make_rows(np.full((5, 3), [0.1, 0.3, 1.0])), 1e-4).std.tolist() == [0, 0, 0]
+    assert TrialSpread.of(make_rows(np.full((5, 3), [0.1, 0.3, 1.0])), 1e-4).std.tolist() == [0, 0, 0]
 
 
 def test_the_best_pair_of_the_grid_is_found(world):

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.context.context import Context, Source
-from foretell.llm.message import Reply, Request, Tokens
-from foretell.llm.model import Model
-from foretell.llm.roles import Models
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import AsOf, Failure, Forecast, Question, Snapshot, Target, instant
-from foretell.questions.event import Event
-from foretell.sources.search import SearchHit
-from foretell.tools.leaks import Excerpt, Verdict
+from foretell.data.search.engine import SearchHit
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
+from foretell.models.model import Model, Reply, Request, TokenCount
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.trace import TraceEvent
+from foretell.tools.leak_filter import Excerpt, LeakVerdict
 
 AT = instant("2026-01-10T12:00:00Z")
 BACK = AsOf(at=AT, mode="backtest")
@@ -51,23 +52,23 @@ VISITS = Question(
 SNOW = Question(id="snow", source="own", text="Will it snow in Oslo?", due=AT, targets=(Target(id="yes"),))
 
 
-def source(n: int, **more: Any) -> Source:
+def source(n: int, **more: Any) -> RankedSource:
     given = {"url": f"https://news.example/{n}", "title": f"Report {n}", "summary": f"The {n}th report. It is short."}
-    return Source(**{**given, "published": instant("2026-01-05"), "rank": n, **more})
+    return RankedSource(**{**given, "published": instant("2026-01-05"), "rank": n, **more})
 
 
-def shared(question: Question = CUP, as_of: AsOf = BACK, sources: int = 2, **more: Any) -> Context:
+def shared(question: Question = CUP, as_of: AsOf = BACK, sources: int = 2, **more: Any) -> PredictionContext:
     made = tuple(source(n) for n in range(1, sources + 1))
-    return Context(question=question, as_of=as_of, sources=made, searcher="canned", **more)
+    return PredictionContext(question=question, as_of=as_of, sources=made, searcher="canned", **more)
 
 
 class One:
     """Always the same context."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PredictionContext) -> None:
         self.context = context
 
-    async def of(self, question: Question, as_of: AsOf) -> Context:
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
         return self.context
 
 
@@ -77,9 +78,9 @@ class KeepAll:
     def __init__(self) -> None:
         self.judged: list[Excerpt] = []
 
-    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[Verdict]:
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         self.judged += excerpts
-        return [Verdict(word="DROP" if "LEAK" in one.title + one.text else "KEEP", reason="") for one in excerpts]
+        return [LeakVerdict(word="DROP" if "LEAK" in one.title + one.text else "KEEP", reason="") for one in excerpts]
 
 
 def hit(n: int, **more: Any) -> SearchHit:
@@ -114,10 +115,10 @@ def no_tools(question: Question, context: AgentContext) -> Any:
     raise AssertionError("nobody asked for tools")
 
 
-def run_context(model: Model, events: list[Event] | None = None, as_of: AsOf = BACK, **more: Any) -> AgentContext:
+def run_context(model: Model, events: list[TraceEvent] | None = None, as_of: AsOf = BACK, **more: Any) -> AgentContext:
     heard = [] if events is None else events
     return AgentContext(
-        as_of=as_of, models=Models(agent="scripted:x"), model=model, toolbox=no_tools, emit=heard.append, **more
+        as_of=as_of, models=ModelRoles(agent="scripted:x"), model=model, toolbox=no_tools, emit=heard.append, **more
     )
 
 
@@ -128,7 +129,7 @@ class Desk:
     forecaster: Any
     question: Question = CUP
     as_of: AsOf = BACK
-    events: list[Event] = field(default_factory=list)
+    events: list[TraceEvent] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
 
     def run(self, script: Any, **more: Any) -> Forecast | Failure:
@@ -144,7 +145,7 @@ class Desk:
 
 def say(p: Any, rationale: Any = "Because of the reports.", **more: Any) -> Reply:
     text = json.dumps({"rationale": rationale, "probabilities": p, **more})
-    return Reply(text=text, tokens=Tokens(input=100, output=10))
+    return Reply(text=text, tokens=TokenCount(input=100, output=10))
 
 
 def words(request: Request) -> str:

@@ -9,20 +9,20 @@ import pytest
 from tests.forecasters.context.doubles import BACK, CUP, KeepAll, One, run_context, shared, source, words
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.agent.variants import FULL
-from foretell.forecasters.baselines import MarketBaseline
-from foretell.forecasters.context.adapter import OnContext
-from foretell.forecasters.context.context import Context
-from foretell.forecasters.context.contexts import StoredContexts
-from foretell.forecasters.context.own_sources import only_sources
-from foretell.forecasters.context.rendering import VIEWS, material
-from foretell.forecasters.forecaster import RunContext
-from foretell.llm.message import Reply, ToolCall, ToolSpec
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import AsOf, Failure, Forecast, Question, instant
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.tool import Material, Tool
+from foretell.forecasters.agent.settings import FULL
+from foretell.forecasters.base_rates.baselines import MarketForecaster
+from foretell.forecasters.forecaster import AgentContext, RunContext
+from foretell.forecasters.prompt.adapter import ContextAdapter, context_toolbox
+from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts
+from foretell.forecasters.prompt.rendering import VIEWS, material
+from foretell.models.model import Reply, ToolCall, ToolSpec
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
+from foretell.tools.fence import FencedTools
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import Tool, ToolMaterial
 
 BELIEF = {
     "reason": "r",
@@ -49,8 +49,8 @@ class Named:
     def spec(self) -> ToolSpec:
         return ToolSpec(name=self.name, description="d", parameters={"type": "object", "properties": {}})
 
-    async def use(self, arguments: Any, as_of: Any) -> Material:
-        return Material(heading="", items=())
+    async def use(self, arguments: Any, as_of: Any) -> ToolMaterial:
+        return ToolMaterial(heading="", items=())
 
 
 @dataclass
@@ -59,15 +59,15 @@ class Boxes:
 
     asked: list[Question] = field(default_factory=list)
 
-    def __call__(self, question: Question, context: AgentContext) -> Fenced:
+    def __call__(self, question: Question, context: AgentContext) -> FencedTools:
         self.asked.append(question)
         tools: list[Tool] = [Named("web_search")]
         tools += [Named("fetch_prices")] if question.kind == "market" else []
-        fence = Fence(as_of=context.as_of, question=question, emit=context.emit)
-        return Fenced.around(tools, fence, KeepAll())
+        fence = FenceRules(as_of=context.as_of, question=question, emit=context.emit)
+        return FencedTools.around(tools, fence, KeepAll())
 
 
-def run(forecaster: OnContext, boxes: Boxes) -> tuple[Forecast | Failure, list[Any]]:
+def run(forecaster: ContextAdapter, boxes: Boxes) -> tuple[Forecast | Failure, list[Any]]:
     model = ScriptedModel([submit({"target_1": 0.7, "target_2": 0.3})])
     context = replace(run_context(model), toolbox=boxes)
     return asyncio.run(forecaster.attempt(CUP, context)), model.requests
@@ -77,7 +77,7 @@ def run(forecaster: OnContext, boxes: Boxes) -> tuple[Forecast | Failure, list[A
 @pytest.mark.parametrize("tools", [True, False])
 def test_the_agent_reads_the_same_bytes(view: str, tools: bool) -> None:
     boxes = Boxes()
-    forecaster = OnContext(forecaster=BeliefAgent(), contexts=One(shared()), view=view, tools=tools)
+    forecaster = ContextAdapter(forecaster=BeliefAgent(), contexts=One(shared()), view=view, tools=tools)
     forecast, requests = run(forecaster, boxes)
     assert isinstance(forecast, Forecast)
     assert forecast.p == pytest.approx({"Red Team": 0.7, "Blue Team": 0.3})
@@ -96,7 +96,7 @@ def test_the_agent_reads_the_same_bytes(view: str, tools: bool) -> None:
 def test_the_agents_crowd_variant_starts_from_the_context_s_quotes_only_where_they_are_shown() -> None:
     agent = BeliefAgent(variant=FULL.told(crowd=True, prior=False))
     for view in ("both", "sources"):
-        _, requests = run(OnContext(forecaster=agent, contexts=One(shared()), view=view), Boxes())
+        _, requests = run(ContextAdapter(forecaster=agent, contexts=One(shared()), view=view), Boxes())
         assert ("the market stood at" in words(requests[0])) == (view == "both")
 
 
@@ -109,7 +109,7 @@ def test_a_tree_plans_with_the_context_and_its_leaves_can_search_it(tools: bool)
 
     model = ScriptedModel(speak)
     context = replace(run_context(model), toolbox=Boxes())
-    forecaster = OnContext(forecaster=TreeForecaster(), contexts=One(shared()), tools=tools)
+    forecaster = ContextAdapter(forecaster=TreeForecaster(), contexts=One(shared()), tools=tools)
     answer = asyncio.run(forecaster.attempt(CUP, context))
     assert isinstance(answer, Forecast)
     assert answer.forecaster.endswith(f"on context both {'with' if tools else 'without'} tools")
@@ -120,20 +120,20 @@ def test_a_tree_plans_with_the_context_and_its_leaves_can_search_it(tools: bool)
 
 def heard_by_a_tree(request: Any) -> Reply:
     """The fake that plays all parts of a tree, without a wire."""
-    from foretell.fakes.providers.heard import Heard, Tool
-    from foretell.fakes.providers.tree import tree
-    from foretell.llm.canonical import request_key
+    from foretell.models.canonical import request_key
+    from foretell.practice.models.formats import ModelQuery, OfferedTool
+    from foretell.practice.models.scripts import tree_script
 
     texts = [message.text for message in request.messages]
-    said = tree(
-        Heard(
+    said = tree_script(
+        ModelQuery(
             format="openai",
             hash=request_key(request),
             json={"messages": [{"role": type(message).__name__.lower()} for message in request.messages]},
             model="planner-2",
             words="\n".join(texts),
             last=texts[-1],
-            tools=tuple(Tool(name=tool.name, schema=tool.parameters) for tool in request.tools),
+            tools=tuple(OfferedTool(name=tool.name, schema=tool.parameters) for tool in request.tools),
             force=request.force,
             schema=request.schema,
         )
@@ -147,15 +147,15 @@ def test_the_sources_of_a_context_can_be_searched_at_any_moment(mode: Any) -> No
     midnight = AsOf(at=instant("2026-01-10T00:00:00Z"), mode=mode)
     bare = replace(CUP, targets=tuple(replace(target, snapshot=None) for target in CUP.targets))
     undated = tuple(replace(source(n), published=None) for n in (1, 2))
-    context = Context(question=bare, as_of=midnight, sources=undated)
-    seen = asyncio.run(only_sources(context, lambda event: None).use("web_search", {"query": "2th report"}))
+    context = PredictionContext(question=bare, as_of=midnight, sources=undated)
+    seen = asyncio.run(context_toolbox(context, lambda event: None).use("web_search", {"query": "2th report"}))
     assert seen.text.index("Report 2") < seen.text.index("Report 1")
     assert len(seen.source_ids) == 2
-    assert only_sources(context, lambda event: None, searchable=False).specs() == ()
+    assert context_toolbox(context, lambda event: None, searchable=False).specs() == ()
 
 
 def test_forecasters_without_a_model_see_the_question_as_the_view_shows_it() -> None:
-    market = OnContext(forecaster=MarketBaseline(), contexts=One(shared()))
+    market = ContextAdapter(forecaster=MarketForecaster(), contexts=One(shared()))
     plain = RunContext(as_of=BACK)
     forecast = asyncio.run(market.forecast(CUP, plain))
     assert forecast.p["Red Team"] == pytest.approx(0.633 / 1.04)
@@ -166,7 +166,7 @@ def test_forecasters_without_a_model_see_the_question_as_the_view_shows_it() -> 
 
 def test_without_a_context_there_is_no_forecast() -> None:
     events: list[Any] = []
-    lost = OnContext(forecaster=MarketBaseline(), contexts=StoredContexts([]))
+    lost = ContextAdapter(forecaster=MarketForecaster(), contexts=StoredContexts([]))
     answer = asyncio.run(lost.attempt(CUP, run_context(ScriptedModel([]), events)))
     assert isinstance(answer, Failure)
     assert "no context is stored" in answer.error

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
-from foretell.forecasters.context.answers import Outcomes, read_probabilities, read_votes
-from foretell.forecasters.context.asking import object_in
-from foretell.llm.answer import BadAnswer
-from foretell.llm.message import Reply
-from foretell.questions import Question, Target
+from foretell.forecasters.prompt.answers import OutcomeNames, object_in, read_probabilities, read_votes
+from foretell.models.model import Reply
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.question import Question, Target
 
-CUPS, MET, SNOWS = Outcomes.of(CUP), Outcomes.of(VISITS), Outcomes.of(SNOW)
+CUPS, MET, SNOWS = OutcomeNames.of(CUP), OutcomeNames.of(VISITS), OutcomeNames.of(SNOW)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_usual_ways_of_writing_are_understood(said: Any, expected: tuple[float, 
     ],
 )
 def test_whatever_could_mean_several_things_is_refused_with_the_reason(said: Any, told: str) -> None:
-    with pytest.raises(BadAnswer, match=told):
+    with pytest.raises(UnusableReply, match=told):
         read_probabilities(said, CUPS)
 
 
@@ -86,7 +85,7 @@ def test_one_outcome_may_be_a_bare_number_or_called_yes() -> None:
         assert read_probabilities(said, SNOWS).p == {"yes": 0.3}
     assert read_probabilities({"probabilities": {"yes": 35}}, SNOWS).p == {"yes": 0.35}
     for bad in (1.5, [0.3], {"no": 0.7}):
-        with pytest.raises(BadAnswer):
+        with pytest.raises(UnusableReply):
             read_probabilities({"probabilities": bad}, SNOWS)
 
 
@@ -98,22 +97,22 @@ def test_names_that_stand_for_two_outcomes_stand_for_none() -> None:
         due="2026-01-10",
         targets=(Target(id="a b", label="Smith"), Target(id="c", label="Smith")),
     )
-    found = Outcomes.of(twins)
+    found = OutcomeNames.of(twins)
     assert found.find("Smith") is None
     assert found.find("target_2") == "c"
     ladder = Question(
         id="q", source="s", text="?", due="2026-01-10", targets=(Target(id="Above -5"), Target(id="Above 3.10"))
     )
-    assert Outcomes.of(ladder).find("above 5") is None
-    assert Outcomes.of(ladder).find("above 310") is None
-    assert Outcomes.of(ladder).find("ABOVE 3.10") == "Above 3.10"
+    assert OutcomeNames.of(ladder).find("above 5") is None
+    assert OutcomeNames.of(ladder).find("above 310") is None
+    assert OutcomeNames.of(ladder).find("ABOVE 3.10") == "Above 3.10"
 
 
 def test_a_label_that_looks_like_a_key_does_not_take_its_place() -> None:
     odd = Question(
         id="q", source="s", text="?", due="2026-01-10", targets=(Target(id="a b", label="target_2"), Target(id="c d"))
     )
-    assert Outcomes.of(odd).find("target_2") == "c d"
+    assert OutcomeNames.of(odd).find("target_2") == "c d"
 
 
 @pytest.mark.parametrize(
@@ -136,9 +135,9 @@ def test_confident_votes_need_a_confidence() -> None:
     assert read_votes(said, MET, confident=True).confidence == {"x": 0.5, "y": 0.8, "z": 0.3}
     for bad in (None, "sure", 1.5, -1, 200):
         said["answers"]["y"] = {"answer": "yes", "confidence": bad}
-        with pytest.raises(BadAnswer, match="y has"):
+        with pytest.raises(UnusableReply, match="y has"):
             read_votes(said, MET, confident=True)
-    with pytest.raises(BadAnswer, match="x is 'maybe'"):
+    with pytest.raises(UnusableReply, match="x is 'maybe'"):
         read_votes({"answers": {"x": "maybe", "y": "no", "z": "no"}}, MET)
 
 
@@ -166,7 +165,7 @@ names = st.sampled_from(["target_1", "target_2", "Red Team", "red team", "probab
 @settings(deadline=None, max_examples=200)
 def test_any_json_is_read_or_refused(said: dict[str, Any]) -> None:
     for read in (read_probabilities, read_votes):
-        with suppress(BadAnswer):
+        with suppress(UnusableReply):
             answer = read(said, CUPS)
             assert list(answer.p) == ["Red Team", "Blue Team"]
             assert all(0 <= p <= 1 for p in answer.p.values())
@@ -189,19 +188,19 @@ def test_any_json_is_read_or_refused(said: dict[str, Any]) -> None:
     ],
 )
 def test_hostile_text_is_refused_quickly(text: str) -> None:
-    with pytest.raises(BadAnswer) as told:
+    with pytest.raises(UnusableReply) as told:
         read_probabilities(object_in(Reply(text=text)), SNOWS)
     assert len(str(told.value)) < 500
 
 
 def test_an_answer_in_a_call_or_behind_prose_counts() -> None:
-    from foretell.llm.message import ToolCall
+    from foretell.models.model import ToolCall
 
     inside = json.dumps({"probabilities": {"yes": 0.2}})
     call = ToolCall(id="1", name="answer", arguments=inside)
     for reply in (Reply(calls=(call,)), Reply(text=f"I think:\n```json\n{inside}\n```\nThat is all.")):
         assert read_probabilities(object_in(reply), SNOWS).p == {"yes": 0.2}
-    with pytest.raises(BadAnswer, match="declined"):
+    with pytest.raises(UnusableReply, match="declined"):
         object_in(Reply(text="no", finish="refusal"))
-    with pytest.raises(BadAnswer, match="length limit"):
+    with pytest.raises(UnusableReply, match="length limit"):
         object_in(Reply(finish="length"))

@@ -10,27 +10,33 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import AT, BACK, CUP, LIVE, SNOW, Canned, KeepAll, hit
 
-from foretell.forecasters.context.build import BuildSettings, Built, CannotBuild, ContextBuilder
-from foretell.forecasters.context.candidates import SAME_ADDRESS, SAME_WORDS, fuse, page_of
-from foretell.forecasters.context.contexts import BuiltContexts
-from foretell.forecasters.context.extract import extract, sentences
-from foretell.forecasters.context.making import NOT_TELLING, SUMMARY_LEAKS, TOO_LATE, TOO_MANY
-from foretell.forecasters.context.queries import template_queries
-from foretell.forecasters.context.rendering import render
-from foretell.llm.journal import Journal
-from foretell.llm.message import Reply, Request, Tokens
-from foretell.llm.model import ModelError
-from foretell.llm.roles import Models
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import AsOf, instant
-from foretell.questions.event import LeakBlocked, ModelCalled
-from foretell.sources.http import SourceError
-from foretell.tools.tool import Item
+from foretell.data.http import SourceError
+from foretell.forecasters.prompt.builder import (
+    NOT_TELLING,
+    SUMMARY_LEAKS,
+    TOO_LATE,
+    TOO_MANY,
+    ContextBuild,
+    ContextBuilder,
+    ContextBuildSettings,
+    ContextUnavailable,
+)
+from foretell.forecasters.prompt.prediction_context import BuiltContexts
+from foretell.forecasters.prompt.rendering import render
+from foretell.forecasters.prompt.search import SAME_ADDRESS, SAME_WORDS, fuse, page_of
+from foretell.forecasters.prompt.summaries import extract, sentences, template_queries
+from foretell.models.journal import Journal
+from foretell.models.model import ModelError, Reply, Request, TokenCount
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.trace import LeakBlocked, ModelCalled
+from foretell.tools.tool import SourceItem
 
-CAST = Models(agent="scripted:agent", others={"summariser": "scripted:reader", "filter": "scripted:filter"})
+CAST = ModelRoles(agent="scripted:agent", others={"summariser": "scripted:reader", "filter": "scripted:filter"})
 
 
-def build(builder: ContextBuilder, question=CUP, as_of: AsOf = LIVE) -> Built:
+def build(builder: ContextBuilder, question=CUP, as_of: AsOf = LIVE) -> ContextBuild:
     built = asyncio.run(builder.build(question, as_of))
     assert built.found == len(built.context.sources) + sum(built.dropped.values())
     return built
@@ -53,7 +59,7 @@ def reader(request: Request) -> Any:
 
 
 def answer(value: Any) -> Reply:
-    return Reply(text=json.dumps(value), tokens=Tokens(input=10, output=5))
+    return Reply(text=json.dumps(value), tokens=TokenCount(input=10, output=5))
 
 
 def with_model(engine: Canned, speak: Any = reader, **more: Any) -> ContextBuilder:
@@ -89,7 +95,7 @@ def test_with_a_model_it_proposes_ranks_translates_and_sums_up() -> None:
 
 def test_at_most_ten_and_the_rest_is_counted() -> None:
     engine = Canned(lambda query: [hit(n + 40 * (query.endswith("news"))) for n in range(1, 31)])
-    built = build(ContextBuilder(engine=engine, settings=BuildSettings(queries=4, per_query=30, compared=12)))
+    built = build(ContextBuilder(engine=engine, settings=ContextBuildSettings(queries=4, per_query=30, compared=12)))
     assert len(built.context.sources) == 10
     assert built.dropped[TOO_MANY] == 50
 
@@ -100,14 +106,14 @@ def test_pages_with_the_same_address_or_words_count_once() -> None:
     first = hit(2, title="The cup and nothing but the cup")
     tracked = hit(1, url="http://www.news.example/page/1/?utm_source=x", text=hit(1).text + " Longer still.")
     built = build(
-        ContextBuilder(engine=Canned([hit(1), first, copy, titled, tracked]), settings=BuildSettings(queries=1))
+        ContextBuilder(engine=Canned([hit(1), first, copy, titled, tracked]), settings=ContextBuildSettings(queries=1))
     )
     assert built.dropped == {SAME_ADDRESS: 1, SAME_WORDS: 2}
     assert len(built.context.sources) == 2
 
 
 def test_fusion_puts_first_what_several_searches_found_and_does_not_depend_on_luck() -> None:
-    items = [Item(title=f"t{n}", text=f"text {n}", url=f"https://a.example/{n}") for n in range(5)]
+    items = [SourceItem(title=f"t{n}", text=f"text {n}", url=f"https://a.example/{n}") for n in range(5)]
     fused = fuse([[items[0], items[1]], [items[2], items[1]], [items[3], items[1]]])
     assert fused.items[0] == items[1]
     assert fused.items[1:] == (items[0], items[2], items[3])
@@ -140,10 +146,10 @@ def test_in_a_backtest_the_fence_decides_and_its_reasons_are_counted() -> None:
 
 
 def test_a_backtest_without_a_filter_or_with_an_engine_without_dates_is_refused() -> None:
-    with pytest.raises(CannotBuild, match="content filter"):
+    with pytest.raises(ContextUnavailable, match="content filter"):
         build(ContextBuilder(engine=Canned([hit(1)])), as_of=BACK)
     blind = Canned([hit(1)], filters_dates=False)
-    with pytest.raises(CannotBuild, match="cannot filter by date"):
+    with pytest.raises(ContextUnavailable, match="cannot filter by date"):
         build(ContextBuilder(engine=blind, leak_filter=KeepAll()), as_of=BACK)
     assert blind.asked == []
 
@@ -155,7 +161,7 @@ def test_a_summary_that_knows_too_much_is_dropped_and_the_next_page_takes_its_pl
         return reader(request)
 
     engine = Canned([hit(n) for n in range(1, 13)])
-    built = build(with_model(engine, knowing, settings=BuildSettings(queries=1, per_query=20)), as_of=BACK)
+    built = build(with_model(engine, knowing, settings=ContextBuildSettings(queries=1, per_query=20)), as_of=BACK)
     assert built.dropped == {SUMMARY_LEAKS: 1, SAME_ADDRESS: 24, TOO_MANY: 1} or built.dropped[SUMMARY_LEAKS] == 1
     assert len(built.context.sources) == 10
     assert all("LEAK" not in one.summary for one in built.context.sources)
@@ -218,7 +224,7 @@ def test_half_characters_in_pages_or_questions_break_nothing() -> None:
     built = build(ContextBuilder(engine=Canned([half]), models=CAST, model=model, leak_filter=KeepAll()), as_of=BACK)
     assert built.context.sources
     assert all(message.text.encode() for request in model.requests for message in request.messages)
-    with pytest.raises(CannotBuild, match="characters"):
+    with pytest.raises(ContextUnavailable, match="characters"):
         build(ContextBuilder(engine=Canned([half])), question=replace(CUP, text="\ud800"))
 
 
@@ -245,7 +251,7 @@ def test_a_search_that_fails_is_told_and_all_of_them_failing_is_no_context() -> 
     assert built.notes == (
         "1 of 4 searches failed: The search failed: https://engine.example: the engine is out of order",
     )
-    with pytest.raises(CannotBuild, match="out of order"):
+    with pytest.raises(ContextUnavailable, match="out of order"):
         build(ContextBuilder(engine=Flaky(down=4)))
 
 
@@ -253,7 +259,7 @@ def test_failures_are_tried_again_and_what_was_found_is_not_searched_for_twice(t
     engine = Flaky(down=4)
     journal = Journal(tmp_path / "journal.db")
     builder = ContextBuilder(engine=engine, journal=journal)
-    with pytest.raises(CannotBuild):
+    with pytest.raises(ContextUnavailable):
         build(builder)
     first = build(builder)
     assert set(engine.asked.values()) == {2}
@@ -321,6 +327,6 @@ def test_extracts() -> None:
 
 def test_odd_settings_and_questions() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        BuildSettings(queries=0)
+        ContextBuildSettings(queries=0)
     assert template_queries(replace(SNOW, text="?"), 2)[0]
     assert build(ContextBuilder(engine=Canned())).context.sources == ()

@@ -9,9 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import BACK, CUP, LIVE, shared, source
 
-from foretell.forecasters.context.context import Context, Source, from_articles, key_of, known_at, one_line, ranked
-from foretell.questions import AsOf, InputError, Question, Snapshot, Target, instant
-from foretell.sources.datasets.question_set import ContextSource
+from foretell.data.datasets.question_set import ContextSource
+from foretell.forecasters.prompt.prediction_context import (
+    PredictionContext,
+    RankedSource,
+    from_articles,
+    key_of,
+    known_at,
+    one_line,
+    ranked,
+)
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Snapshot, Target
 
 text = st.text(max_size=40)
 dates = st.datetimes(
@@ -30,25 +40,29 @@ sources = st.lists(
 
 
 @st.composite
-def contexts(draw: Any) -> Context:
+def contexts(draw: Any) -> PredictionContext:
     quoted = [Target(id=name, snapshot=draw(st.none() | snapshots)) for name in draw(targets)]
     words = st.text(max_size=30, alphabet=st.characters(exclude_categories=["Cs"]))
     question = Question(
         id="q", source="s", text=draw(words), due="2026-01-10", targets=tuple(quoted), exclusive=draw(st.booleans())
     )
     made = [
-        Source(url=url, title=f"t{title}", summary=title, published=published, rank=rank)
+        RankedSource(url=url, title=f"t{title}", summary=title, published=published, rank=rank)
         for rank, (url, title, published) in enumerate(draw(sources), start=1)
     ]
     as_of = AsOf.day("2026-01-10", draw(st.sampled_from(["live", "backtest"])))
-    return Context(question=question, as_of=as_of, sources=ranked(made), searcher=draw(st.sampled_from(["", "e"])))
+    return PredictionContext(
+        question=question, as_of=as_of, sources=ranked(made), searcher=draw(st.sampled_from(["", "e"]))
+    )
 
 
 @given(contexts(), contexts())
 @settings(deadline=None, max_examples=80)
-def test_equal_contexts_have_equal_digests_and_others_have_not(one: Context, other: Context) -> None:
+def test_equal_contexts_have_equal_digests_and_others_have_not(
+    one: PredictionContext, other: PredictionContext
+) -> None:
     assert (one == other) == (one.digest == other.digest)
-    again = Context.from_json(one.to_json(), digest=one.digest)
+    again = PredictionContext.from_json(one.to_json(), digest=one.digest)
     assert again == one
     assert again.canonical == one.canonical
 
@@ -80,11 +94,11 @@ def test_the_same_price_written_otherwise_is_the_same_context() -> None:
 
 def test_it_refuses_what_is_younger_than_the_moment() -> None:
     with pytest.raises(ValueError, match="after 2026-01-10"):
-        Context(question=CUP, as_of=BACK, sources=(source(1, published=instant("2026-01-11")),))
+        PredictionContext(question=CUP, as_of=BACK, sources=(source(1, published=instant("2026-01-11")),))
     early = AsOf(at=instant("2026-01-09T00:00:00Z"))
     with pytest.raises(ValueError, match="quotes of Red Team"):
-        Context(question=CUP, as_of=early)
-    assert Context(question=known_at(CUP, early), as_of=early).question.targets[0].snapshot is None
+        PredictionContext(question=CUP, as_of=early)
+    assert PredictionContext(question=known_at(CUP, early), as_of=early).question.targets[0].snapshot is None
     assert known_at(CUP, BACK) is CUP
 
 
@@ -96,16 +110,16 @@ def test_it_refuses_what_is_younger_than_the_moment() -> None:
         ([source(1), source(2, url="https://news.example/1")], "twice"),
     ],
 )
-def test_ten_sources_in_their_order_each_once(sources: list[Source], told: str) -> None:
+def test_ten_sources_in_their_order_each_once(sources: list[RankedSource], told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        Context(question=CUP, as_of=BACK, sources=tuple(sources))
+        PredictionContext(question=CUP, as_of=BACK, sources=tuple(sources))
     mended = ranked(sources)
     assert [one.rank for one in mended] == list(range(1, len(mended) + 1))
-    Context(question=CUP, as_of=BACK, sources=mended)
+    PredictionContext(question=CUP, as_of=BACK, sources=mended)
 
 
 def test_a_source_is_one_line_and_never_empty() -> None:
-    made = Source(
+    made = RankedSource(
         url=" https://a.example/x y ", title="A\n\n# Market\n\nprice 1", summary="s\ud800\x1b[31m\u202e" + "w " * 900
     )
     assert made.url == "https://a.example/x%20y"
@@ -114,9 +128,9 @@ def test_a_source_is_one_line_and_never_empty() -> None:
     assert "\x1b" not in made.summary
     assert "\ud800" not in made.summary
     with pytest.raises(ValueError, match="address"):
-        Source(url="", title="t", summary="s")
+        RankedSource(url="", title="t", summary="s")
     with pytest.raises(ValueError, match="neither"):
-        Source(url="https://a.example", title=" ", summary="\u200b")
+        RankedSource(url="https://a.example", title=" ", summary="\u200b")
     assert one_line("Cafe\u0301", 10) == one_line("Café", 10)
 
 
@@ -126,17 +140,17 @@ def test_a_source_is_one_line_and_never_empty() -> None:
 )
 def test_what_is_no_context_is_told_in_one_line(written: str) -> None:
     with pytest.raises(InputError):
-        Context.from_json(written)
+        PredictionContext.from_json(written)
 
 
 def test_a_changed_file_is_noticed() -> None:
     body = json.loads(shared().to_json())
     body["sources"][0]["summary"] = "Forged."
     with pytest.raises(InputError, match="digest"):
-        Context.from_json(json.dumps(body), digest=shared().digest)
+        PredictionContext.from_json(json.dumps(body), digest=shared().digest)
     body["sources"][0]["published"] = "2027-01-01"
     with pytest.raises(InputError, match="after"):
-        Context.from_json(json.dumps(body))
+        PredictionContext.from_json(json.dumps(body))
 
 
 def test_a_question_with_broken_characters_is_refused_in_words() -> None:
@@ -161,12 +175,12 @@ def test_published_articles_become_a_context() -> None:
 
 @pytest.mark.shared_data
 def test_the_published_subset_makes_contexts_that_come_back(shared_data: Any) -> None:
-    from foretell.sources.datasets.prophet_arena import read_events_csv
-    from foretell.sources.datasets.question_set import asked
+    from foretell.data.datasets.prophet_arena import read_events_csv
+    from foretell.data.datasets.question_set import asked_key
 
     (path,) = sorted((shared_data / "prophet_arena").glob("*.csv"))[:1]
     found = read_events_csv(path)
-    made = [from_articles(question, found.contexts[asked(question)]) for question in found.questions]
+    made = [from_articles(question, found.contexts[asked_key(question)]) for question in found.questions]
     assert len({one.digest for one in made}) == len(made)
-    assert all(Context.from_json(one.to_json()) == one for one in made)
+    assert all(PredictionContext.from_json(one.to_json()) == one for one in made)
     assert all(len(one.sources) <= 10 for one in made)

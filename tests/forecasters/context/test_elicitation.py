@@ -2,17 +2,17 @@
 
 import pytest
 
-from foretell.forecasters.context.answers import Answer
-from foretell.forecasters.context.elicitation import ELICITATIONS, Ask, Elicitation, read_elicitation
-from foretell.questions import InputError
+from foretell.forecasters.prompt.answers import ElicitedAnswer
+from foretell.forecasters.prompt.elicitation import ELICITATIONS, Elicitation, ElicitationCall, read_elicitation
+from foretell.questions.errors import InputError
 
 
-def answers(way: Elicitation, *said: Answer | None) -> list[tuple[Ask, Answer]]:
+def answers(way: Elicitation, *said: ElicitedAnswer | None) -> list[tuple[ElicitationCall, ElicitedAnswer]]:
     return [(ask, one) for ask, one in zip(way.asks(), said, strict=False) if one is not None]
 
 
-def p(value: float, confidence: float | None = None) -> Answer:
-    return Answer(p={"a": value}, confidence={} if confidence is None else {"a": confidence})
+def p(value: float, confidence: float | None = None) -> ElicitedAnswer:
+    return ElicitedAnswer(p={"a": value}, confidence={} if confidence is None else {"a": confidence})
 
 
 @pytest.mark.parametrize(

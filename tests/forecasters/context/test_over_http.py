@@ -8,25 +8,26 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import no_tools
 
-from foretell.fakes.providers import FakeProviders, Fault
-from foretell.fakes.providers.arena import arena
-from foretell.fakes.search import search_server
-from foretell.fakes.world import small_world
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.context.build import ContextBuilder
-from foretell.forecasters.context.contexts import BuiltContexts
-from foretell.forecasters.context.elicitation import ELICITATIONS
-from foretell.forecasters.context.prompt import ContextForecaster
-from foretell.forecasters.context.rendering import render
-from foretell.llm.cost import Budget
-from foretell.llm.journal import Journal
-from foretell.llm.opening import Exchange
-from foretell.llm.prices import Prices
-from foretell.llm.roles import Models
-from foretell.questions import AsOf, Failure, Forecast, Question, Snapshot, Target, instant
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.engines.tavily import Tavily
-from foretell.sources.http import Limits
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.search.tavily import TavilySearch
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.prompt.builder import ContextBuilder
+from foretell.forecasters.prompt.elicitation import ELICITATIONS
+from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.forecasters.prompt.prediction_context import BuiltContexts
+from foretell.forecasters.prompt.rendering import render
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.names import ModelRoles
+from foretell.models.prices import PriceList
+from foretell.models.router import ModelRouter
+from foretell.practice.models.scripts import arena_script
+from foretell.practice.models.server import ModelFault, PracticeModels
+from foretell.practice.search import search_server
+from foretell.practice.world import small_world
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
 
 KEY = "k"
 AT = instant("2026-08-01T12:00:00Z")
@@ -50,23 +51,29 @@ MODELS = ("openai:forecaster", "openai:another", "anthropic:claude-sonnet-4-6")
 class Stage:
     """Everything off this machine, on this machine."""
 
-    def __init__(self, fake: FakeProviders, exchange: Exchange, client: AsyncHttpClient, search: Any, journal: Journal):
+    def __init__(
+        self, fake: PracticeModels, exchange: ModelRouter, client: AsyncHttpClient, search: Any, journal: Journal
+    ):
         self.fake, self.exchange, self.search, self.journal = fake, exchange, search, journal
-        self.engine = Tavily(client, KEY, f"{search.url}/tavily")
+        self.engine = TavilySearch(client, KEY, f"{search.url}/tavily")
 
     def builder(self, reader: str = "openai:reader") -> ContextBuilder:
         return ContextBuilder(
-            engine=self.engine, models=Models(agent=reader), model=self.exchange, journal=self.journal, prices=Prices()
+            engine=self.engine,
+            models=ModelRoles(agent=reader),
+            model=self.exchange,
+            journal=self.journal,
+            prices=PriceList(),
         )
 
     def context(self, model: str, **more: Any) -> AgentContext:
         budget = Budget("question")
         return AgentContext(
             as_of=BACK,
-            models=Models(agent=model),
+            models=ModelRoles(agent=model),
             model=self.exchange.within(budget),
             toolbox=no_tools,
-            prices=Prices(),
+            prices=PriceList(),
             **more,
         )
 
@@ -76,10 +83,10 @@ def on_stage(play: Callable[[Stage], Awaitable[Any]], tmp_path: Any) -> Any:
         journal = Journal(tmp_path / "journal.db")
         try:
             async with (
-                FakeProviders(arena) as fake,
+                PracticeModels(arena_script) as fake,
                 search_server(small_world(), KEY) as search,
-                AsyncHttpClient(limits=Limits(attempts=2, wait_seconds=0.0, total_seconds=5.0)) as client,
-                Exchange(
+                AsyncHttpClient(limits=HttpLimits(attempts=2, wait_seconds=0.0, total_seconds=5.0)) as client,
+                ModelRouter(
                     KEYS,
                     journal=journal,
                     addresses={"openai": f"{fake.url}/v1", "anthropic": fake.url},
@@ -95,7 +102,7 @@ def on_stage(play: Callable[[Stage], Awaitable[Any]], tmp_path: Any) -> Any:
 def test_one_context_for_all_models_in_two_formats(tmp_path) -> None:
     async def play(stage: Stage) -> Any:
         contexts = BuiltContexts(stage.builder())
-        forecaster = ContextForecaster(contexts=contexts)
+        forecaster = PromptForecaster(contexts=contexts)
         made = await asyncio.gather(*(forecaster.attempt(RATE, stage.context(model)) for model in MODELS))
         return made, await contexts.of(RATE, BACK), list(stage.fake.heard)
 
@@ -131,7 +138,7 @@ def test_building_twice_pays_once_and_gives_the_same_bytes(tmp_path) -> None:
 @pytest.mark.parametrize("way", ELICITATIONS)
 def test_every_way_of_asking(way: str, tmp_path) -> None:
     async def play(stage: Stage) -> Any:
-        forecaster = ContextForecaster(elicitation=way, view="market")
+        forecaster = PromptForecaster(elicitation=way, view="market")
         forecast = await forecaster.attempt(RATE, stage.context("openai:forecaster", seed=1))
         return forecast, sum(stage.fake.billed.values())
 
@@ -145,7 +152,7 @@ def test_every_way_of_asking(way: str, tmp_path) -> None:
 
 def test_a_clumsy_model_gets_it_right_when_told_and_a_stubborn_one_fails(tmp_path) -> None:
     async def play(stage: Stage) -> Any:
-        forecaster = ContextForecaster(view="market")
+        forecaster = PromptForecaster(view="market")
         names = ("openai:clumsy", "openai:stubborn", "openai:wild")
         return [await forecaster.attempt(RATE, stage.context(name)) for name in names]
 
@@ -172,13 +179,13 @@ def test_a_wild_searcher_cannot_spoil_a_context(tmp_path) -> None:
 @pytest.mark.parametrize("who", ["agent", "tree"])
 def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) -> None:
     from foretell.forecasters.agent.agent import BeliefAgent
-    from foretell.forecasters.context.adapter import OnContext
+    from foretell.forecasters.prompt.adapter import ContextAdapter
     from foretell.forecasters.tree.forecaster import TreeForecaster
 
     async def play(stage: Stage) -> Any:
         contexts = BuiltContexts(stage.builder())
         inner = BeliefAgent() if who == "agent" else TreeForecaster()
-        forecast = await OnContext(forecaster=inner, contexts=contexts, tools=False).attempt(
+        forecast = await ContextAdapter(forecaster=inner, contexts=contexts, tools=False).attempt(
             RATE, stage.context("openai:planner-2")
         )
         return forecast, await contexts.of(RATE, BACK), [one.words for one in stage.fake.heard if one.model != "reader"]
@@ -192,7 +199,7 @@ def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) ->
 
 def test_outages_are_waited_out(tmp_path) -> None:
     async def play(stage: Stage) -> Any:
-        stage.fake.fail(Fault(kind="status", status=503, wait=0.0), times=2)
-        return await ContextForecaster(view="none").attempt(RATE, stage.context("openai:forecaster"))
+        stage.fake.fail(ModelFault(kind="status", status=503, wait=0.0), times=2)
+        return await PromptForecaster(view="none").attempt(RATE, stage.context("openai:forecaster"))
 
     assert isinstance(on_stage(play, tmp_path), Forecast)

@@ -19,24 +19,26 @@ from tests.forecasters.context.doubles import (
     words,
 )
 
-from foretell.evaluate.proper import mean_brier
-from foretell.forecasters.agent.rationale import without_numbers
-from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.context.contexts import QuestionAlone, StoredContexts
-from foretell.forecasters.context.options import context_forecaster, on_context
-from foretell.forecasters.context.prompt import ContextForecaster, fit, stated_in
-from foretell.forecasters.context.rendering import VIEWS, render
+from foretell.forecasters.agent.agent import without_numbers
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.combine.trials import RepeatedTrials
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.trials import Trials
-from foretell.llm.message import Reply, Settings
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import AsOf, Failure, Forecast, InputError, from_json, to_json
-from foretell.questions.event import BeliefRevised, Failed, ForecastMade, ModelCalled
+from foretell.forecasters.prompt.adapter import context_forecaster, on_context
+from foretell.forecasters.prompt.forecaster import PromptForecaster, fit, stated_in
+from foretell.forecasters.prompt.prediction_context import QuestionOnly, StoredContexts
+from foretell.forecasters.prompt.rendering import VIEWS, render
+from foretell.metrics.scores import mean_brier
+from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled
 
 
 def desk(question=CUP, **more) -> Desk:
-    return Desk(forecaster=ContextForecaster(contexts=One(shared(question)), **more), question=question)
+    return Desk(forecaster=PromptForecaster(contexts=One(shared(question)), **more), question=question)
 
 
 def test_exclusive_outcomes_are_made_to_fit_and_both_are_kept() -> None:
@@ -97,13 +99,13 @@ def test_without_a_usable_answer_it_is_a_failure_that_says_why() -> None:
     assert at.of(ForecastMade) == []
 
 
-@pytest.mark.parametrize("error", [ModelError("down"), BudgetSpent("nothing left")])
+@pytest.mark.parametrize("error", [ModelError("down"), BudgetExceeded("nothing left")])
 def test_a_model_that_fails_is_a_failure(error: ModelError) -> None:
     failure = desk().run([error])
     assert isinstance(failure, Failure)
     assert failure.error == str(error)
     with pytest.raises(CannotForecast, match=str(error)):
-        asyncio.run(ContextForecaster(contexts=One(shared())).forecast(CUP, run_context(ScriptedModel([error]))))
+        asyncio.run(PromptForecaster(contexts=One(shared())).forecast(CUP, run_context(ScriptedModel([error]))))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_all_models_are_sent_the_same_bytes() -> None:
         model = ScriptedModel([say({"target_1": 0.6, "target_2": 0.4})])
         run = run_context(model)
         run = replace(run, models=replace(run.models, agent=name))
-        asyncio.run(ContextForecaster(contexts=One(shared())).attempt(CUP, run))
+        asyncio.run(PromptForecaster(contexts=One(shared())).attempt(CUP, run))
         sent.add(tuple(message.text for message in model.requests[0].messages))
     assert len(sent) == 1
 
@@ -204,29 +206,29 @@ def test_the_complement_is_asked_in_the_other_direction() -> None:
 def test_it_works_in_trials_like_any_forecaster() -> None:
     model = ScriptedModel([say({"yes": 0.2}), say({"yes": 0.4})])
     run = replace(run_context(model), as_of=SNOW.as_of)
-    forecaster = ContextForecaster(contexts=QuestionAlone(), view="none")
-    forecast = asyncio.run(Trials(forecaster=forecaster, count=2).forecast(SNOW, run))
+    forecaster = PromptForecaster(contexts=QuestionOnly(), view="none")
+    forecast = asyncio.run(RepeatedTrials(forecaster=forecaster, count=2).forecast(SNOW, run))
     assert 0.2 < forecast.p["yes"] < 0.4
     assert forecast.usage.calls == 2
     assert len({request.slot for request in model.requests}) == 2
 
 
 def test_a_missing_or_wrong_context_is_no_forecast() -> None:
-    at = Desk(forecaster=ContextForecaster(contexts=StoredContexts([])))
+    at = Desk(forecaster=PromptForecaster(contexts=StoredContexts([])))
     failure = at.run([])
     assert isinstance(failure, Failure)
     assert "no context is stored for question cup" in failure.error
     with pytest.raises(ValueError, match="another question"):
-        Desk(forecaster=ContextForecaster(contexts=One(shared(SNOW)))).run([])
+        Desk(forecaster=PromptForecaster(contexts=One(shared(SNOW)))).run([])
     with pytest.raises(ValueError, match="is asked at"):
-        Desk(forecaster=ContextForecaster(contexts=One(shared())), as_of=AsOf(at=AT, mode="live")).run([])
+        Desk(forecaster=PromptForecaster(contexts=One(shared())), as_of=AsOf(at=AT, mode="live")).run([])
     with pytest.raises(TypeError, match="needs a model"):
-        asyncio.run(ContextForecaster().attempt(CUP, RunContext(as_of=BACK)))
+        asyncio.run(PromptForecaster().attempt(CUP, RunContext(as_of=BACK)))
 
 
 def test_a_question_that_no_file_can_hold_is_a_failure() -> None:
     broken = replace(SNOW, text="\ud800")
-    failure = Desk(forecaster=ContextForecaster(contexts=QuestionAlone()), question=broken).run([])
+    failure = Desk(forecaster=PromptForecaster(contexts=QuestionOnly()), question=broken).run([])
     assert isinstance(failure, Failure)
     assert "characters" in failure.error
 
@@ -240,14 +242,14 @@ def test_stored_contexts_answer_by_question_round_and_moment() -> None:
 
 
 def test_sampling_clamp_and_distance_are_settings() -> None:
-    at = desk(sampling=Settings(temperature=0.3), clamp=Clamp(low=0.1, high=0.9), distance="log")
+    at = desk(sampling=ModelSettings(temperature=0.3), clamp=Clamp(low=0.1, high=0.9), distance="log")
     forecast = at.run([say({"target_1": 1.0, "target_2": 0.3})])
     assert at.requests[0].settings.temperature == 0.3
     assert 0.1 <= forecast.p["Blue Team"] <= forecast.p["Red Team"] <= 0.9
 
 
 def test_options_of_a_run() -> None:
-    made = context_forecaster({"view": "none", "elicitation": "ensemble", "clamp": [0.01, 0.99]}, QuestionAlone())
+    made = context_forecaster({"view": "none", "elicitation": "ensemble", "clamp": [0.01, 0.99]}, QuestionOnly())
     assert made.name == "context none ensemble"
     for options, told in (
         ({"views": "none"}, "no option 'views'"),
@@ -257,7 +259,7 @@ def test_options_of_a_run() -> None:
         ({"attempts": 0}, "at least one"),
     ):
         with pytest.raises(InputError, match=told):
-            context_forecaster(options, QuestionAlone())
+            context_forecaster(options, QuestionOnly())
     with pytest.raises(InputError, match="true or false"):
-        on_context(made, {"tools": "off"}, QuestionAlone())
-    assert on_context(made, {"tools": False}, QuestionAlone()).name.endswith("without tools")
+        on_context(made, {"tools": "off"}, QuestionOnly())
+    assert on_context(made, {"tools": False}, QuestionOnly()).name.endswith("without tools")

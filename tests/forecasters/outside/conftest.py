@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.forecasters.outside.past import PastQuestions
+from foretell.forecasters.base_rates.past import PastQuestions
 
 Row = dict[str, Any]
 Bank = Callable[[list[Row]], PastQuestions]

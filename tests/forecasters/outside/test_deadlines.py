@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.outside.deadlines import deadline, masked, mentions
+from foretell.forecasters.base_rates.wording import deadline, masked, mentions
 
 DUE = date(2025, 11, 9)
 

@@ -3,8 +3,8 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.forecasters.outside.labels import lessons, worth_of_prices
-from foretell.forecasters.outside.seen import seen_in
+from foretell.forecasters.base_rates.outside_model import fit_price_correction, lessons
+from foretell.forecasters.base_rates.text_features import seen_in
 
 NOW = date(2025, 6, 1)
 DATED = {"due": "2025-01-01", "text": "Will it rain by 1 April 2025?"}
@@ -53,8 +53,8 @@ def test_what_teaches_nothing_is_left_out(bank_of) -> None:
 
 
 def test_prices_are_believed_until_they_are_refuted() -> None:
-    fair = worth_of_prices(np.full(4, 0.3), np.array([0.0, 0.0, 1.0, 0.0]), np.ones(4))
+    fair = fit_price_correction(np.full(4, 0.3), np.array([0.0, 0.0, 1.0, 0.0]), np.ones(4))
     assert abs(fair.shift) < 0.05
     assert abs(fair.slope - 1) < 0.05
-    high = worth_of_prices(np.full(2000, 0.3), np.zeros(2000), np.ones(2000))
+    high = fit_price_correction(np.full(2000, 0.3), np.zeros(2000), np.ones(2000))
     assert high.of(np.array([0.3]))[0] < 0.02

@@ -1,6 +1,6 @@
 import numpy as np
 
-from foretell.forecasters.outside.levels import MEMORY, basis, likeness, on_grid
+from foretell.forecasters.base_rates.outside_model import MEMORY, basis, likeness, on_grid
 
 
 def test_the_basis_reproduces_the_covariance() -> None:

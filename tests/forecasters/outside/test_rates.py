@@ -1,14 +1,14 @@
 import pytest
 
-from foretell.forecasters.outside.rates import Kind, RateTable, rate_table
+from foretell.forecasters.base_rates.outside_model import RateClass, RateTable, rate_table
 
 
 def test_each_class_is_shrunk_to_the_wider_one() -> None:
     table = RateTable(counts={"fred": (30.0, 90.0), "fred/all": (30.0, 90.0)})
     source = (30 + 10 * 0.5) / 100
-    assert table.rate(Kind(source="fred", subtype="all")) == pytest.approx((30 + 10 * source) / 100)
-    assert table.rate(Kind(source="fred", subtype="new")) == pytest.approx(source)
-    assert table.rate(Kind(source="elsewhere")) is None
+    assert table.rate(RateClass(source="fred", subtype="all")) == pytest.approx((30 + 10 * source) / 100)
+    assert table.rate(RateClass(source="fred", subtype="new")) == pytest.approx(source)
+    assert table.rate(RateClass(source="elsewhere")) is None
 
 
 def test_counts_that_were_zero_hardly_rise(bank_of) -> None:
@@ -21,7 +21,9 @@ def test_counts_that_were_zero_hardly_rise(bank_of) -> None:
         for i in range(60)
     ]
     table = rate_table(bank_of(rows))
-    zero, more = (table.rate(Kind(source="acled", subtype="increase", size=size, days=30.0)) for size in (0.0, 7.0))
+    zero, more = (
+        table.rate(RateClass(source="acled", subtype="increase", size=size, days=30.0)) for size in (0.0, 7.0)
+    )
     assert zero < 0.1 < 0.4 < more < 0.6
 
 
@@ -35,6 +37,6 @@ def test_a_round_of_nothing_but_zeros_has_no_values(bank_of) -> None:
     quiet = [usual | {"id": f"a{i}", "due": "2025-01-05", "outcome": 0.0} for i in range(20)]
     told = [usual | {"id": "loud", "due": "2025-01-05", "outcome": 1.0, "size": 3.0}]
     broken = [usual | {"id": f"b{i}", "due": "2025-01-19", "outcome": 1.0} for i in range(20)]
-    zero = Kind(source="acled", subtype="increase", size=0.0).levels[-1]
+    zero = RateClass(source="acled", subtype="increase", size=0.0).levels[-1]
     assert rate_table(bank_of(quiet + told + broken)).counts[zero][0] == 0.0
     assert zero not in rate_table(bank_of(broken)).counts

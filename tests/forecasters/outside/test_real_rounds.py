@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.arena.history import base_rates, past_questions
+from foretell.data.datasets.forecastbench import read_rounds
+from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.base_rates.reference_class import ReferenceClass
 from foretell.forecasters.forecaster import RunContext
-from foretell.forecasters.outside.similar import ReferenceClass
-from foretell.forecasters.outside.view import OutsideView
-from foretell.sources.datasets.forecastbench import read_rounds
+from foretell.runs.past import base_rates, past_questions
 
 pytestmark = pytest.mark.shared_data
 

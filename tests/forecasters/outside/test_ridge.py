@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from foretell.forecasters.outside.ridge import fit_logistic
+from foretell.forecasters.base_rates.outside_fit import fit_logistic
 
 
 def objective(x, target, weight, offset):

@@ -5,12 +5,12 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from foretell.forecasters.outside.learn import fit_outside
-from foretell.forecasters.outside.past import PastQuestions
-from foretell.forecasters.outside.seen import seen
-from foretell.forecasters.outside.shipped import NUMBERS, REPORT, from_files, shipped_model, to_files
-from foretell.forecasters.outside.wording import read
-from foretell.questions.clock import AsOf
+from foretell.forecasters.base_rates.outside_fit import fit_outside
+from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, from_files, shipped_model, to_files
+from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.text_features import seen
+from foretell.forecasters.base_rates.wording import read
+from foretell.questions.as_of import AsOf
 
 FOLDER = files("foretell.forecasters.outside")
 

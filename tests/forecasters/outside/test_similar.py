@@ -2,9 +2,10 @@ from datetime import date
 
 import pytest
 
-from foretell.forecasters.outside.past import PastQuestions, nothing_past
-from foretell.forecasters.outside.similar import ReferenceClass
-from foretell.questions import AsOf, Question, Target
+from foretell.forecasters.base_rates.past import PastQuestions, no_past_questions
+from foretell.forecasters.base_rates.reference_class import ReferenceClass
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Target
 
 CUTOFF = AsOf.day("2025-12-31")
 
@@ -58,7 +59,7 @@ def test_early_answers_are_listed_and_do_not_weigh_until_their_deadline_is_over(
 
 
 def test_an_empty_bank_says_nothing() -> None:
-    found = ReferenceClass.of(asked("Will it rain?"), nothing_past(), CUTOFF)
+    found = ReferenceClass.of(asked("Will it rain?"), no_past_questions(), CUTOFF)
     assert found.rate is None
     assert found.weighed(0.4) == 0.4
     assert found.sentence == "no similar question was answered before"

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from foretell.forecasters.base_rates.outside_fit import fit_outside
+from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.outside.learn import fit_outside
-from foretell.forecasters.outside.past import PastQuestions
-from foretell.forecasters.outside.view import OutsideView
-from foretell.questions import AsOf, Question, Snapshot, Target
-from foretell.questions.question import LastValue
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import LastValue, Question, Snapshot, Target
 
 NOW = AsOf(at="2027-03-01T12:00:00Z", mode="live")
 

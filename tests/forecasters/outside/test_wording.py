@@ -3,8 +3,8 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.forecasters.outside.hashing import BUCKETS, bucket_of, buckets, grams, mark, marks, shape, tokens
-from foretell.forecasters.outside.wording import read
+from foretell.forecasters.base_rates.text_features import BUCKETS, bucket_of, buckets, grams, mark, marks, shape, tokens
+from foretell.forecasters.base_rates.wording import read
 
 DUE = date(2026, 1, 2)
 

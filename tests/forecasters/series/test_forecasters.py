@@ -3,12 +3,12 @@ import asyncio
 import numpy as np
 import pytest
 
+from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.series.auto import auto
 from foretell.forecasters.series.forecasters import Auto, Climatology, Hybrid, LinearTrend, SeasonalKnn, Walk
-from foretell.forecasters.series.select import auto
-from foretell.questions import AsOf, Question, SeriesRef, Target
-from foretell.sources.series import Series
-from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, SeriesRef, Target
 
 DAYS = np.arange("2015-01-01", "2025-12-31", dtype="M8[D]")
 VALUES = np.cumsum(np.random.default_rng(0).standard_normal(len(DAYS)))

@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.series.regress import Outcomes, Regression, independent_share
+from foretell.forecasters.series.changes import OriginOutcomes, OriginRegression, independent_share
 
 
 def regression(
     x: np.ndarray, y: np.ndarray, *, lead: int = 1, strength: float = 1e-9, prior: float = 0.0
-) -> Regression:
+) -> OriginRegression:
     known = len(x) - lead
-    outcomes = Outcomes(y=y[:known], valid=np.ones(known, bool), n_origins=len(x), lead=lead, share=1.0)
+    outcomes = OriginOutcomes(y=y[:known], valid=np.ones(known, bool), n_origins=len(x), lead=lead, share=1.0)
     k = x.shape[1]
-    return Regression(x=x, outcomes=outcomes, prior=np.full(k, prior), strength=np.full(k, strength))
+    return OriginRegression(x=x, outcomes=outcomes, prior=np.full(k, prior), strength=np.full(k, strength))
 
 
 def test_last_origin_is_predicted_by_least_squares_on_all_known_outcomes() -> None:

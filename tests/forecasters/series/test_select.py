@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.forecasters.series.auto import Expectation, auto, choices
+from foretell.forecasters.series.changes import momentum, revert, walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.select import Expectation, auto, choices
-from foretell.forecasters.series.walk import momentum, revert, walk
 
 HORIZONS = np.array([7, 30, 90, 365, 3650], "m8[D]")
 MODELS = {"walk": walk, "momentum": momentum, "revert": revert, "auto": auto}

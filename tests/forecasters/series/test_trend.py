@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from foretell.forecasters.series.history import Chances
-from foretell.forecasters.series.hybrid import hybrid
-from foretell.forecasters.series.trend import linear, safe
+from foretell.forecasters.series.history import SeriesChances
+from foretell.forecasters.series.seasonal import hybrid, linear, safe
 
 DAYS = np.arange("2024-01-01", "2024-01-05", dtype="M8[D]")
 VALUES = np.array([1.0, 3.0, 2.0, 4.0])
@@ -31,7 +30,7 @@ def test_a_constant_has_no_spread_and_does_not_exceed_itself() -> None:
 
 
 def test_safe_mixes_with_one_half() -> None:
-    mixed = safe(Chances(above=np.array([0.9]), below=np.array([0.1])), 0.1)
+    mixed = safe(SeriesChances(above=np.array([0.9]), below=np.array([0.1])), 0.1)
     assert mixed.above[0] == pytest.approx(0.1 * 0.9 + 0.9 * 0.5)
 
 

@@ -2,8 +2,9 @@
 
 from datetime import date, timedelta
 
-from foretell.forecasters.stack.past import Answer, Past
-from foretell.questions import LastValue, Question, SeriesRef, Target, instant
+from foretell.forecasters.base_rates.past import Past, PastAnswer
+from foretell.questions.as_of import instant
+from foretell.questions.question import LastValue, Question, SeriesRef, Target
 
 STATION = "meteofrance/TEMPERATURE/celsius.07149.D"
 
@@ -45,10 +46,10 @@ def rate(id: str, due: str, text: str = "Will the yield have increased?", source
     return asked(source, "all", id, due, text, series=SeriesRef(provider=source, id=id), **more)
 
 
-def told(question: Question, *outcomes: int) -> list[Answer]:
+def told(question: Question, *outcomes: int) -> list[PastAnswer]:
     """Answers to a question's first targets, each known on its date."""
     return [
-        Answer(
+        PastAnswer(
             question_id=question.id,
             due=question.due,
             target_id=target.id,

@@ -4,18 +4,17 @@ from scipy.stats import nbinom, poisson
 from tests.forecasters.stack.made import NOTHING, events, past_of
 
 from foretell.forecasters.stack import conflict
-from foretell.forecasters.stack.conflict import Conflict, chance
-from foretell.forecasters.stack.references import Reference, References, reference_of
+from foretell.forecasters.stack.conflict import ConflictModel, ReferenceValue, ReferenceValues, chance, reference_of
 
 PLACES = [f"Land {i}" for i in range(10)]
 
 
-def count(average: float, kind: str = "Riots") -> Reference:
-    return Reference(kind=kind, place="", average=average)
+def count(average: float, kind: str = "Riots") -> ReferenceValue:
+    return ReferenceValue(kind=kind, place="", average=average)
 
 
 def said(question, past=NOTHING) -> float:
-    estimate = Conflict().study(past).as_of(question.due.date()).estimate(question)
+    estimate = ConflictModel().study(past).as_of(question.due.date()).estimate(question)
     assert len(set(estimate.p.tolist())) == 1
     assert len(estimate.p) == len(question.targets)
     return float(estimate.p[0])
@@ -82,5 +81,5 @@ def test_nothing_known_in_an_outage_is_a_plain_rate() -> None:
 
 def test_references_are_read_up_to_a_day() -> None:
     rounds = [events("Riots", "Mali", due, value) for due, value in (("2025-03-02", 3.0), ("2025-03-16", 4.0))]
-    found = References.of(rounds)
+    found = ReferenceValues.of(rounds)
     assert [r.average for r in found.before("Mali", rounds[1].due.date())] == [3.0]

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, past_of, rate
 
-from foretell.forecasters.stack.economy import Economy, Shares, kind_of
+from foretell.forecasters.stack.economy import EconomyModel, ShareModel, kind_of
 
 POLICY = "Will the federal funds rate have increased?"
 MONEY = "Will the amount of all loans have increased?"
 
 
 def chances(question, past=NOTHING):
-    return Economy().study(past).as_of(question.due.date()).estimate(question).p
+    return EconomyModel().study(past).as_of(question.due.date()).estimate(question).p
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_a_series_speaks_for_its_kind_a_little() -> None:
 
 def test_shares_drift_upward_whatever_came_before() -> None:
     question = rate("AAPL", "2025-10-26", source="yfinance")
-    assert Shares().covers(question)
-    assert not Economy().covers(question)
+    assert ShareModel().covers(question)
+    assert not EconomyModel().covers(question)
     falls = past_of(*[(rate("AAPL", due, source="yfinance"), (0, 0, 0)) for due in ("2025-03-02", "2025-04-27")])
-    p = Shares().study(falls).as_of(question.due.date()).estimate(question).p
-    assert p.tolist() == Shares().estimate(question).p.tolist()
+    p = ShareModel().study(falls).as_of(question.due.date()).estimate(question).p
+    assert p.tolist() == ShareModel().estimate(question).p.tolist()
     assert (np.diff(p) > 0).all()
     assert 0.5 < p[0] < p[-1] < 0.62

@@ -3,7 +3,7 @@ from datetime import date
 import numpy as np
 from tests.forecasters.stack.made import rate, told
 
-from foretell.forecasters.stack.past import Answer, Past
+from foretell.forecasters.base_rates.past import Past, PastAnswer
 
 FIRST, SECOND = rate("DFF", "2025-03-02"), rate("DFF", "2025-03-16")
 
@@ -19,7 +19,9 @@ def test_answers_find_the_asking_they_belong_to() -> None:
 
 
 def test_an_answer_to_nothing_asked_is_left_out() -> None:
-    stray = Answer(question_id=FIRST.id, due=FIRST.due, target_id="2031-01-01", outcome=1, known_on=date(2031, 1, 1))
+    stray = PastAnswer(
+        question_id=FIRST.id, due=FIRST.due, target_id="2031-01-01", outcome=1, known_on=date(2031, 1, 1)
+    )
     assert Past.of([FIRST], [stray]).lessons == ()
     assert Past.of([SECOND], told(FIRST, 1)).lessons == ()
 

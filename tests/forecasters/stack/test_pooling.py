@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.logistic import Regression, fit
+from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import logit, sigmoid
-from foretell.forecasters.stack.pooling import NONE, Beliefs, Cases, Taught, pool
+from foretell.forecasters.stack.source_model import NONE, EffectPriors, PastCases, PooledCases, pool
 
-ONE = Beliefs(group_sd={"series": 1.0})
+ONE = EffectPriors(group_sd={"series": 1.0})
 
 
-def cases(labels: list[str], *, start: float = 0.0, **more: list[str]) -> Cases:
+def cases(labels: list[str], *, start: float = 0.0, **more: list[str]) -> PooledCases:
     groups = {name: np.array(values, str) for name, values in {"series": labels, **more}.items()}
-    return Cases(start=np.full(len(labels), start), columns=np.zeros((len(labels), 0)), labels=groups)
+    return PooledCases(start=np.full(len(labels), start), columns=np.zeros((len(labels), 0)), labels=groups)
 
 
 def test_nothing_seen_is_the_belief_drawn_to_one_half_by_its_doubt() -> None:
@@ -33,19 +33,19 @@ def test_the_effect_balances_surprise_and_belief() -> None:
 def test_it_is_the_ridge_regression_of_the_whole_design() -> None:
     rng = np.random.default_rng(3)
     labels, column, y = rng.choice(list("abc"), 60), rng.normal(size=(60, 1)), (rng.random(60) < 0.6).astype(float)
-    beliefs = Beliefs(slope=(0.5,), slope_sd=(0.7,), group_sd={"series": 0.4})
-    one = Cases(start=np.zeros(60), columns=column, labels={"series": labels})
+    beliefs = EffectPriors(slope=(0.5,), slope_sd=(0.7,), group_sd={"series": 0.4})
+    one = PooledCases(start=np.zeros(60), columns=column, labels={"series": labels})
     fitted = pool(one, y, np.full(60, 0.5), beliefs)
     design = np.column_stack([column, *[(labels == name).astype(float) for name in "abc"]])
     penalty = 1 / np.array([0.7, 0.4, 0.4, 0.4]) ** 2
-    whole = Regression.of(design, y, weight=0.5, penalty=penalty, centre=[0.5, 0, 0, 0])
-    assert fitted.effect == pytest.approx(fit(whole), abs=1e-5)
+    whole = LogisticProblem.of(design, y, weight=0.5, penalty=penalty, centre=[0.5, 0, 0, 0])
+    assert fitted.effect == pytest.approx(fit_logistic_ridge(whole), abs=1e-5)
 
 
 def test_a_day_that_moved_everything_does_not_speak_for_the_series() -> None:
     labels, days = list("abcdefgh") * 2, ["mon"] * 8 + ["tue"] * 8
     y = np.array([1.0] * 8 + [0.0] * 7 + [1.0])
-    shared = Beliefs(group_sd={"series": 1.0, "day": 1.0}, shared=frozenset({"day"}))
+    shared = EffectPriors(group_sd={"series": 1.0, "day": 1.0}, shared=frozenset({"day"}))
     fitted = pool(cases(labels, day=days), y, np.ones(16), shared)
     alone = pool(cases(labels[:8]), y[:8], np.ones(8), ONE)
     with_days = fitted.chances(cases(["a"], day=["mon"]))[0]
@@ -72,5 +72,5 @@ def test_more_rises_never_lower_the_chance(n: int, k: int, start: float) -> None
 
 def test_lessons_count_from_the_day_after_they_are_known() -> None:
     known = np.array(["2025-03-09", "2025-03-16"], "M8[D]")
-    taught = Taught(cases=cases(["a", "a"]), outcome=np.ones(2), known_on=known, beliefs=ONE)
+    taught = PastCases(cases=cases(["a", "a"]), outcome=np.ones(2), known_on=known, beliefs=ONE)
     assert [len(taught.before(date(2025, 3, day)).outcome) for day in (9, 10, 16, 17)] == [0, 1, 1, 2]

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, asked, past_of
 
-from foretell.forecasters.stack.lasting import PRIOR_EVENTS, PRIOR_YEARS, Lasting
-from foretell.forecasters.stack.ranks import Ranks
+from foretell.forecasters.stack.wikipedia import PRIOR_EVENTS, PRIOR_YEARS, RankModel, RareChanges
 
 
 def player(name: str, due: str, rank: float = 8.0, **more):
@@ -15,29 +14,31 @@ def chances(family, question, past=NOTHING):
 
 
 def test_a_place_is_kept_until_the_next_list() -> None:
-    p = chances(Ranks(), player("Ann", "2025-11-09"))
+    p = chances(RankModel(), player("Ann", "2025-11-09"))
     assert (np.diff(p) < 0).all()
-    within = chances(Ranks(), player("Ann", "2025-11-09", days=(7,)))[0]
-    across = chances(Ranks(), player("Ann", "2025-10-26", days=(7,)))[0]
+    within = chances(RankModel(), player("Ann", "2025-11-09", days=(7,)))[0]
+    across = chances(RankModel(), player("Ann", "2025-10-26", days=(7,)))[0]
     assert within > across + 0.1
 
 
 def test_nobody_stands_above_the_first() -> None:
-    assert (chances(Ranks(), player("Ann", "2025-11-09", 1.0)) > chances(Ranks(), player("Ann", "2025-11-09"))).all()
+    assert (
+        chances(RankModel(), player("Ann", "2025-11-09", 1.0)) > chances(RankModel(), player("Ann", "2025-11-09"))
+    ).all()
 
 
 def test_a_player_on_the_rise_is_remembered() -> None:
     rising = [(player("Ann", due), (1, 1, 1)) for due in ("2025-03-02", "2025-04-13")]
     falling = [(player("Bea", due), (0, 0, 0)) for due in ("2025-03-02", "2025-04-13")]
     past = past_of(*rising, *falling)
-    ann, bea, new = (chances(Ranks(), player(name, "2025-11-09"), past) for name in ("Ann", "Bea", "Cleo"))
+    ann, bea, new = (chances(RankModel(), player(name, "2025-11-09"), past) for name in ("Ann", "Bea", "Cleo"))
     assert (ann > new).all()
     assert (new > bea).all()
 
 
 @pytest.mark.parametrize("subtype", ["vaccine", "fide_elo", "swimming"])
 def test_the_longer_the_wait_the_likelier_the_change(subtype: str) -> None:
-    p = chances(Lasting(), asked("wikipedia", subtype, "x", "2025-10-26"))
+    p = chances(RareChanges(), asked("wikipedia", subtype, "x", "2025-10-26"))
     steps = np.diff(p)
     assert (steps < 0).all() if subtype == "swimming" else (steps > 0).all()
 
@@ -50,16 +51,16 @@ def test_the_rate_by_hand() -> None:
     question = asked("wikipedia", "vaccine", "z", "2025-10-26", days=(365,))
     years = PRIOR_YEARS + (30 + 90) / 365
     expected = 1 - (1 + 1 / years) ** -(PRIOR_EVENTS + 1)
-    assert chances(Lasting(), question, past) == pytest.approx([expected])
+    assert chances(RareChanges(), question, past) == pytest.approx([expected])
 
 
 def test_a_record_that_still_stands_is_no_change() -> None:
     kept = past_of(*[(asked("wikipedia", "swimming", f"s{i}", "2025-01-05"), (1, 1, 1, 1)) for i in range(40)])
     question = asked("wikipedia", "swimming", "z", "2025-10-26")
-    assert (chances(Lasting(), question, kept) > chances(Lasting(), question)).all()
+    assert (chances(RareChanges(), question, kept) > chances(RareChanges(), question)).all()
 
 
 def test_each_covers_its_own_templates() -> None:
-    assert Ranks().covers(player("Ann", "2025-11-09"))
-    assert not Ranks().covers(asked("wikipedia", "vaccine", "x", "2025-11-09"))
-    assert not Lasting().covers(player("Ann", "2025-11-09"))
+    assert RankModel().covers(player("Ann", "2025-11-09"))
+    assert not RankModel().covers(asked("wikipedia", "vaccine", "x", "2025-11-09"))
+    assert not RareChanges().covers(player("Ann", "2025-11-09"))

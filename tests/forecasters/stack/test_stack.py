@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import STATION, asked, events, past_of, rate, told, warmer
 
+from foretell.data.series.series import Series, SeriesInMemory
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.forecasters.forecaster import CannotForecast, NoSeries, RunContext
-from foretell.forecasters.priors import FixedRates
 from foretell.forecasters.series.forecasters import Auto
-from foretell.forecasters.stack.past import Past
 from foretell.forecasters.stack.stack import Stack, fresh
-from foretell.questions import Question, Snapshot, Target
-from foretell.sources.series import Series
-from foretell.sources.series_from.memory import SeriesInMemory
+from foretell.questions.question import Question, Snapshot, Target
 
 MARKET = Question(
     id="m/1", source="manifold", text="?", due="2025-10-26", subtype="market", targets=(Target(id="yes"),)

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, past_of, rate, warmer
 
+from foretell.data.series.series import Series
 from foretell.forecasters.series.climatology import harmonics
-from foretell.forecasters.stack.temperature import REGIONS, Climate, Temperatures, from_record, region
-from foretell.questions import SeriesRef
-from foretell.sources.series import Series
+from foretell.forecasters.stack.temperature import REGIONS, Climate, TemperatureModel, from_record, region
+from foretell.questions.question import SeriesRef
 
 SURE = replace(REGIONS["07"], doubt=np.zeros((5, 5)), spread=np.array([3.0, 0.0, 0.0]))
 
@@ -18,7 +18,7 @@ def number(day: str) -> float:
 
 
 def chances(question, past=NOTHING, record=None):
-    return Temperatures().study(past).as_of(question.due.date()).estimate(question, record).p
+    return TemperatureModel().study(past).as_of(question.due.date()).estimate(question, record).p
 
 
 def made_record(warmth: float = 10.0, until: str = "1991-12-31") -> Series:
@@ -104,7 +104,7 @@ def test_only_reports_of_earlier_rounds_are_used() -> None:
 
 
 def test_it_covers_rises_of_temperatures_only() -> None:
-    family = Temperatures()
+    family = TemperatureModel()
     assert family.covers(warmer("2025-10-01"))
     assert not family.covers(rate("DFF", "2025-10-01"))
     fixed = replace(warmer("2025-10-01"), series=SeriesRef(provider="dbnomics", id="x/TEMPERATURE/y", threshold=3.0))

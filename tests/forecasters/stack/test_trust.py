@@ -6,20 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.stack.made import past_of, rate
 
-from foretell.forecasters.priors import FixedRates
-from foretell.forecasters.stack.economy import Shares
-from foretell.forecasters.stack.trust import TrackRecord, trust
+from foretell.forecasters.base_rates.rates import FixedRates
+from foretell.forecasters.stack.economy import ShareModel
+from foretell.forecasters.stack.stack import TrackRecord, trust_in_model
 
 DAYS = np.arange("2025-03-02", "2025-06-10", dtype="M8[D]")
 
 
 def test_before_any_gain_the_model_is_believed_to_three_quarters() -> None:
-    assert trust(np.zeros(0), DAYS[:0]) == pytest.approx(0.731, abs=1e-3)
+    assert trust_in_model(np.zeros(0), DAYS[:0]) == pytest.approx(0.731, abs=1e-3)
 
 
 def test_answers_of_one_day_count_for_less() -> None:
     gain = np.full(30, 0.05)
-    apart, together = trust(gain, DAYS[:30]), trust(gain, np.repeat(DAYS[:1], 30))
+    apart, together = trust_in_model(gain, DAYS[:30]), trust_in_model(gain, np.repeat(DAYS[:1], 30))
     assert 0.731 < together < apart
     assert together == pytest.approx(1 / (1 + np.exp(-1 - 2 * 0.05 * 30 / 3.9)))
 
@@ -28,16 +28,16 @@ def test_answers_of_one_day_count_for_less() -> None:
 @given(st.lists(st.floats(-1, 1), max_size=60))
 def test_it_is_a_share_and_falls_with_losses(gains: list[float]) -> None:
     gain = np.array(gains)
-    p = trust(gain, DAYS[: len(gain)])
+    p = trust_in_model(gain, DAYS[: len(gain)])
     assert 0 <= p <= 1
-    assert trust(gain - 0.01, DAYS[: len(gain)]) <= p
+    assert trust_in_model(gain - 0.01, DAYS[: len(gain)]) <= p
 
 
 def record(rises: int) -> TrackRecord:
     """Three rounds of shares judged against a base rate of one half."""
     rounds = [rate("A", due, source="yfinance") for due in ("2025-03-02", "2025-03-30", "2025-04-27")]
     past = past_of(*[(question, (rises,) * 4) for question in rounds])
-    return TrackRecord.of(Shares(), lambda _: Shares(), past, FixedRates(table={("yfinance", ""): 0.5}))
+    return TrackRecord.of(ShareModel(), lambda _: ShareModel(), past, FixedRates(table={("yfinance", ""): 0.5}))
 
 
 def test_a_model_that_was_right_gains_and_one_that_was_wrong_loses() -> None:
@@ -53,5 +53,5 @@ def test_only_answers_known_before_the_day_count() -> None:
 
 def test_questions_without_a_base_rate_are_not_judged() -> None:
     question = rate("A", "2025-03-02", source="yfinance")
-    found = TrackRecord.of(Shares(), lambda _: Shares(), past_of((question, (1, 1))), FixedRates(table={}))
+    found = TrackRecord.of(ShareModel(), lambda _: ShareModel(), past_of((question, (1, 1))), FixedRates(table={}))
     assert found.weight(date(2026, 1, 1)) == pytest.approx(0.731, abs=1e-3)

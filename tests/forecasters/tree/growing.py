@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.fakes.providers.heard import Heard, Said, Tool
-from foretell.fakes.providers.tree import tree as play
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.growing.asking import Asker
-from foretell.forecasters.tree.growing.ground import Leaf
-from foretell.forecasters.tree.growing.matter import Matter
-from foretell.llm.canonical import request_key
-from foretell.llm.message import Assistant, Reply, Request, Tokens, ToolCall, ToolSpec
-from foretell.llm.model import Model
-from foretell.llm.roles import Models
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import AsOf, Question, Target, instant
-from foretell.questions.event import Event
-from foretell.tools.fence import Fence, Fenced
-from foretell.tools.leaks import Excerpt, Verdict
-from foretell.tools.tool import Item, Material
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.tree.grow.ground import Leaf
+from foretell.forecasters.tree.grow.prompting import StructuredClient, TreeQuestion
+from foretell.models.canonical import request_key
+from foretell.models.model import AssistantMessage, Model, Reply, Request, TokenCount, ToolCall, ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedReply
+from foretell.practice.models.scripts import tree_script as play
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import TraceEvent
+from foretell.tools.fence import FencedTools
+from foretell.tools.leak_filter import Excerpt, LeakVerdict
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, ToolMaterial
 
 SEARCH = ToolSpec(
     name="web_search",
@@ -42,12 +42,12 @@ class CannedSearch:
     queries: list[str] = field(default_factory=list)
     spec: ToolSpec = SEARCH
 
-    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         await asyncio.sleep(0)
         self.queries.append(arguments["query"])
         days = ("2025-10-01", "2025-10-20", "2025-11-05")
         items = tuple(
-            Item(
+            SourceItem(
                 title=f"Article of {day}",
                 text=f"Text of {day}{' DROP ME' if day == '2025-10-20' else ''}",
                 url=f"https://news.example/{day}",
@@ -56,14 +56,14 @@ class CannedSearch:
             )
             for day in days
         )
-        return Material(heading="Results", items=items)
+        return ToolMaterial(heading="Results", items=items)
 
 
 class DropMarked:
     """A content filter that sees a leak in marked texts."""
 
-    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[Verdict]:
-        return [Verdict(word="DROP" if "DROP ME" in one.text else "KEEP", reason="") for one in excerpts]
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        return [LeakVerdict(word="DROP" if "DROP ME" in one.text else "KEEP", reason="") for one in excerpts]
 
 
 def question(**fields: Any) -> Question:
@@ -79,24 +79,24 @@ def question(**fields: Any) -> Question:
     return Question(**{**given, **fields})
 
 
-def heard_of(request: Request) -> Heard:
+def heard_of(request: Request) -> ModelQuery:
     """A request as a fake provider hears it."""
     texts = [message.text for message in request.messages]
-    roles = ["assistant" if isinstance(message, Assistant) else "user" for message in request.messages]
-    return Heard(
+    roles = ["assistant" if isinstance(message, AssistantMessage) else "user" for message in request.messages]
+    return ModelQuery(
         format="none",
         hash=request_key(request),
         json={"messages": [{"role": role} for role in roles]},
         model=request.model.partition(":")[2],
         words="\n".join(texts),
         last=texts[-1] if texts else "",
-        tools=tuple(Tool(name=tool.name, schema=tool.parameters) for tool in request.tools),
+        tools=tuple(OfferedTool(name=tool.name, schema=tool.parameters) for tool in request.tools),
         force=request.force,
         schema=request.schema,
     )
 
 
-def reply_of(said: Said, request: Request) -> Reply:
+def reply_of(said: ScriptedReply, request: Request) -> Reply:
     """What a fake says as a reply."""
     calls = tuple(
         ToolCall(
@@ -106,7 +106,7 @@ def reply_of(said: Said, request: Request) -> Reply:
         )
         for place, call in enumerate(said.calls)
     )
-    return Reply(text=said.text, calls=calls, finish=said.ending, tokens=Tokens(input=100, output=20))
+    return Reply(text=said.text, calls=calls, finish=said.ending, tokens=TokenCount(input=100, output=20))
 
 
 def playing(override: Callable[[Request], Reply | Exception | str | None] | None = None) -> ScriptedModel:
@@ -127,14 +127,14 @@ class Desk:
     model: Model = field(default_factory=playing)
     name: str = "scripted:planner"
     search: CannedSearch = field(default_factory=CannedSearch)
-    events: list[Event] = field(default_factory=list)
+    events: list[TraceEvent] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def context(self) -> AgentContext:
         return AgentContext(
             as_of=self.question.as_of,
-            models=Models(agent=self.name),
+            models=ModelRoles(agent=self.name),
             model=self.model,
             toolbox=self._toolbox,
             emit=self.events.append,
@@ -142,12 +142,12 @@ class Desk:
         )
 
     @property
-    def matter(self) -> Matter:
-        return Matter(question=self.question, as_of=self.question.as_of, target=self.question.targets[0].id)
+    def matter(self) -> TreeQuestion:
+        return TreeQuestion(question=self.question, as_of=self.question.as_of, target=self.question.targets[0].id)
 
     @property
-    def asker(self) -> Asker:
-        return Asker(context=self.context, slot="slot")
+    def asker(self) -> StructuredClient:
+        return StructuredClient(context=self.context, slot="slot")
 
     @property
     def requests(self) -> list[Request]:
@@ -160,6 +160,6 @@ class Desk:
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    def _toolbox(self, asked: Question, context: AgentContext) -> Fenced:
-        fence = Fence(as_of=context.as_of, question=asked, emit=context.emit)
-        return Fenced.around([self.search], fence, DropMarked())
+    def _toolbox(self, asked: Question, context: AgentContext) -> FencedTools:
+        fence = FenceRules(as_of=context.as_of, question=asked, emit=context.emit)
+        return FencedTools.around([self.search], fence, DropMarked())

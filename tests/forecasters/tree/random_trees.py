@@ -3,19 +3,22 @@
 import random
 from collections.abc import Sequence
 
-from foretell.forecasters.tree import expression as ex
-from foretell.forecasters.tree.links import (
-    Assumption,
-    Average,
-    Formula,
-    InhibitedNoisyOr,
-    Judged,
-    Linear,
+from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.proposition import (
+    AverageLink,
+    FormulaAssumption,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
     Link,
-    NoisyOr,
+    NoisyOrLink,
+    Proposition,
+    Tree,
+    has_own_value,
+    own_value,
+    post_order,
 )
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.walk import has_own_value, own_value, post_order
 
 KINDS = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average", "judged")
 
@@ -30,8 +33,8 @@ def tree_of(*nodes: Proposition, **fields: object) -> Tree:
 
 
 def formula_tree(expression: str, p: dict[str, float], assumed: float | None = None) -> Tree:
-    assumption = None if assumed is None else Assumption(text="the rest", p=assumed)
-    top = claim("P0", children=tuple(p), link=Formula(expression=expression, assumption=assumption))
+    assumption = None if assumed is None else FormulaAssumption(text="the rest", p=assumed)
+    top = claim("P0", children=tuple(p), link=FormulaLink(expression=expression, assumption=assumption))
     return tree_of(top, *(claim(id, p=value) for id, value in p.items()))
 
 
@@ -55,26 +58,28 @@ def random_link(rng: random.Random, children: Sequence[str], kinds: Sequence[str
         case "linear" if proper:
             raw, intercept = [rng.random() for _ in children], rng.random() * 0.1
             shrink = (1 - intercept) * rng.uniform(0.3, 1) / sum(raw)
-            return Linear(weights={c: w * shrink for c, w in zip(children, raw, strict=True)}, intercept=intercept)
+            return LinearLink(weights={c: w * shrink for c, w in zip(children, raw, strict=True)}, intercept=intercept)
         case "linear":
-            return Linear(weights={c: rng.uniform(-1, 1) for c in children}, intercept=rng.uniform(-0.1, 0.1))
+            return LinearLink(weights={c: rng.uniform(-1, 1) for c in children}, intercept=rng.uniform(-0.1, 0.1))
         case "formula":
             names = [*children, *(["PA"] if rng.random() < 0.4 else [])]
-            assumption = Assumption(text="the rest", p=rng.random()) if "PA" in names else None
+            assumption = FormulaAssumption(text="the rest", p=rng.random()) if "PA" in names else None
             rng.shuffle(names)
-            return Formula(expression=ex.to_text(random_expression(rng, names)), assumption=assumption)
+            return FormulaLink(expression=ex.to_text(random_expression(rng, names)), assumption=assumption)
         case "noisy_or":
-            return NoisyOr(strengths={c: rng.random() for c in children}, leak=rng.choice([0.0, rng.random() * 0.3]))
+            return NoisyOrLink(
+                strengths={c: rng.random() for c in children}, leak=rng.choice([0.0, rng.random() * 0.3])
+            )
         case "inhibited_noisy_or":
             cut = rng.randint(1, len(children))
             inhibitors = {c: rng.random() for c in children[cut:]}
-            return InhibitedNoisyOr(
+            return InhibitedNoisyOrLink(
                 strengths={c: rng.random() for c in children[:cut]}, inhibitors=inhibitors, leak=0.1
             )
         case "average":
-            return Average()
+            return AverageLink()
         case _:
-            return Judged(p=rng.random())
+            return JudgedLink(p=rng.random())
 
 
 def random_tree(
@@ -119,19 +124,19 @@ def chance(node: Proposition, world: dict[str, bool]) -> float:
     """The chance of a claim where its children are so, straight from the definition of its link."""
     link = node.link
     match link:
-        case Linear():
+        case LinearLink():
             return link.intercept + sum(link.weights[c] * world[c] for c in node.children)
-        case Average():
+        case AverageLink():
             return sum(world[c] for c in node.children) / len(node.children)
-        case NoisyOr() | InhibitedNoisyOr():
+        case NoisyOrLink() | InhibitedNoisyOrLink():
             none = 1 - link.leak
             for c, strength in link.strengths.items():
                 none *= 1 - strength * world[c]
             p = 1 - none
-            for c, strength in (link.inhibitors if isinstance(link, InhibitedNoisyOr) else {}).items():
+            for c, strength in (link.inhibitors if isinstance(link, InhibitedNoisyOrLink) else {}).items():
                 p *= 1 - strength * world[c]
             return p
-        case Formula():
+        case FormulaLink():
             read = ex.parse(link.expression)
             p = link.assumption.p if link.assumption else 0.0
             return p * ex.truth(read, {**world, "PA": True}) + (1 - p) * ex.truth(read, {**world, "PA": False})

@@ -9,14 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.checks import structural_problems
-from foretell.forecasters.tree.growing.analyze import Analysis, Analyzer, AnalyzeSettings
-from foretell.forecasters.tree.growing.draft import Draft, Room, depth_of
-from foretell.forecasters.tree.growing.matter import Place
+from foretell.forecasters.tree.grow.analyze import (
+    AnalysisDraft,
+    AnalysisLimits,
+    Analyzer,
+    AnalyzeSettings,
+    ClaimAnalysis,
+    depth_of,
+)
+from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.llm.message import Request
-from foretell.llm.model import ModelError
-from foretell.llm.scripted import ScriptedModel
+from foretell.forecasters.tree.validation import structural_problems
+from foretell.models.model import ModelError, Request
+from foretell.models.providers.scripted import ScriptedModel
 
 ROOT = Proposition(id="P0", claim="The harbour bridge opens to traffic by 31 December 2025.")
 CLAIMS = [
@@ -47,11 +52,11 @@ def answer(*expansions: tuple[str, list[str] | list[tuple[str, str]]], complete:
 
 
 def analyze(
-    script: Any, room: Room | None = None, place: Place | None = None, **settings: Any
-) -> tuple[Analysis, Desk]:
+    script: Any, room: AnalysisLimits | None = None, place: ClaimSurroundings | None = None, **settings: Any
+) -> tuple[ClaimAnalysis, Desk]:
     desk = Desk(model=ScriptedModel(script))
     analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings(**settings))
-    found = asyncio.run(analyzer.analyze(ROOT, place or Place(), room or Room()))
+    found = asyncio.run(analyzer.analyze(ROOT, place or ClaimSurroundings(), room or AnalysisLimits()))
     return found, desk
 
 
@@ -119,7 +124,7 @@ def test_a_claim_of_another_branch_is_shared_not_repeated():
 def test_leaves_are_counted_after_every_answer():
     eight = [f"The girder number {n} of the harbour bridge is set in {2000 + n}." for n in range(1, 9)]
     script = [answer(("P0", eight[:5])), answer(("P1", eight[5:])), "never asked for"]
-    found, desk = analyze(script, Room(leaves=6))
+    found, desk = analyze(script, AnalysisLimits(leaves=6))
     assert len(found.leaves) == 7
     assert len(desk.requests) == 2
 
@@ -127,20 +132,20 @@ def test_leaves_are_counted_after_every_answer():
 def test_whole_expansions_beyond_the_limit_are_left_out_and_told():
     eight = [f"The girder number {n} of the harbour bridge is set in {2000 + n}." for n in range(1, 9)]
     script = [answer(("P0", [("a", eight[0]), ("b", eight[1]), ("c", eight[2])]), ("a", eight[3:5]), ("b", eight[5:]))]
-    found, _ = analyze(script, Room(leaves=4))
+    found, _ = analyze(script, AnalysisLimits(leaves=4))
     assert len(found.leaves) == 4
     assert "no room was left for 3 more children of P2" in found.notes
 
 
 def test_no_more_claims_than_there_is_room_for():
     script = [answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:]), complete=True)]
-    found, _ = analyze(script, Room(nodes=3))
+    found, _ = analyze(script, AnalysisLimits(nodes=3))
     assert len(found.nodes) == 3
 
 
 def test_the_deepest_level_is_kept():
     script = [answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:])), answer(complete=True)]
-    found, desk = analyze(script, Room(depth=1))
+    found, desk = analyze(script, AnalysisLimits(depth=1))
     assert "as deep as claims may be" in desk.requests[2].messages[-1].text
     assert found.leaves == ("P1", "P2")
 
@@ -189,7 +194,7 @@ def test_likeness_is_noted_and_correlations_are_judged_on_request():
 
 
 def test_the_prompt_tells_the_question_the_place_and_the_rule():
-    place = Place(path=("The whole works.",), siblings=("A sibling claim.",))
+    place = ClaimSurroundings(path=("The whole works.",), siblings=("A sibling claim.",))
     _, desk = analyze([answer(complete=True)], place=place, hint="hint_logic")
     system, user = (message.text for message in desk.requests[0].messages)
     assert "formula with AND, OR and NOT" in system
@@ -199,7 +204,9 @@ def test_the_prompt_tells_the_question_the_place_and_the_rule():
 
 
 def test_what_is_told_about_the_surroundings_is_bounded():
-    place = Place(path=tuple(f"Claim {n}." for n in range(1000)), siblings=tuple(f"Sibling {n}." for n in range(1000)))
+    place = ClaimSurroundings(
+        path=tuple(f"Claim {n}." for n in range(1000)), siblings=tuple(f"Sibling {n}." for n in range(1000))
+    )
     _, desk = analyze([answer(complete=True)], place=place)
     assert len(desk.requests[0].messages[1].text) < 3000
 
@@ -207,7 +214,7 @@ def test_what_is_told_about_the_surroundings_is_bounded():
 def test_a_clumsy_model_is_put_right():
     desk = Desk(model=playing(), name="scripted:clumsy")
     analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings())
-    found = asyncio.run(analyzer.analyze(ROOT, Place(), Room()))
+    found = asyncio.run(analyzer.analyze(ROOT, ClaimSurroundings(), AnalysisLimits()))
     assert len(found.leaves) == 4
     assert sum("could not be used" in request.messages[-1].text for request in desk.requests) == 2
 
@@ -242,7 +249,7 @@ EXPANSIONS = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(EXPANSIONS, min_size=1, max_size=4), st.integers(2, 12), st.none() | st.integers(2, 12))
 def test_whatever_is_added_the_tree_stays_sound(answers: list[Any], leaves: int, nodes: int | None):
-    draft = Draft(ROOT, Place(), Room(leaves=leaves, nodes=nodes, depth=4))
+    draft = AnalysisDraft(ROOT, ClaimSurroundings(), AnalysisLimits(leaves=leaves, nodes=nodes, depth=4))
     for expansions in answers:
         before = set(draft.nodes)
         additions, _ = draft.read(expansions)

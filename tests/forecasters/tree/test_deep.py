@@ -10,23 +10,21 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.fakes.providers.deep import FakeDeep
-from foretell.fakes.server import failing
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.grounders.deep import Deep
-from foretell.forecasters.tree.grounders.offered import Offered
-from foretell.forecasters.tree.growing.ground import Grounded
-from foretell.llm.journal import Journal
-from foretell.llm.limits import Limits
-from foretell.llm.message import Request
-from foretell.llm.model import ModelError
-from foretell.llm.opening import Exchange
-from foretell.llm.scripted import ScriptedModel
-from foretell.llm.wires.openai_responses import OpenAIResponses
-from foretell.questions.event import LeakBlocked, ModelCalled, ToolUsed
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder, SearchAndFetch
+from foretell.forecasters.tree.grow.ground import GroundingResult
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelError, Request
+from foretell.models.providers.openai_responses import OpenAIResponses
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.router import ModelRouter
+from foretell.practice.models.deep_research import PracticeDeepResearch
+from foretell.practice.server import failing
+from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
 
 pytest.importorskip("mcp")
-from foretell.forecasters.tree.grounders.bridge import Bridge, open_bridge
+from foretell.forecasters.tree.grounders.deep_research import SearchServer, open_search_server
 
 MODEL = "openai:o4-mini-deep-research"
 
@@ -43,12 +41,14 @@ class Both:
 
 
 @asynccontextmanager
-async def opened(fake: FakeDeep, journal: Journal | None = None) -> AsyncGenerator[tuple[Desk, Bridge]]:
-    async with fake, open_bridge() as bridge:
-        exchange = Exchange(
+async def opened(
+    fake: PracticeDeepResearch, journal: Journal | None = None
+) -> AsyncGenerator[tuple[Desk, SearchServer]]:
+    async with fake, open_search_server() as bridge:
+        exchange = ModelRouter(
             {"OPENAI_API_KEY": "x"},
             journal=journal,
-            limits={"openai": Limits(attempts=2, first_pause=0.01)},
+            limits={"openai": ModelLimits(attempts=2, first_pause=0.01)},
             wire=lambda _: OpenAIResponses(f"{fake.url}/v1", "x", lambda one: bridge.reach(one.slot), poll=0.01),
         )
         async with exchange:
@@ -57,9 +57,9 @@ async def opened(fake: FakeDeep, journal: Journal | None = None) -> AsyncGenerat
 
 def test_the_provider_reads_through_the_fence_and_only_through_it():
     async def run() -> None:
-        fake = FakeDeep()
+        fake = PracticeDeepResearch()
         async with opened(fake) as (desk, bridge):
-            found = await Deep(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+            found = await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
             assert found.p is not None
             assert found.grounding.grounder == "deep"
             assert found.grounding.report.startswith("Read 2 times about")
@@ -82,14 +82,14 @@ def test_the_provider_reads_through_the_fence_and_only_through_it():
 
 
 def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
-    async def run(fake: FakeDeep) -> tuple[Grounded, list[Any]]:
+    async def run(fake: PracticeDeepResearch) -> tuple[GroundingResult, list[Any]]:
         journal = Journal(tmp_path / "journal.db", durable=False)
         async with opened(fake, journal) as (desk, bridge):
-            found = await Deep(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+            found = await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
         journal.close()
         return found, [event for event in desk.events if not isinstance(event, ModelCalled)]
 
-    first, second = FakeDeep(), FakeDeep()
+    first, second = PracticeDeepResearch(), PracticeDeepResearch()
     assert asyncio.run(run(first)) == asyncio.run(run(second))
     assert len(first.asked) == 1
     assert not second.asked
@@ -97,8 +97,8 @@ def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
 
 def test_a_report_without_a_number_is_read_by_another_model():
     async def run() -> None:
-        async with opened(FakeDeep(states_p=False)) as (desk, bridge):
-            found = await Deep(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+        async with opened(PracticeDeepResearch(states_p=False)) as (desk, bridge):
+            found = await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
             assert found.p is not None
             assert [event.role for event in desk.of(ModelCalled)] == ["grounder", "judge"]
 
@@ -110,7 +110,7 @@ def test_no_token_no_tools():
         import httpx2
 
         desk = Desk()
-        async with open_bridge() as bridge, httpx2.AsyncClient(trust_env=False) as client:
+        async with open_search_server() as bridge, httpx2.AsyncClient(trust_env=False) as client:
             toolbox = desk.context.toolbox(desk.question, desk.context)
             with bridge.offer("slot", toolbox) as reach:
                 for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {reach.token}"}):
@@ -129,7 +129,7 @@ def test_no_token_no_tools():
 def test_the_tools_answer_in_words_when_they_cannot():
     async def run() -> None:
         desk = Desk()
-        offered = Offered(toolbox=desk.context.toolbox(desk.question, desk.context))
+        offered = SearchAndFetch(toolbox=desk.context.toolbox(desk.question, desk.context))
         assert await offered.use("fetch", {"id": "https://never.seen"}) == (
             "There is no result 'https://never.seen': fetch what a search has shown.",
             False,
@@ -145,39 +145,39 @@ def test_the_tools_answer_in_words_when_they_cannot():
 
 def test_without_a_bridge_or_for_other_models_our_own_loop_does_it():
     desk = Desk(name="scripted:planner")
-    found = asyncio.run(Deep().ground(desk.leaf(), desk.context))
+    found = asyncio.run(DeepResearchGrounder().ground(desk.leaf(), desk.context))
     assert found.grounding.grounder == "deep"
     assert desk.search.queries
     desk = Desk(name="scripted:planner")
-    asyncio.run(Deep(model="scripted:other").ground(desk.leaf(), desk.context))
+    asyncio.run(DeepResearchGrounder(model="scripted:other").ground(desk.leaf(), desk.context))
     assert {event.model for event in desk.of(ModelCalled)} == {"scripted:other"}
 
 
 def test_a_provider_that_fails_is_a_model_error():
     async def run() -> None:
-        fake = FakeDeep()
+        fake = PracticeDeepResearch()
         async with opened(fake) as (desk, bridge):
             fake._server.faults += [failing(500), failing(500)]
             with pytest.raises(ModelError, match="500"):
-                await Deep(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+                await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
             fake._server.faults += [failing(401)]
             with pytest.raises(ModelError, match="does not accept the key"):
-                await Deep(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+                await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
 
     asyncio.run(run())
 
 
 def test_a_research_that_ends_badly_tells_why():
-    class Unreachable(Bridge):
+    class Unreachable(SearchServer):
         def reach(self, slot: str) -> Any:
             found = super().reach(slot)
             return found and type(found)(url="http://127.0.0.1:9/mcp", token=found.token)
 
     async def run() -> None:
-        async with opened(FakeDeep()) as (desk, bridge):
+        async with opened(PracticeDeepResearch()) as (desk, bridge):
             bridge.__class__ = Unreachable
             with pytest.raises(ModelError, match="the research ended early"):
-                await Deep(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+                await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
 
     asyncio.run(run())
 

@@ -8,14 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import by_worlds, claim, formula_tree, random_expression, random_tree, tree_of
 
-from foretell.forecasters.tree import expression as ex
-from foretell.forecasters.tree.arithmetic import conditioning
+from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.arithmetic import compiler
 from foretell.forecasters.tree.arithmetic.circuit import run_many
-from foretell.forecasters.tree.arithmetic.compile import compile_tree
-from foretell.forecasters.tree.arithmetic.conditioning import Entangled
-from foretell.forecasters.tree.arithmetic.evaluate import evaluate
-from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Judged, Linear, Link, NoisyOr
-from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims, compile_tree
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree.proposition import (
+    AverageLink,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+)
+from foretell.forecasters.tree.validation import InvalidTree
 
 SEEDS = st.integers(0, 2**32)
 CHANCE = st.floats(0, 1)
@@ -50,12 +57,12 @@ def test_a_formula_as_models_write_them():
 @pytest.mark.parametrize(
     ("link", "p"),
     [
-        (Linear(weights={"P1": 0.4, "P2": 0.5}, intercept=0.05), 0.05 + 0.12 + 0.4),
-        (Linear(weights={"P1": -0.4, "P2": 0.5}, intercept=-0.05), -0.05 - 0.12 + 0.4),
-        (Average(), 0.55),
-        (NoisyOr(strengths={"P1": 0.5, "P2": 0.25}, leak=0.1), 1 - 0.9 * 0.85 * 0.8),
-        (InhibitedNoisyOr(strengths={"P1": 0.5}, inhibitors={"P2": 0.25}, leak=0.1), (1 - 0.9 * 0.85) * 0.8),
-        (Judged(p=0.77), 0.77),
+        (LinearLink(weights={"P1": 0.4, "P2": 0.5}, intercept=0.05), 0.05 + 0.12 + 0.4),
+        (LinearLink(weights={"P1": -0.4, "P2": 0.5}, intercept=-0.05), -0.05 - 0.12 + 0.4),
+        (AverageLink(), 0.55),
+        (NoisyOrLink(strengths={"P1": 0.5, "P2": 0.25}, leak=0.1), 1 - 0.9 * 0.85 * 0.8),
+        (InhibitedNoisyOrLink(strengths={"P1": 0.5}, inhibitors={"P2": 0.25}, leak=0.1), (1 - 0.9 * 0.85) * 0.8),
+        (JudgedLink(p=0.77), 0.77),
     ],
 )
 def test_every_link_by_hand(link: Link, p: float):
@@ -65,17 +72,17 @@ def test_every_link_by_hand(link: Link, p: float):
 
 def test_a_claim_used_in_two_branches_is_one_variable():
     a, b = claim("A", p=0.5), claim("B", p=0.5)
-    left = claim("P1", children=("A", "B"), link=Formula(expression="A AND B"))
-    right = claim("P2", children=("A",), link=Formula(expression="NOT A"))
+    left = claim("P1", children=("A", "B"), link=FormulaLink(expression="A AND B"))
+    right = claim("P2", children=("A",), link=FormulaLink(expression="NOT A"))
     for expression, p in (("P1 AND P2", 0.0), ("P1 OR P2", 0.75)):
-        top = claim("P0", children=("P1", "P2"), link=Formula(expression=expression))
+        top = claim("P0", children=("P1", "P2"), link=FormulaLink(expression=expression))
         assert evaluate(tree_of(top, left, right, a, b)).p == pytest.approx(p, abs=1e-12)
 
 
 def test_a_linear_claim_between_a_leaf_and_a_formula_keeps_its_correlation():
     """P0 = A AND L where L is so with chance 0.2 + 0.6·[A]: 0.5 × 0.8, not 0.5 × 0.5."""
-    linear = claim("L", children=("A",), link=Linear(weights={"A": 0.6}, intercept=0.2))
-    top = claim("P0", children=("A", "L"), link=Formula(expression="A AND L"))
+    linear = claim("L", children=("A",), link=LinearLink(weights={"A": 0.6}, intercept=0.2))
+    top = claim("P0", children=("A", "L"), link=FormulaLink(expression="A AND L"))
     tree = tree_of(top, linear, claim("A", p=0.5), intercept_limit=0.2)
     assert evaluate(tree).p == pytest.approx(0.4, abs=1e-12)
 
@@ -156,10 +163,11 @@ def test_long_chains_of_shared_claims_stay_small():
     """Neighbours share a leaf each: 60 shared leaves, yet a few operations for each."""
     leaves = [claim(f"L{i}", p=0.5 + i / 200) for i in range(61)]
     pairs = [
-        claim(f"M{i}", children=(f"L{i}", f"L{i + 1}"), link=Formula(expression=f"L{i} OR L{i + 1}")) for i in range(60)
+        claim(f"M{i}", children=(f"L{i}", f"L{i + 1}"), link=FormulaLink(expression=f"L{i} OR L{i + 1}"))
+        for i in range(60)
     ]
     top = claim(
-        "P0", children=tuple(f"M{i}" for i in range(60)), link=Formula(expression=" AND ".join(m.id for m in pairs))
+        "P0", children=tuple(f"M{i}" for i in range(60)), link=FormulaLink(expression=" AND ".join(m.id for m in pairs))
     )
     circuit = compile_tree(tree_of(top, *pairs, *leaves))
     assert len(circuit.ops) < 3_000
@@ -173,8 +181,8 @@ def test_long_chains_of_shared_claims_stay_small():
 def test_linear_claims_may_share_as_much_as_they_like():
     leaves = [claim(f"L{i}", p=i / 40) for i in range(40)]
     names = tuple(leaf.id for leaf in leaves)
-    sums = [claim(f"S{i}", children=names, link=Linear(weights={n: 0.02 for n in names})) for i in range(2)]
-    top = claim("P0", children=("S0", "S1"), link=Formula(expression="S0 AND S1"))
+    sums = [claim(f"S{i}", children=names, link=LinearLink(weights={n: 0.02 for n in names})) for i in range(2)]
+    top = claim("P0", children=("S0", "S1"), link=FormulaLink(expression="S0 AND S1"))
     circuit = compile_tree(tree_of(top, *sums, *leaves))
     p = {leaf.id: leaf.p or 0.0 for leaf in leaves}
     wanted = sum(0.02 * 0.02 * (p[a] if a == b else p[a] * p[b]) for a in names for b in names)
@@ -182,16 +190,18 @@ def test_linear_claims_may_share_as_much_as_they_like():
 
 
 def test_too_much_sharing_names_the_shared_claims(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(conditioning, "LARGEST", 5)
+    monkeypatch.setattr(compiler, "LARGEST", 5)
     rng = random.Random(1)
     leaves = [claim(f"L{i}", p=rng.random()) for i in range(8)]
     parts = []
     for i in range(8):
         three = rng.sample([leaf.id for leaf in leaves], 3)
-        parts.append(claim(f"M{i}", children=tuple(three), link=Formula(expression=" OR ".join(three))))
+        parts.append(claim(f"M{i}", children=tuple(three), link=FormulaLink(expression=" OR ".join(three))))
     used = {child for part in parts for child in part.children}
-    top = claim("P0", children=tuple(m.id for m in parts), link=Formula(expression=" AND ".join(m.id for m in parts)))
-    with pytest.raises(Entangled) as caught:
+    top = claim(
+        "P0", children=tuple(m.id for m in parts), link=FormulaLink(expression=" AND ".join(m.id for m in parts))
+    )
+    with pytest.raises(TooManySharedClaims) as caught:
         compile_tree(tree_of(top, *parts, *(leaf for leaf in leaves if leaf.id in used)))
     assert caught.value.claim == "P0"
     assert set(caught.value.shared) <= used
@@ -199,15 +209,15 @@ def test_too_much_sharing_names_the_shared_claims(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_result_outside_the_unit_interval_is_an_error_at_its_node():
-    low = claim("P1", children=("P2",), link=Linear(weights={"P2": 0.9}, intercept=-0.1))
-    top = claim("P0", children=("P1",), link=Average())
+    low = claim("P1", children=("P2",), link=LinearLink(weights={"P2": 0.9}, intercept=-0.1))
+    top = claim("P0", children=("P1",), link=AverageLink())
     with pytest.raises(InvalidTree, match=r"node P1, link: gives -0.01, outside \[0, 1\]"):
         evaluate(tree_of(top, low, claim("P2", p=0.1)))
 
 
 def test_formal_chances_are_told():
-    odd = claim("L", children=("A", "B"), link=Linear(weights={"A": 0.9, "B": -0.4}))
-    top = claim("P0", children=("A", "L"), link=Formula(expression="A AND L"))
+    odd = claim("L", children=("A", "B"), link=LinearLink(weights={"A": 0.9, "B": -0.4}))
+    top = claim("P0", children=("A", "L"), link=FormulaLink(expression="A AND L"))
     found = evaluate(tree_of(top, odd, claim("A", p=0.5), claim("B", p=0.2)))
     assert [(w.node, w.warning) for w in found.warnings] == [("L", True)]
     assert found.p == pytest.approx(0.5 * (0.9 - 0.08), abs=1e-12)

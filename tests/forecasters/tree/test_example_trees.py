@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from foretell.forecasters.tree.files.tree_file import check_file, read_tree_file
-from foretell.forecasters.tree.whatif.edits import Unpin
-from foretell.forecasters.tree.whatif.whatif import compare, resynthesize
+from foretell.forecasters.tree.edits import Unpin
+from foretell.forecasters.tree.tree_file import check_file, read_tree_file
+from foretell.forecasters.tree.what_if import compare_scenarios, resynthesize
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
 
@@ -36,7 +36,7 @@ def test_two_printed_formulas_contradict_their_values_and_a_note_says_so():
 
 def test_central_bank_what_if():
     found = read_tree_file(EXAMPLES / "central_bank.json")
-    outcomes = {outcome.name: outcome for outcome in compare(found.tree, found.scenarios.values())}
+    outcomes = {outcome.name: outcome for outcome in compare_scenarios(found.tree, found.scenarios.values())}
     assert found.tree.nodes["P0"].p == pytest.approx(0.5382, abs=1e-4)
     assert outcomes["hard landing"].p == pytest.approx(0.7552, abs=1e-4)
     assert outcomes["no landing"].p == pytest.approx(0.3936, abs=1e-4)

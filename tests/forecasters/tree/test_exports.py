@@ -3,24 +3,24 @@ import random
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.export.graphs import to_dot, to_mermaid
-from foretell.forecasters.tree.export.markdown import quoted, to_markdown
-from foretell.forecasters.tree.export.outline import outline
-from foretell.forecasters.tree.export.words import in_numbers, in_words
-from foretell.forecasters.tree.links import (
-    Assumption,
-    Average,
-    Formula,
-    InhibitedNoisyOr,
-    Judged,
-    Linear,
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.description import link_in_numbers, link_in_words, outline
+from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.exports import to_dot, to_mermaid
+from foretell.forecasters.tree.markdown import block_quote, to_markdown
+from foretell.forecasters.tree.proposition import (
+    AverageLink,
+    FormulaAssumption,
+    FormulaLink,
+    Grounding,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
     Link,
-    NoisyOr,
+    NoisyOrLink,
+    Tree,
 )
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.whatif.edits import Scenario, SetP
-from foretell.forecasters.tree.whatif.whatif import compare
+from foretell.forecasters.tree.what_if import compare_scenarios
 
 ODD = 'Prices "rise" <b>&</b> | fall\n# a {b} [c](d) #1;'
 
@@ -34,34 +34,34 @@ def two(link: Link, **fields: object) -> Tree:
     ("link", "words", "numbers"),
     [
         (
-            Linear(weights={"P1": -0.25, "P2": 0.5}, intercept=0.05),
+            LinearLink(weights={"P1": -0.25, "P2": 0.5}, intercept=0.05),
             "0.05 whatever happens, less 0.25 times the chance of P1, and 0.5 times the chance of P2.",
             "0.05 − 0.25 × 0.300 + 0.5 × 0.800 = 0.375",
         ),
         (
-            Linear(weights={"P1": 0.25, "P2": 0.5}),
+            LinearLink(weights={"P1": 0.25, "P2": 0.5}),
             "0.25 times the chance of P1 and 0.5 times the chance of P2.",
             "0.25 × 0.300 + 0.5 × 0.800 = 0.475",
         ),
-        (Average(), "The mean of P1 and P2.", "(0.300 + 0.800) / 2 = 0.550"),
+        (AverageLink(), "The mean of P1 and P2.", "(0.300 + 0.800) / 2 = 0.550"),
         (
-            Formula(expression="P1 AND NOT P2 OR PA", assumption=Assumption(text="Luck.", p=0.1)),
+            FormulaLink(expression="P1 AND NOT P2 OR PA", assumption=FormulaAssumption(text="Luck.", p=0.1)),
             "True exactly when (P1 and not P2) or PA. PA, 0.1 likely: Luck.",
             "P((0.300 AND NOT 0.800) OR 0.1) = 0.154",
         ),
         (
-            NoisyOr(strengths={"P1": 0.5, "P2": 0.25}, leak=0.1),
+            NoisyOrLink(strengths={"P1": 0.5, "P2": 0.25}, leak=0.1),
             "Each of these can bring it about by itself: P1 with chance 0.5, P2 with chance 0.25, and anything else "
             "with chance 0.1.",
             "1 − (1 − 0.1) × (1 − 0.5 × 0.300) × (1 − 0.25 × 0.800) = 0.388",
         ),
         (
-            InhibitedNoisyOr(strengths={"P1": 0.5}, inhibitors={"P2": 0.25}),
+            InhibitedNoisyOrLink(strengths={"P1": 0.5}, inhibitors={"P2": 0.25}),
             "Each of these can bring it about by itself: P1 with chance 0.5; it is prevented by P2 with chance 0.25.",
             "[1 − (1 − 0.5 × 0.300)] × (1 − 0.25 × 0.800) = 0.120",
         ),
         (
-            Judged(p=0.4, stale=True),
+            JudgedLink(p=0.4, stale=True),
             "Judged as a whole from the reports on P1 and P2. Something beneath it has changed since.",
             "",
         ),
@@ -69,14 +69,14 @@ def two(link: Link, **fields: object) -> Tree:
 )
 def test_links_in_words_and_numbers(link: Link, words: str, numbers: str):
     tree = two(link)
-    assert in_words(tree.nodes["P0"]) == words
-    assert in_numbers(tree, tree.nodes["P0"]) == numbers
+    assert link_in_words(tree.nodes["P0"]) == words
+    assert link_in_numbers(tree, tree.nodes["P0"]) == numbers
 
 
 def test_a_pin_tells_what_the_link_would_give():
-    tree = two(Average(), pinned=0.9)
-    assert in_words(tree.nodes["P0"]) == "Pinned at 0.900; without the pin: The mean of P1 and P2."
-    assert in_numbers(tree, tree.nodes["P0"]) == "(0.300 + 0.800) / 2 = 0.550"
+    tree = two(AverageLink(), pinned=0.9)
+    assert link_in_words(tree.nodes["P0"]) == "Pinned at 0.900; without the pin: The mean of P1 and P2."
+    assert link_in_numbers(tree, tree.nodes["P0"]) == "(0.300 + 0.800) / 2 = 0.550"
 
 
 def test_outline_shows_a_shared_claim_once_in_full():
@@ -89,14 +89,16 @@ def test_outline_shows_a_shared_claim_once_in_full():
 def odd_tree() -> Tree:
     leaf = Grounding(grounder=ODD, report=f"## Proof\n\n{ODD}\n<script>x</script>", sources=(ODD, "https://a.org/?q=1"))
     failed = claim("P2", grounding=Grounding(grounder="g", error=ODD))
-    top = claim("P0", children=("P1", "P2"), link=Average(), report=ODD, key_factor=ODD, causality=ODD, notes=(ODD,))
+    top = claim(
+        "P0", children=("P1", "P2"), link=AverageLink(), report=ODD, key_factor=ODD, causality=ODD, notes=(ODD,)
+    )
     nodes = (top, claim("P1", p=0.5, grounding=leaf), failed)
     return evaluated(Tree(root="P0", nodes={n.id: type(n)(**{**vars(n), "claim": ODD}) for n in nodes}, notes=(ODD,)))
 
 
 def test_markdown_holds_everything_and_no_markup_of_strangers():
     tree = odd_tree()
-    outcomes = compare(tree, [Scenario(name=ODD, edits=(SetP(id="P1", p=0.0),))])
+    outcomes = compare_scenarios(tree, [Scenario(name=ODD, edits=(SetP(id="P1", p=0.0),))])
     text = to_markdown(tree, outcomes)
     assert "<script>" not in text
     assert "<b>" not in text.replace(r"\<b\>", "")
@@ -106,7 +108,7 @@ def test_markdown_holds_everything_and_no_markup_of_strangers():
     assert "Grounding failed" in text
     for heading in ("## The tree", "## What it hangs on", "## Scenarios", "## Every claim", "### P0: 0.500", "### P1"):
         assert heading in text
-    assert quoted("a <b>\n\nc") == "> a &lt;b>\n>\n> c"
+    assert block_quote("a <b>\n\nc") == "> a &lt;b>\n>\n> c"
 
 
 def test_dot_and_mermaid_stay_whole_with_odd_texts():
@@ -119,8 +121,8 @@ def test_dot_and_mermaid_stay_whole_with_odd_texts():
     assert mermaid.count("-->") == 2
     assert "#quot;rise#quot;" in mermaid
     assert "<b>" not in mermaid
-    link = Linear(weights={"P1": 0.25, "P2": 0.5})
+    link = LinearLink(weights={"P1": 0.25, "P2": 0.5})
     assert '[label="0.25"]' in to_dot(two(link))
     assert '-- "0.5" -->' in to_mermaid(two(link))
-    assert "against: 0.25" in to_dot(two(InhibitedNoisyOr(strengths={"P1": 0.5}, inhibitors={"P2": 0.25})))
+    assert "against: 0.25" in to_dot(two(InhibitedNoisyOrLink(strengths={"P1": 0.5}, inhibitors={"P2": 0.25})))
     assert "dashed" in to_dot(two(link, pinned=0.1))

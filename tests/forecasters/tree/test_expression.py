@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.tree import expression as ex
+from foretell.forecasters.tree import formula as ex
 
 NAMES = ("P1", "P10", "P1.1", "P1.1.3", "P2", "PA", "rates_fall")
 EXPRESSIONS = st.recursive(

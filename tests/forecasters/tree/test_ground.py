@@ -8,22 +8,21 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.growing import Desk, playing, reply_of
 
-from foretell.fakes.providers.heard import Call, Said
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.grounders.adaptive import Adaptive, kind_of
-from foretell.forecasters.tree.grounders.believing import Believing
-from foretell.forecasters.tree.grounders.plain import Given, Plain
-from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.growing.ground import CannotGround, Crew, Grounded, GroundSettings, Leaf
-from foretell.forecasters.tree.growing.spending import Patient, Purse
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder, claim_kind
+from foretell.forecasters.tree.grounders.agent import AgentGrounder
+from foretell.forecasters.tree.grounders.plain import GivenGrounder, PlainGrounder
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.budget import BudgetWaitingModel, LeafBudget
+from foretell.forecasters.tree.grow.ground import CannotGround, GroundingPool, GroundingResult, GroundSettings, Leaf
 from foretell.forecasters.tree.proposition import Grounding
-from foretell.llm.cost import Budget, Metered
-from foretell.llm.message import Reply, Request, Tokens
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.prices import Price, Prices
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import InputError
-from foretell.questions.event import BeliefRevised, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.model import BudgetExceeded, ModelError, Reply, Request, TokenCount
+from foretell.models.prices import PriceList, TokenPrice
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.practice.models.formats import ScriptedCall, ScriptedReply
+from foretell.questions.errors import InputError
+from foretell.questions.trace import BeliefRevised, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
 
 
 @dataclass
@@ -37,7 +36,7 @@ class Moody:
     peak: int = 0
     name: str = "moody"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
         self.slots.append(leaf.slot)
         self.at_work += 1
         self.peak = max(self.peak, self.at_work)
@@ -45,14 +44,14 @@ class Moody:
         self.at_work -= 1
         if len(self.slots) <= self.fails:
             raise self.error
-        return Grounded(p=0.3, grounding=Grounding(grounder=self.name))
+        return GroundingResult(p=0.3, grounding=Grounding(grounder=self.name))
 
 
-def crew(grounder: Any, **settings: Any) -> Grounded:
+def crew(grounder: Any, **settings: Any) -> GroundingResult:
     desk = Desk()
 
-    async def run() -> Grounded:
-        return await Crew(grounder, GroundSettings(**settings)).ground(desk.leaf(), desk.context)
+    async def run() -> GroundingResult:
+        return await GroundingPool(grounder, GroundSettings(**settings)).ground(desk.leaf(), desk.context)
 
     return asyncio.run(run())
 
@@ -73,7 +72,7 @@ def test_a_leaf_that_fails_for_good_holds_its_error(error: Exception):
 
 
 def test_a_spent_budget_is_not_tried_again():
-    moody = Moody(fails=9, error=BudgetSpent("no money"))
+    moody = Moody(fails=9, error=BudgetExceeded("no money"))
     assert crew(moody).grounding.error == "no money"
     assert len(moody.slots) == 1
 
@@ -85,7 +84,7 @@ def test_what_a_person_must_mend_is_raised():
 
 def test_a_leaf_that_takes_too_long_fails():
     class Slow(Moody):
-        async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
             await asyncio.sleep(60)
             raise AssertionError
 
@@ -96,7 +95,7 @@ def test_no_more_leaves_at_once_than_allowed():
     desk, moody = Desk(), Moody()
 
     async def run() -> None:
-        hands = Crew(moody, GroundSettings(at_once=3))
+        hands = GroundingPool(moody, GroundSettings(at_once=3))
         await asyncio.gather(*(hands.ground(desk.leaf(f"Claim {n}."), desk.context) for n in range(20)))
 
     asyncio.run(run())
@@ -116,13 +115,13 @@ def test_a_leaf_keeps_the_fence_of_its_question():
     assert [target.id for target in leaf.question.targets] == ["yes"]
 
 
-def ground(grounder: Any, desk: Desk, **leaf: Any) -> Grounded:
+def ground(grounder: Any, desk: Desk, **leaf: Any) -> GroundingResult:
     return asyncio.run(grounder.ground(desk.leaf(**leaf), desk.context))
 
 
 def test_the_search_grounder_searches_and_cites_what_it_saw():
     desk = Desk()
-    found = ground(Searching(), desk)
+    found = ground(SearchGrounder(), desk)
     assert found.p is not None
     assert found.grounding.sources == (
         "[search_1_result_1] Article of 2025-10-01 (2025-10-01) https://news.example/2025-10-01",
@@ -134,7 +133,7 @@ def test_the_search_grounder_searches_and_cites_what_it_saw():
 
 def test_leaks_are_kept_from_the_search_grounder():
     desk = Desk()
-    ground(Searching(), desk)
+    ground(SearchGrounder(), desk)
     assert {event.layer for event in desk.of(LeakBlocked)} == {"date", "content"}
     seen = "\n".join(message.text for request in desk.requests for message in request.messages)
     assert "2025-11-05" not in seen
@@ -143,8 +142,12 @@ def test_leaks_are_kept_from_the_search_grounder():
 
 def test_sources_that_nobody_showed_are_taken_out():
     said = {"report": "r", "key_factor": "k", "sources": ["search_9_result_9", "https://made.up"], "p": 0.2}
-    desk = Desk(model=ScriptedModel([reply_of(Said(calls=(Call(name="conclude", arguments=said),)), _request())]))
-    assert ground(Searching(), desk).grounding.sources == ()
+    desk = Desk(
+        model=ScriptedModel(
+            [reply_of(ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=said),)), _request())]
+        )
+    )
+    assert ground(SearchGrounder(), desk).grounding.sources == ()
 
 
 def _request() -> Request:
@@ -153,10 +156,10 @@ def _request() -> Request:
 
 def test_the_last_round_has_only_the_conclusion():
     def insists(request: Request) -> Reply:
-        return reply_of(Said(calls=(Call(name="web_search", arguments={"query": "more"}),)), request)
+        return reply_of(ScriptedReply(calls=(ScriptedCall(name="web_search", arguments={"query": "more"}),)), request)
 
     desk = Desk(model=playing(lambda request: None if request.force == "conclude" else insists(request)))
-    found = ground(Searching(steps=3), desk)
+    found = ground(SearchGrounder(steps=3), desk)
     assert found.p is not None
     assert len(desk.search.queries) == 2
     assert [request.force for request in desk.requests] == [None, None, "conclude"]
@@ -166,9 +169,15 @@ def test_the_last_round_has_only_the_conclusion():
     ("bad", "reason"),
     [
         ("just words", "JSON"),
-        (reply_of(Said(calls=(Call(name="teleport"),)), _request()), "no tool 'teleport'"),
-        (reply_of(Said(calls=(Call(name="web_search", arguments="{}"),)), _request()), "query is missing"),
-        (reply_of(Said(calls=(Call(name="conclude", arguments={"p": 0.3}),)), _request()), "report is missing"),
+        (reply_of(ScriptedReply(calls=(ScriptedCall(name="teleport"),)), _request()), "no tool 'teleport'"),
+        (
+            reply_of(ScriptedReply(calls=(ScriptedCall(name="web_search", arguments="{}"),)), _request()),
+            "query is missing",
+        ),
+        (
+            reply_of(ScriptedReply(calls=(ScriptedCall(name="conclude", arguments={"p": 0.3}),)), _request()),
+            "report is missing",
+        ),
         (Reply(), "called no tool"),
         (Reply(text="no", finish="refusal"), "declined"),
     ],
@@ -176,23 +185,23 @@ def test_the_last_round_has_only_the_conclusion():
 def test_unusable_replies_are_asked_for_again(bad: Any, reason: str):
     replies = [bad]
     desk = Desk(model=playing(lambda request: replies.pop() if replies else None))
-    assert ground(Searching(), desk).p is not None
+    assert ground(SearchGrounder(), desk).p is not None
     assert reason in desk.requests[1].messages[-1].text
 
 
 def test_a_conclusion_written_out_is_taken():
     said = json.dumps({"report": "r", "key_factor": "k", "sources": [], "p": 0.2})
-    assert ground(Searching(), Desk(model=ScriptedModel([said]))).p == 0.2
+    assert ground(SearchGrounder(), Desk(model=ScriptedModel([said]))).p == 0.2
 
 
 def test_a_model_that_never_concludes_fails_the_leaf():
     with pytest.raises(ModelError, match="no usable reply in round 1"):
-        ground(Searching(), Desk(model=ScriptedModel(lambda request: "words")))
+        ground(SearchGrounder(), Desk(model=ScriptedModel(lambda request: "words")))
 
 
 def test_the_plain_grounder_asks_once_and_needs_no_tools():
     desk = Desk()
-    found = ground(Plain(), desk)
+    found = ground(PlainGrounder(), desk)
     assert found.p is not None
     assert not desk.requests[0].tools
     assert not desk.search.queries
@@ -200,15 +209,15 @@ def test_the_plain_grounder_asks_once_and_needs_no_tools():
 
 def test_given_numbers():
     claim = "The bridge is painted by 31 December 2025."
-    assert ground(Given(p={claim: 0.25}), Desk()).p == 0.25
-    assert ground(Given(p=lambda leaf: 0.75), Desk()).p == 0.75
+    assert ground(GivenGrounder(p={claim: 0.25}), Desk()).p == 0.25
+    assert ground(GivenGrounder(p=lambda leaf: 0.75), Desk()).p == 0.75
     with pytest.raises(CannotGround, match="no number is given"):
-        ground(Given(p={}), Desk())
+        ground(GivenGrounder(p={}), Desk())
 
 
 def test_the_belief_agent_as_a_grounder():
     desk = Desk()
-    found = ground(Believing(), desk)
+    found = ground(AgentGrounder(), desk)
     assert found.p is not None
     assert found.grounding.grounder == "agent"
     assert desk.of(BeliefRevised)
@@ -219,13 +228,13 @@ def test_the_belief_agent_as_a_grounder():
 def test_the_belief_agent_works_with_the_grounders_model():
     desk = Desk()
     context = replace(desk.context, models=desk.context.models.with_model("grounder", "scripted:other"))
-    asyncio.run(Believing().ground(desk.leaf(), context))
+    asyncio.run(AgentGrounder().ground(desk.leaf(), context))
     assert {event.model for event in desk.of(ModelCalled)} == {"scripted:other"}
 
 
 def test_a_belief_agent_without_an_answer_cannot_ground():
     with pytest.raises(CannotGround):
-        ground(Believing(), Desk(model=ScriptedModel(lambda request: ModelError("down"))))
+        ground(AgentGrounder(), Desk(model=ScriptedModel(lambda request: ModelError("down"))))
 
 
 NUMERIC = "The unemployment rate of France for May 2026 is above 7.5 %."
@@ -233,32 +242,32 @@ HARD = "The regime falls because its generals would desert it in 2026."
 
 
 def test_claims_go_to_the_grounder_that_suits_them_and_the_purse():
-    made = {name: Given(p=lambda leaf: 0.5, label=name) for name in ("search", "notebook", "deep", "plain")}
-    auto = Adaptive(grounders=made)
-    assert [kind_of(claim) for claim in (NUMERIC, "The Senate votes on 3 May 2026.", HARD)] == [
+    made = {name: GivenGrounder(p=lambda leaf: 0.5, label=name) for name in ("search", "notebook", "deep", "plain")}
+    auto = AdaptiveGrounder(grounders=made)
+    assert [claim_kind(claim) for claim in (NUMERIC, "The Senate votes on 3 May 2026.", HARD)] == [
         "numeric",
         "news",
         "hard",
     ]
     assert ground(auto, Desk(), claim=NUMERIC).grounding.grounder == "notebook"
     assert ground(auto, Desk(), claim=HARD).grounding.grounder == "deep"
-    assert ground(auto, Desk(), claim=HARD, purse=Purse("P1", 0.05)).grounding.grounder == "search"
-    assert ground(auto, Desk(), claim=HARD, purse=Purse("P1", 0.001)).grounding.grounder == "plain"
-    assert Adaptive(grounders={"search": made["search"]}).choice("numeric", None) == "search"
+    assert ground(auto, Desk(), claim=HARD, purse=LeafBudget("P1", 0.05)).grounding.grounder == "search"
+    assert ground(auto, Desk(), claim=HARD, purse=LeafBudget("P1", 0.001)).grounding.grounder == "plain"
+    assert AdaptiveGrounder(grounders={"search": made["search"]}).choice("numeric", None) == "search"
     with pytest.raises(InputError, match="grounders to choose from"):
-        Adaptive(grounders={})
+        AdaptiveGrounder(grounders={})
 
 
 def test_a_model_may_tell_the_kind():
-    made = {name: Given(p=lambda leaf: 0.5, label=name) for name in ("search", "deep")}
+    made = {name: GivenGrounder(p=lambda leaf: 0.5, label=name) for name in ("search", "deep")}
     desk = Desk()
-    assert ground(Adaptive(grounders=made, judged=True), desk, claim=HARD).grounding.grounder == "search"
+    assert ground(AdaptiveGrounder(grounders=made, judged=True), desk, claim=HARD).grounding.grounder == "search"
     assert "goes to an analyst" in desk.requests[0].messages[0].text
     down = Desk(model=ScriptedModel([ModelError("down")]))
-    assert ground(Adaptive(grounders=made, judged=True), down, claim=HARD).grounding.grounder == "deep"
+    assert ground(AdaptiveGrounder(grounders=made, judged=True), down, claim=HARD).grounding.grounder == "deep"
 
 
-PRICES = Prices({"scripted:planner": Price(input=100, output=1000)})
+PRICES = PriceList({"scripted:planner": TokenPrice(input=100, output=1000)})
 """A call of 100 and 20 tokens costs 3 cents."""
 
 
@@ -266,14 +275,14 @@ def searches(request: Request) -> Reply | None:
     """Searches as long as it may; every reply costs 3 cents."""
     if request.force == "conclude":
         return None
-    return reply_of(Said(calls=(Call(name="web_search", arguments={"query": "more"}),)), request)
+    return reply_of(ScriptedReply(calls=(ScriptedCall(name="web_search", arguments={"query": "more"}),)), request)
 
 
 @pytest.mark.parametrize(("share", "rounds"), [(None, 5), (1.0, 5), (0.1, 3), (0.01, 2)])
 def test_a_purse_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
     desk = Desk(model=playing(searches), extra={"prices": PRICES})
-    purse = Purse("P1", share)
-    found = asyncio.run(Searching().ground(desk.leaf(purse=purse), purse.within(desk.context)))
+    purse = LeafBudget("P1", share)
+    found = asyncio.run(SearchGrounder().ground(desk.leaf(purse=purse), purse.within(desk.context)))
     assert found.p is not None
     assert len(desk.requests) == rounds
     assert desk.requests[-1].force == "conclude"
@@ -284,7 +293,7 @@ def test_many_at_once_wait_for_room_in_the_budget_instead_of_failing():
 
     async def slowly(request: Request) -> Reply:
         await asyncio.sleep(0)
-        return Reply(text="x", tokens=Tokens(input=10, output=10))
+        return Reply(text="x", tokens=TokenCount(input=10, output=10))
 
     class Slow:
         complete = staticmethod(slowly)
@@ -292,10 +301,10 @@ def test_many_at_once_wait_for_room_in_the_budget_instead_of_failing():
     async def run(calls: int) -> list[Any]:
         # Set aside: 4096 output tokens at 1 dollar per thousand; used: ten.
         budget = Budget("run", dollars=4.2)
-        patient = Patient(Metered(Slow(), PRICES, budget))
+        patient = BudgetWaitingModel(BudgetedModel(Slow(), PRICES, budget))
         asked = [Request(model="scripted:planner", messages=(), slot=str(n)) for n in range(calls)]
         return await asyncio.gather(*(patient.complete(one) for one in asked), return_exceptions=True)
 
     assert all(isinstance(one, Reply) for one in asyncio.run(run(8)))
     found = asyncio.run(run(40))
-    assert {type(one) for one in found} == {Reply, BudgetSpent}
+    assert {type(one) for one in found} == {Reply, BudgetExceeded}

@@ -12,33 +12,37 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.growing import CannedSearch, Desk, playing, question, reply_of
 
-from foretell.fakes.providers.heard import Call, Said
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.tree.arithmetic.evaluate import evaluate
-from foretell.forecasters.tree.files.tree_file import tree_from_dict
-from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings, claim_of
-from foretell.forecasters.tree.grounders.plain import Given
-from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.growing.allotment import GrowSettings
-from foretell.forecasters.tree.growing.analyze import AnalyzeSettings
-from foretell.forecasters.tree.growing.ground import CannotGround, Crew, Grounded, Grounder, GroundSettings, Leaf
-from foretell.forecasters.tree.growing.grow import Plan, grow
-from foretell.forecasters.tree.growing.record import Record
-from foretell.forecasters.tree.growing.rules import rule_named
-from foretell.forecasters.tree.growing.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.links import Average, Linear
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.walk import leaves
-from foretell.llm.canonical import request_key
-from foretell.llm.cost import Budget, Metered
-from foretell.llm.message import Reply, Request
-from foretell.llm.model import ModelError
-from foretell.llm.prices import Price, Prices
-from foretell.questions import AsOf, Failure, Forecast, InputError, Target
-from foretell.questions.event import (
-    Event,
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings, claim_of_target
+from foretell.forecasters.tree.grounders.plain import GivenGrounder
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
+from foretell.forecasters.tree.grow.budget import TreeSizeSettings
+from foretell.forecasters.tree.grow.event_log import TreeEventLog
+from foretell.forecasters.tree.grow.ground import (
+    CannotGround,
+    Grounder,
+    GroundingPool,
+    GroundingResult,
+    GroundSettings,
+    Leaf,
+)
+from foretell.forecasters.tree.grow.grow import GrowthPlan, grow
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings, rule_named
+from foretell.forecasters.tree.proposition import AverageLink, LinearLink, Tree, leaves
+from foretell.forecasters.tree.tree_file import tree_from_dict
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.canonical import request_key
+from foretell.models.model import ModelError, Reply, Request
+from foretell.models.prices import PriceList, TokenPrice
+from foretell.practice.models.formats import ScriptedCall, ScriptedReply
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Target
+from foretell.questions.trace import (
     Failed,
     ForecastMade,
     LeakBlocked,
@@ -46,22 +50,23 @@ from foretell.questions.event import (
     NodeAnalyzed,
     NodeGrounded,
     NodeSynthesized,
+    TraceEvent,
     TreeGrown,
 )
-from foretell.tools.tool import Material
+from foretell.tools.tool import ToolMaterial
 
-PRICES = Prices({"scripted:planner": Price(input=100, output=1000)})
+PRICES = PriceList({"scripted:planner": TokenPrice(input=100, output=1000)})
 
 
-def grown(desk: Desk, grounder: Grounder | None = None, at_once: int = 20, **fields: Any) -> tuple[Tree, Record]:
-    record = Record()
+def grown(desk: Desk, grounder: Grounder | None = None, at_once: int = 20, **fields: Any) -> tuple[Tree, TreeEventLog]:
+    record = TreeEventLog()
 
     async def run() -> Tree:
-        plan = Plan(
+        plan = GrowthPlan(
             matter=desk.matter,
-            claim=claim_of(desk.question, desk.question.targets[0]),
+            claim=claim_of_target(desk.question, desk.question.targets[0]),
             context=desk.context,
-            crew=Crew(grounder or Searching(), GroundSettings(at_once=at_once)),
+            crew=GroundingPool(grounder or SearchGrounder(), GroundSettings(at_once=at_once)),
             record=record,
             **fields,
         )
@@ -74,7 +79,7 @@ def test_a_tree_from_a_question():
     tree, record = grown(Desk())
     assert list(tree.nodes) == ["P0", "P1", "P1.1", "P1.2", "P2", "P3"]
     assert leaves(tree) == ["P1.1", "P1.2", "P2", "P3"]
-    assert all(isinstance(tree.nodes[id].link, Linear) for id in ("P0", "P1"))
+    assert all(isinstance(tree.nodes[id].link, LinearLink) for id in ("P0", "P1"))
     assert evaluate(tree).p == tree.nodes["P0"].p
     assert tree.nodes["P0"].report
     assert tree.nodes["P2"].grounding
@@ -110,9 +115,9 @@ class Shuffled:
 
 
 def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_tree():
-    def run(seed: int) -> tuple[Tree, list[Event], set[str]]:
+    def run(seed: int) -> tuple[Tree, list[TraceEvent], set[str]]:
         model = Shuffled(seed)
-        tree, record = grown(Desk(model=model), size=GrowSettings(rounds=3, nodes=150))
+        tree, record = grown(Desk(model=model), size=TreeSizeSettings(rounds=3, nodes=150))
         return tree, record.events(tree), {request_key(request) for request in model.inner.requests}
 
     first, second = run(1), run(2)
@@ -126,16 +131,16 @@ def test_calls_side_by_side_within_a_leaf_are_told_in_one_order():
     def eager(request: Request) -> Reply | None:
         if request.force == "conclude" or not request.tools or len(request.messages) > 2:
             return None
-        calls = tuple(Call(name="web_search", arguments={"query": f"words {n}"}) for n in range(4))
-        return reply_of(Said(calls=calls), request)
+        calls = tuple(ScriptedCall(name="web_search", arguments={"query": f"words {n}"}) for n in range(4))
+        return reply_of(ScriptedReply(calls=calls), request)
 
     class Late(CannedSearch):
-        async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> Material:
+        async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
             for _ in range(rng.randrange(30)):
                 await asyncio.sleep(0)
             return await super().use(arguments, as_of)
 
-    runs: list[list[Event]] = []
+    runs: list[list[TraceEvent]] = []
     for seed in (1, 2, 3):
         rng = random.Random(seed)
         tree, record = grown(Desk(model=playing(eager), search=Late()))
@@ -146,30 +151,30 @@ def test_calls_side_by_side_within_a_leaf_are_told_in_one_order():
 
 @pytest.mark.parametrize(("rounds", "nodes"), [(1, 5), (2, 21), (3, 85)])
 def test_leaves_are_taken_apart_again_round_by_round(rounds: int, nodes: int):
-    tree, _ = grown(Desk(name="scripted:planner-4"), size=GrowSettings(rounds=rounds))
+    tree, _ = grown(Desk(name="scripted:planner-4"), size=TreeSizeSettings(rounds=rounds))
     assert len(tree.nodes) == nodes
     assert "P4.4" in tree.nodes or rounds == 1
 
 
 def test_the_budget_of_nodes_is_shared_out_equally():
-    tree, _ = grown(Desk(name="scripted:planner-4"), size=GrowSettings(rounds=3, nodes=30))
+    tree, _ = grown(Desk(name="scripted:planner-4"), size=TreeSizeSettings(rounds=3, nodes=30))
     assert len(tree.nodes) <= 30
     assert {len(tree.nodes[f"P{n}"].children) for n in (1, 2, 3, 4)} == {4}
 
 
 def test_the_budget_of_leaves_and_the_depth_are_kept():
-    tree, _ = grown(Desk(name="scripted:planner-4"), size=GrowSettings(rounds=4, most_leaves=20))
+    tree, _ = grown(Desk(name="scripted:planner-4"), size=TreeSizeSettings(rounds=4, most_leaves=20))
     assert len(leaves(tree)) <= 20
-    tree, _ = grown(Desk(name="scripted:planner-4"), size=GrowSettings(rounds=4, depth=1))
+    tree, _ = grown(Desk(name="scripted:planner-4"), size=TreeSizeSettings(rounds=4, depth=1))
     assert len(tree.nodes) == 5
-    tree, _ = grown(Desk(), size=GrowSettings(depth=0))
+    tree, _ = grown(Desk(), size=TreeSizeSettings(depth=0))
     assert list(tree.nodes) == ["P0"]
     assert tree.nodes["P0"].grounding
 
 
 def test_no_request_grows_with_the_tree():
     desk = Desk(name="scripted:planner-4")
-    grown(desk, size=GrowSettings(rounds=4))
+    grown(desk, size=TreeSizeSettings(rounds=4))
     sizes = [sum(len(message.text) for message in request.messages) for request in desk.requests]
     small = Desk(name="scripted:planner-4")
     grown(small)
@@ -183,7 +188,7 @@ def test_a_failed_leaf_is_marked_all_the_way_up_and_nothing_else_is():
             raise CannotGround("nothing found")
         return 0.25
 
-    tree, record = grown(Desk(), Given(p=broken))
+    tree, record = grown(Desk(), GivenGrounder(p=broken))
     assert tree.nodes["P1.2"].p is None
     assert "nothing found (4 attempts)" in tree.nodes["P1.2"].grounding.error
     assert {id: node.incomplete for id, node in tree.nodes.items() if node.incomplete} == {
@@ -205,9 +210,9 @@ def test_a_branch_without_numbers_gets_no_link_and_no_question():
             raise CannotGround("no")
         return 0.25
 
-    tree, _ = grown(desk, Given(p=broken))
+    tree, _ = grown(desk, GivenGrounder(p=broken))
     assert tree.nodes["P1"].link is None
-    assert isinstance(tree.nodes["P0"].link, Linear)
+    assert isinstance(tree.nodes["P0"].link, LinearLink)
     assert not [request for request in desk.requests if "P1/synthesis" in request.slot]
 
 
@@ -216,14 +221,14 @@ def test_what_a_person_must_mend_ends_everything_at_once():
         name = "broken"
         started = 0
 
-        async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
             self.started += 1
             await asyncio.sleep(0)
             raise InputError("no key")
 
     broken = Broken()
     with pytest.raises(InputError, match="no key"):
-        grown(Desk(name="scripted:planner-8"), broken, size=GrowSettings(rounds=2), at_once=1)
+        grown(Desk(name="scripted:planner-8"), broken, size=TreeSizeSettings(rounds=2), at_once=1)
     assert broken.started < 64
 
 
@@ -252,7 +257,7 @@ def test_a_clumsy_model_costs_more_and_ends_in_a_sound_tree():
     desk = Desk(name="scripted:clumsy")
     tree, _ = grown(desk)
     assert evaluate(tree).p == tree.nodes["P0"].p
-    assert not any(isinstance(node.link, Average) for node in tree.nodes.values())
+    assert not any(isinstance(node.link, AverageLink) for node in tree.nodes.values())
     again = [request for request in desk.requests if "could not be used" in request.messages[-1].text]
     assert {request.slot.split("/")[4].split()[0] for request in again} == {"analysis", "grounding", "synthesis"}
 
@@ -303,7 +308,9 @@ def test_of_two_exclusive_options_one_gets_a_tree():
 def test_several_options_are_all_analysed_and_divided_by_their_sum():
     three = question(exclusive=True, targets=tuple(Target(id=id) for id in ("a", "b", "c")))
     desk = Desk(question=three)
-    answer = forecast(desk, grounder=Given(p=lambda leaf: 0.4), settings=TreeSettings(clamp=Clamp(low=0, high=1)))
+    answer = forecast(
+        desk, grounder=GivenGrounder(p=lambda leaf: 0.4), settings=TreeSettings(clamp=Clamp(low=0, high=1))
+    )
     assert isinstance(answer, Forecast)
     assert answer.p == {id: pytest.approx(1 / 3) for id in ("a", "b", "c")}
     assert answer.distribution is not None
@@ -325,20 +332,20 @@ def test_no_leaf_at_all_is_a_failure_and_never_one_half():
         raise CannotGround("no tools")
 
     desk = Desk()
-    answer = forecast(desk, grounder=Given(p=broken))
+    answer = forecast(desk, grounder=GivenGrounder(p=broken))
     assert isinstance(answer, Failure)
     assert "no tools" in answer.error
     assert desk.of(Failed)
     with pytest.raises(CannotForecast, match="no tools"):
-        asyncio.run(TreeForecaster(grounder=Given(p=broken)).forecast(desk.question, desk.context))
+        asyncio.run(TreeForecaster(grounder=GivenGrounder(p=broken)).forecast(desk.question, desk.context))
 
 
 def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
     desk = Desk(extra={"prices": PRICES})
     inner = desk.model
     # Every call costs 3 cents and sets 4.2 dollars aside: the wall is hit after about twenty-seven calls.
-    desk.model = Metered(inner, PRICES, Budget("question", dollars=5.0))
-    answer = forecast(desk, settings=TreeSettings(size=GrowSettings(rounds=2)))
+    desk.model = BudgetedModel(inner, PRICES, Budget("question", dollars=5.0))
+    answer = forecast(desk, settings=TreeSettings(size=TreeSizeSettings(rounds=2)))
     assert isinstance(answer, Forecast)
     (document,) = [event.document for event in desk.of(TreeGrown)]
     tree = tree_from_dict(document).tree
@@ -353,16 +360,16 @@ def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
 def test_a_tree_is_no_larger_than_its_money_is_enough_for(dollars: float, nodes: int):
     """A leaf costs 2.6 dollars at these prices, and three quarters of the money go to leaves."""
     desk = Desk(extra={"prices": PRICES}, name="scripted:planner-4")
-    prices = Prices({desk.name: Price(input=100, output=1000)})
+    prices = PriceList({desk.name: TokenPrice(input=100, output=1000)})
     desk.extra = {"prices": prices}
-    tree, _ = grown(desk, size=GrowSettings(rounds=2, dollars=dollars))
+    tree, _ = grown(desk, size=TreeSizeSettings(rounds=2, dollars=dollars))
     assert len(tree.nodes) <= nodes
     assert len(leaves(tree)) * 2.6 <= max(0.75 * dollars + 4 * 2.6, 2.6)
 
 
 def test_no_money_at_all_is_a_failure():
     desk = Desk(extra={"prices": PRICES})
-    desk.model = Metered(desk.model, PRICES, Budget("question", dollars=0.01))
+    desk.model = BudgetedModel(desk.model, PRICES, Budget("question", dollars=0.01))
     answer = forecast(desk)
     assert isinstance(answer, Failure)
     assert "budget" in answer.error
@@ -371,7 +378,7 @@ def test_no_money_at_all_is_a_failure():
 def test_the_forecast_is_clamped_and_the_tree_is_not():
     desk = Desk()
     plainly = TreeSettings(synthesize=SynthesizeSettings(rule=rule_named("average")))
-    answer = forecast(desk, grounder=Given(p=lambda leaf: 0.0), settings=plainly)
+    answer = forecast(desk, grounder=GivenGrounder(p=lambda leaf: 0.0), settings=plainly)
     assert isinstance(answer, Forecast)
     assert answer.p == {"yes": 0.05}
     (document,) = [event.document for event in desk.of(TreeGrown)]
@@ -398,7 +405,7 @@ def test_events_are_plain_json():
 
 
 def test_whoever_watches_hears_at_once_and_everything():
-    heard: list[Event] = []
+    heard: list[TraceEvent] = []
     desk = Desk()
     forecast(desk, watch=heard.append)
     assert len(heard) == len(desk.events) - 2

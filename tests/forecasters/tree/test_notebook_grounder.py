@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.grounders.notebook import InNotebook
-from foretell.forecasters.tree.growing.ground import Grounded
-from foretell.forecasters.tree.growing.spending import Purse
-from foretell.llm.journal import Journal
-from foretell.llm.message import Request
-from foretell.llm.model import ModelError
-from foretell.questions.event import LeakBlocked, ToolUsed
-from foretell.tools.notebook.limits import Limits
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.probe import probe
+from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
+from foretell.forecasters.tree.grow.budget import LeafBudget
+from foretell.forecasters.tree.grow.ground import GroundingResult
+from foretell.models.journal import Journal
+from foretell.models.model import ModelError, Request
+from foretell.questions.trace import LeakBlocked, ToolUsed
+from foretell.tools.notebook.limits import KernelLimits
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.sandbox import SandboxUnavailable
+from foretell.tools.notebook.sandbox_check import check_sandbox
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def sandboxed() -> None:
     """Skips, saying why, where notebooks cannot be confined."""
     pytest.importorskip("ipykernel")
     try:
-        asyncio.run(probe(Limits()))
+        asyncio.run(check_sandbox(KernelLimits()))
     except SandboxUnavailable as missing:
         pytest.skip(str(missing))
 
@@ -49,10 +48,10 @@ def cells(*sources: str, finished: bool = False) -> str:
 END = json.dumps({"report": "counted", "key_factor": "the mean", "sources": ["/search/web"], "p": 0.35})
 
 
-def ground(desk: Desk, folder: Path, journal: Journal | None, *, kernels: bool = True, **how: Any) -> Grounded:
-    async def run() -> Grounded:
-        pool = Pool(warm=0, most=1, preload=())
-        grounder = InNotebook(
+def ground(desk: Desk, folder: Path, journal: Journal | None, *, kernels: bool = True, **how: Any) -> GroundingResult:
+    async def run() -> GroundingResult:
+        pool = KernelPool(warm=0, most=1, preload=())
+        grounder = NotebookGrounder(
             pool=pool,
             journal=journal,
             save=lambda leaf, trial: folder / "books" / f"{leaf.id}-{trial}.ipynb",
@@ -165,10 +164,10 @@ def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
     assert ground(desk, tmp_path, None, steps=2).p == 0.35
     desk = scripted(cells("1"), END)
 
-    async def run() -> Grounded:
-        async with Pool(warm=0, most=1, preload=()) as pool:
-            purse = Purse("P1", 0.0)
-            return await InNotebook(pool=pool).ground(desk.leaf(purse=purse), desk.context)
+    async def run() -> GroundingResult:
+        async with KernelPool(warm=0, most=1, preload=()) as pool:
+            purse = LeafBudget("P1", 0.0)
+            return await NotebookGrounder(pool=pool).ground(desk.leaf(purse=purse), desk.context)
 
     assert asyncio.run(run()).p == 0.35
 

@@ -8,13 +8,11 @@ from itertools import product
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.export.bayes_net import bayes_net, to_bif, to_xmlbif
-from foretell.forecasters.tree.export.problog import problog_names, to_problog
-from foretell.forecasters.tree.links import Assumption, Average, Formula, Linear
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.scaling import SCALINGS, bayes_net_faults, scale_tree
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scale_tree
+from foretell.forecasters.tree.exports import bayes_net, problog_names, to_bif, to_problog, to_xmlbif
+from foretell.forecasters.tree.proposition import AverageLink, FormulaAssumption, FormulaLink, LinearLink, Tree
+from foretell.forecasters.tree.validation import InvalidTree
 
 COMPUTED = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
 
@@ -55,7 +53,7 @@ def test_agrees_with_problog_at_every_claim():
 
 
 def linear_tree(weights: dict[str, float], intercept: float) -> Tree:
-    top = claim("P0", children=tuple(weights), link=Linear(weights=weights, intercept=intercept))
+    top = claim("P0", children=tuple(weights), link=LinearLink(weights=weights, intercept=intercept))
     return tree_of(top, *(claim(id, p=0.2 + 0.1 * i) for i, id in enumerate(weights)))
 
 
@@ -108,7 +106,7 @@ def test_other_weights_are_refused_and_scaling_is_offered(weights: dict[str, flo
     for how in SCALINGS:
         scaled = scale_tree(tree, how)
         node = scaled.nodes["P0"]
-        assert isinstance(node.link, Linear)
+        assert isinstance(node.link, LinearLink)
         assert bayes_net_faults(node.link) == []
         assert node.notes[0].startswith(f"weights scaled by {how}")
         assert by_net(scaled) == pytest.approx(node.p, abs=1e-9)
@@ -118,12 +116,12 @@ def test_other_weights_are_refused_and_scaling_is_offered(weights: dict[str, flo
 def test_scaling_leaves_fitting_and_pinned_links_alone():
     fine = evaluated(linear_tree({"P1": 0.4, "P2": 0.5}, 0.05))
     assert scale_tree(fine, "softmax") == fine
-    pinned = claim("P0", children=("P1",), link=Linear(weights={"P1": -0.4}), pinned=0.3)
+    pinned = claim("P0", children=("P1",), link=LinearLink(weights={"P1": -0.4}), pinned=0.3)
     assert to_problog(evaluated(tree_of(pinned, claim("P1", p=0.5)))).count("::") == 1 + 1
 
 
 def test_softmax_and_min_max_by_hand():
-    link = Linear(weights={"P1": 0.6, "P2": 0.2, "P3": -0.2}, intercept=0.1)
+    link = LinearLink(weights={"P1": 0.6, "P2": 0.2, "P3": -0.2}, intercept=0.1)
     assert SCALINGS["min-max"](link).link.weights == pytest.approx({"P1": 0.6, "P2": 0.3, "P3": 0.0})
     assert SCALINGS["clip"](link).link.weights == pytest.approx({"P1": 0.6, "P2": 0.2, "P3": 0.0})
     soft = SCALINGS["softmax"](link).link
@@ -169,7 +167,7 @@ def test_bif_and_xmlbif_say_what_the_net_says():
 
 def test_ids_and_claims_cannot_break_the_formats():
     odd = 'He said "no" { // */ -- <b>&amp; % \n p0. }'
-    top = claim("P0", children=("P1.1", "P1_1", "p1_1"), link=Average())
+    top = claim("P0", children=("P1.1", "P1_1", "p1_1"), link=AverageLink())
     leaves = [claim("P1.1", p=0.1), claim("P1_1", p=0.2), claim("p1_1", p=0.6)]
     tree = evaluated(
         Tree(
@@ -184,7 +182,11 @@ def test_ids_and_claims_cannot_break_the_formats():
 
 
 def test_a_formula_with_an_assumption_has_a_variable_for_it():
-    top = claim("P0", children=("P1",), link=Formula(expression="P1 AND PA", assumption=Assumption(text="calm", p=0.5)))
+    top = claim(
+        "P0",
+        children=("P1",),
+        link=FormulaLink(expression="P1 AND PA", assumption=FormulaAssumption(text="calm", p=0.5)),
+    )
     tree = evaluated(tree_of(top, claim("P1", p=0.5)))
     assert [v.id for v in bayes_net(tree)] == ["P1", "P0:PA", "P0"]
     assert by_net(tree) == pytest.approx(0.25)
@@ -192,6 +194,6 @@ def test_a_formula_with_an_assumption_has_a_variable_for_it():
 
 def test_a_table_too_large_is_refused():
     names = tuple(f"P{i}" for i in range(1, 19))
-    tree = evaluated(tree_of(claim("P0", children=names, link=Average()), *(claim(n, p=0.5) for n in names)))
+    tree = evaluated(tree_of(claim("P0", children=names, link=AverageLink()), *(claim(n, p=0.5) for n in names)))
     with pytest.raises(InvalidTree, match="node P0, children: has 18 children"):
         to_bif(tree)

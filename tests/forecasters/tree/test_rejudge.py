@@ -5,21 +5,18 @@ import asyncio
 import pytest
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated, stale
-from foretell.forecasters.tree.growing.rejudge import rejudged
-from foretell.forecasters.tree.growing.rules import rule_named
-from foretell.forecasters.tree.growing.synthesize import Synthesizer, SynthesizeSettings
-from foretell.forecasters.tree.links import Judged
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.whatif.edits import SetP
-from foretell.forecasters.tree.whatif.whatif import resynthesize
-from foretell.llm.model import ModelError
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated, stale_claims
+from foretell.forecasters.tree.edits import SetP
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings, rejudge_stale, rule_named
+from foretell.forecasters.tree.proposition import JudgedLink, Proposition, Tree
+from foretell.forecasters.tree.what_if import resynthesize
+from foretell.models.model import ModelError
 
 
 def tree() -> Tree:
     nodes = {
-        "P0": Proposition(id="P0", claim="All of it.", children=("P1", "P2"), link=Judged(p=0.6)),
-        "P1": Proposition(id="P1", claim="The first half.", children=("P1.1", "P1.2"), link=Judged(p=0.7)),
+        "P0": Proposition(id="P0", claim="All of it.", children=("P1", "P2"), link=JudgedLink(p=0.6)),
+        "P1": Proposition(id="P1", claim="The first half.", children=("P1.1", "P1.2"), link=JudgedLink(p=0.7)),
         "P2": Proposition(id="P2", claim="The second half.", p=0.5),
         "P1.1": Proposition(id="P1.1", claim="The first quarter.", p=0.4),
         "P1.2": Proposition(id="P1.2", claim="The second quarter.", p=0.4),
@@ -29,17 +26,17 @@ def tree() -> Tree:
 
 def again(desk: Desk, changed: Tree) -> tuple[Tree, tuple[str, ...]]:
     vanilla = SynthesizeSettings(rule=rule_named("vanilla"))
-    return asyncio.run(rejudged(changed, Synthesizer(asker=desk.asker, matter=desk.matter, settings=vanilla)))
+    return asyncio.run(rejudge_stale(changed, Synthesizer(asker=desk.asker, matter=desk.matter, settings=vanilla)))
 
 
 def test_only_what_lies_above_a_change_is_asked_for():
     desk = Desk()
     assert again(desk, tree()) == (tree(), ())
     changed = resynthesize(tree(), [SetP(id="P1.1", p=0.9)])
-    assert stale(changed) == ["P1", "P0"]
+    assert stale_claims(changed) == ["P1", "P0"]
     found, failed = again(desk, changed)
     assert failed == ()
-    assert not stale(found)
+    assert not stale_claims(found)
     assert [request.slot for request in desk.requests] == ["slot/P1/synthesis/0", "slot/P0/synthesis/0"]
     assert f"{found.nodes['P1'].p:.3f}" in desk.requests[1].messages[1].text, "the new number is what is judged"
     assert found.nodes["P0"].p != 0.6
@@ -54,4 +51,4 @@ def test_where_nobody_answers_the_old_number_stands(part: str):
     found, failed = again(Desk(model=down), resynthesize(tree(), [SetP(id="P1.1", p=0.9)]))
     assert failed == (part,)
     assert found.nodes[part].p == tree().nodes[part].p
-    assert part in stale(found)
+    assert part in stale_claims(found)

@@ -11,17 +11,13 @@ from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, formula_tree, random_tree, tree_of, wide_tree
 
 from foretell.forecasters.tree import arithmetic as package
-from foretell.forecasters.tree.arithmetic.compile import compile_tree
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.influence.beta_paths import beta_paths
-from foretell.forecasters.tree.influence.ranges import ranges
-from foretell.forecasters.tree.influence.sensitivity import sensitivities, tornado
-from foretell.forecasters.tree.influence.spread import spread
-from foretell.forecasters.tree.links import Average, Formula, Linear
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.whatif.edits import SetP
-from foretell.forecasters.tree.whatif.whatif import resynthesize
-from foretell.questions.problems import InputError
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, ranges, sensitivities, tornado, tree_spread
+from foretell.forecasters.tree.edits import SetP
+from foretell.forecasters.tree.proposition import AverageLink, FormulaLink, LinearLink, Tree
+from foretell.forecasters.tree.what_if import resynthesize
+from foretell.questions.errors import InputError
 
 SEEDS = st.integers(0, 2**32)
 
@@ -41,9 +37,9 @@ def test_slopes_equal_differences(seed: int):
 def linear_tree() -> Tree:
     return evaluated(
         tree_of(
-            claim("P0", children=("P1", "P2"), link=Linear(weights={"P1": 0.5, "P2": 0.3}, intercept=0.05)),
-            claim("P1", children=("P3", "P4"), link=Linear(weights={"P3": 0.4, "P4": -0.2}, intercept=0.1)),
-            claim("P2", children=("P3", "P5"), link=Average()),
+            claim("P0", children=("P1", "P2"), link=LinearLink(weights={"P1": 0.5, "P2": 0.3}, intercept=0.05)),
+            claim("P1", children=("P3", "P4"), link=LinearLink(weights={"P3": 0.4, "P4": -0.2}, intercept=0.1)),
+            claim("P2", children=("P3", "P5"), link=AverageLink()),
             claim("P3", p=0.5),
             claim("P4", p=0.2),
             claim("P5", p=0.9),
@@ -94,18 +90,18 @@ def test_tornado_is_the_tree_at_both_ends():
 
 
 def test_spread_of_a_linear_tree_is_the_sum_of_squares():
-    found = spread(linear_tree(), {"P3": 0.1, "P5": 0.05})
+    found = tree_spread(linear_tree(), {"P3": 0.1, "P5": 0.05})
     assert found.first_order == pytest.approx((0.035**2 + 0.0075**2) ** 0.5)
     assert found.exact == pytest.approx(found.first_order)
     assert found.contributions == pytest.approx({"P3": 0.035**2, "P5": 0.0075**2})
-    together = spread(linear_tree(), {"P3": 0.1, "P5": 0.05}, correlation=1.0)
+    together = tree_spread(linear_tree(), {"P3": 0.1, "P5": 0.05}, correlation=1.0)
     assert together.first_order == pytest.approx(0.035 + 0.0075)
 
 
 def test_spread_of_a_product_includes_its_curvature():
     """Var(XY) = σ²μ² + μ²σ² + σ²σ² for independent X and Y."""
     tree = evaluated(formula_tree("P1 AND P2", {"P1": 0.5, "P2": 0.4}))
-    found = spread(tree, {"P1": 0.1, "P2": 0.2}, draws=40_000, rng=np.random.default_rng(0))
+    found = tree_spread(tree, {"P1": 0.1, "P2": 0.2}, draws=40_000, rng=np.random.default_rng(0))
     first = 0.01 * 0.16 + 0.04 * 0.25
     assert found.first_order**2 == pytest.approx(first)
     assert (found.exact or 0) ** 2 == pytest.approx(first + 0.01 * 0.04)
@@ -113,10 +109,10 @@ def test_spread_of_a_product_includes_its_curvature():
     assert found.high is not None
     assert found.low < 0.2 < found.high
     many = {f"P{i}": 0.5 for i in range(1, 15)}
-    wide = evaluated(tree_of(claim("P0", children=tuple(many), link=Average()), *(claim(n, p=0.5) for n in many)))
-    assert spread(wide, dict.fromkeys(many, 0.1)).exact is None
+    wide = evaluated(tree_of(claim("P0", children=tuple(many), link=AverageLink()), *(claim(n, p=0.5) for n in many)))
+    assert tree_spread(wide, dict.fromkeys(many, 0.1)).exact is None
     with pytest.raises(InputError, match=r"0.5 cannot be unsure by 0.6"):
-        spread(tree, {"P1": 0.6}, draws=10, rng=np.random.default_rng(0))
+        tree_spread(tree, {"P1": 0.6}, draws=10, rng=np.random.default_rng(0))
 
 
 def test_exact_spread_agrees_with_draws():
@@ -127,11 +123,11 @@ def test_exact_spread_agrees_with_draws():
     for _ in range(4_000):
         moved = {id: (tree.nodes[id].p or 0) + s * rng.choice([-1, 1]) for id, s in sd.items()}
         draws.append(circuit.probabilities(moved)[tree.root])
-    assert spread(tree, sd).exact == pytest.approx(np.std(draws), rel=0.06)
+    assert tree_spread(tree, sd).exact == pytest.approx(np.std(draws), rel=0.06)
 
 
 def test_ranges_hold_whatever_the_missing_leaves_are():
-    link = Formula(expression="(P1 AND NOT P2) OR P3")
+    link = FormulaLink(expression="(P1 AND NOT P2) OR P3")
     tree = evaluated(
         tree_of(claim("P0", children=("P1", "P2", "P3"), link=link), claim("P1"), claim("P2"), claim("P3", p=0.2))
     )
@@ -140,7 +136,7 @@ def test_ranges_hold_whatever_the_missing_leaves_are():
     assert found is not None
     assert found["P0"] == (pytest.approx(0.2), pytest.approx(1.0))
     many = [claim(f"P{i}") for i in range(1, 15)]
-    unknown = evaluated(tree_of(claim("P0", children=tuple(n.id for n in many), link=Average()), *many))
+    unknown = evaluated(tree_of(claim("P0", children=tuple(n.id for n in many), link=AverageLink()), *many))
     assert ranges(unknown) is None
 
 

@@ -8,27 +8,28 @@ from random import Random
 import pytest
 from tests.forecasters.tree.growing import question
 
-from foretell.forecasters.agent.submit import Clamp
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.priors import FixedRates
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.files.tree_file import write_tree
-from foretell.forecasters.tree.forecaster import claim_of
-from foretell.forecasters.tree.links import Linear
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.relinked import relinked
-from foretell.forecasters.tree.stored import StoredTrees, stored_trees
-from foretell.forecasters.tree.views import Views
-from foretell.questions import AsOf, Forecast, InputError, Question, Snapshot, Target, instant
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.forecaster import claim_of_target
+from foretell.forecasters.tree.proposition import LinearLink, Proposition, Tree
+from foretell.forecasters.tree.stored_trees import StoredTreesForecaster, relink, stored_trees
+from foretell.forecasters.tree.tree_file import write_tree
+from foretell.forecasters.tree.views import ViewsForecaster
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Snapshot, Target
 
 OPEN = Clamp(low=0, high=1)
 
 
 def tree_about(asked: Question, *, place: int = 0, p: tuple[float | None, float | None] = (0.2, 0.6), **fields) -> Tree:
     """0.1 + 0.25·P1 + 0.5·P2 on a target; 0.45 with the usual leaves."""
-    link = Linear(weights={"P1": 0.25, "P2": 0.5}, intercept=0.1)
-    top = Proposition(id="P0", claim=claim_of(asked, asked.targets[place]), children=("P1", "P2"), link=link)
+    link = LinearLink(weights={"P1": 0.25, "P2": 0.5}, intercept=0.1)
+    top = Proposition(id="P0", claim=claim_of_target(asked, asked.targets[place]), children=("P1", "P2"), link=link)
     ends = [Proposition(id=id, claim=id, p=one) for id, one in zip(("P1", "P2"), p, strict=True)]
     given = {"as_of": asked.as_of, "intercept_limit": 0.1, **fields}
     return evaluated(Tree(root="P0", nodes={node.id: node for node in (top, *ends)}, **given))
@@ -96,21 +97,21 @@ def test_what_cannot_be_opened(tmp_path: Path):
     with pytest.raises(InputError, match="no tree file"):
         stored_trees(folder=str(tmp_path))
     with pytest.raises(InputError, match="without a model"):
-        StoredTrees(trees={}, rule="logic")
+        StoredTreesForecaster(trees={}, rule="logic")
 
 
 def test_other_links_leave_pinned_claims_pinned_and_ask_no_model():
     asked = question()
     tree = tree_about(asked)
     top = replace(tree.nodes["P0"], pinned=0.9)
-    pinned = relinked(replace(tree, nodes={**tree.nodes, "P0": top}), "average", Random(0))
+    pinned = relink(replace(tree, nodes={**tree.nodes, "P0": top}), "average", Random(0))
     assert pinned.nodes["P0"].p == 0.9
     with pytest.raises(InputError, match="asks a model"):
-        relinked(tree, "logic", Random(0))
+        relink(tree, "logic", Random(0))
 
 
 def views(asked: Question, **fields) -> Forecast:
-    made = Views(rates=FixedRates(table={("own", ""): 0.3}), clamp=OPEN, **fields)
+    made = ViewsForecaster(rates=FixedRates(table={("own", ""): 0.3}), clamp=OPEN, **fields)
     return asyncio.run(made.forecast(asked, RunContext(as_of=asked.as_of)))
 
 
@@ -134,4 +135,4 @@ def test_views_that_say_nothing_and_weights_that_are_none():
         views(question(), rate=0.0, outside=0.0)
     for weights in ({"price": -1.0}, {"price": 0.0, "rate": 0.0, "outside": 0.0, "series": 0.0}):
         with pytest.raises(ValueError, match="no weights"):
-            Views(**weights)
+            ViewsForecaster(**weights)

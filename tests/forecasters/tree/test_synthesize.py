@@ -9,15 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.tree.arithmetic.evaluate import evaluate
-from foretell.forecasters.tree.growing.matter import Place
-from foretell.forecasters.tree.growing.rules import RULES, rule_named
-from foretell.forecasters.tree.growing.synthesize import Synthesis, Synthesizer, SynthesizeSettings
-from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Judged, Linear, NoisyOr
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import InputError
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
+from foretell.forecasters.tree.grow.synthesize import (
+    RULES,
+    SynthesisResult,
+    Synthesizer,
+    SynthesizeSettings,
+    rule_named,
+)
+from foretell.forecasters.tree.proposition import (
+    AverageLink,
+    FormulaLink,
+    Grounding,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    NoisyOrLink,
+    Proposition,
+    Tree,
+)
+from foretell.models.model import BudgetExceeded, ModelError
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
 
 PARENT = Proposition(id="P0", claim="The bridge opens.", children=("P1", "P2"), causality="Both are needed.")
 BELOW = {
@@ -32,16 +46,16 @@ def said(**values: Any) -> str:
 
 def synthesize(
     script: Any, rule: str = "linear", below: dict[str, Proposition] | None = None, **settings: Any
-) -> tuple[Synthesis, Desk]:
+) -> tuple[SynthesisResult, Desk]:
     desk = Desk(model=ScriptedModel(script))
     how = SynthesizeSettings(rule=rule_named(rule), **settings)
     synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=how)
-    return asyncio.run(synthesizer.synthesize(PARENT, Place(path=("Above.",)), below or BELOW)), desk
+    return asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(path=("Above.",)), below or BELOW)), desk
 
 
 def test_linear_weights_are_applied_by_us():
     found, _ = synthesize([said(intercept=0.05, weights={"P1": 0.5, "P2": 0.25})])
-    assert found.link == Linear(intercept=0.05, weights={"P1": 0.5, "P2": 0.25})
+    assert found.link == LinearLink(intercept=0.05, weights={"P1": 0.5, "P2": 0.25})
     assert found.p == pytest.approx(0.05 + 0.25 + 0.2)
     assert (found.report, found.key_factor, found.notes) == ("Weighed.", "Money.", ())
 
@@ -54,38 +68,38 @@ def test_a_number_of_the_models_own_is_never_used():
 def test_logic_is_exact_for_repeated_children():
     formula = "(P1 AND P2) OR (P1 AND PA)"
     found, _ = synthesize([said(formula=formula, assumption={"text": "Calm.", "p": 0.5})], "logic")
-    assert isinstance(found.link, Formula)
+    assert isinstance(found.link, FormulaLink)
     assert found.p == pytest.approx(0.5 * (1 - 0.2 * 0.5))
 
 
 def test_an_assumption_that_does_not_occur_is_left_away():
     found, _ = synthesize([said(formula="P1 OR P2", assumption={"text": "Calm.", "p": 0.5})], "logic")
-    assert found.link == Formula(expression="P1 OR P2")
+    assert found.link == FormulaLink(expression="P1 OR P2")
 
 
 def test_noisy_or_and_inhibited_noisy_or():
     found, _ = synthesize([said(leak=0.1, strengths={"P1": 0.8, "P2": 0.5})], "noisy-or")
-    assert isinstance(found.link, NoisyOr)
+    assert isinstance(found.link, NoisyOrLink)
     assert found.p == pytest.approx(1 - 0.9 * 0.6 * 0.6)
     found, _ = synthesize([said(leak=0.1, strengths={"P1": 0.8}, inhibitors={"P2": 0.5})], "inhibited-noisy-or")
-    assert isinstance(found.link, InhibitedNoisyOr)
+    assert isinstance(found.link, InhibitedNoisyOrLink)
     assert found.p == pytest.approx((1 - 0.9 * 0.6) * 0.6)
 
 
 def test_vanilla_takes_the_judgement():
     found, desk = synthesize([said(p=0.42)], "vanilla")
-    assert found.link == Judged(p=0.42)
+    assert found.link == JudgedLink(p=0.42)
     assert found.p == 0.42
     assert "weight" not in str(desk.requests[0].schema)
 
 
 def test_average_and_random_weights_ask_nobody():
     found, desk = synthesize([], "average")
-    assert (found.link, found.p) == (Average(), pytest.approx(0.65))
+    assert (found.link, found.p) == (AverageLink(), pytest.approx(0.65))
     assert not desk.requests
     drawn = [synthesize([], "random", seed=seed)[0] for seed in (1, 1, 2)]
     assert drawn[0].link == drawn[1].link != drawn[2].link
-    assert isinstance(drawn[0].link, Linear)
+    assert isinstance(drawn[0].link, LinearLink)
     assert sum(drawn[0].link.weights.values()) == pytest.approx(1)
 
 
@@ -114,26 +128,26 @@ def test_average_and_random_weights_ask_nobody():
 def test_what_does_not_fit_is_asked_for_again_with_the_reason(rule: str, wrong: dict[str, Any], reason: str):
     desk = Desk(model=playing(lambda request: None if len(request.messages) > 2 else said(**wrong)))
     synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings(rule=rule_named(rule)))
-    found = asyncio.run(synthesizer.synthesize(PARENT, Place(), BELOW))
+    found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert reason in desk.requests[1].messages[-1].text
     assert len(desk.requests) == 2
     assert found.link is not None
-    assert not isinstance(found.link, Average)
+    assert not isinstance(found.link, AverageLink)
 
 
-@pytest.mark.parametrize("error", [ModelError("down"), BudgetSpent("no money")])
+@pytest.mark.parametrize("error", [ModelError("down"), BudgetExceeded("no money")])
 def test_without_an_answer_the_mean_stands_in_and_a_note_says_so(error: Exception):
     found, _ = synthesize([error])
-    assert (found.link, found.p) == (Average(), pytest.approx(0.65))
+    assert (found.link, found.p) == (AverageLink(), pytest.approx(0.65))
     assert "the mean of the children stands in for the rule linear" in found.notes[0]
 
 
 def test_a_stubborn_model_is_asked_three_times():
     desk = Desk(model=playing(), name="scripted:stubborn")
     synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings())
-    found = asyncio.run(synthesizer.synthesize(PARENT, Place(), BELOW))
+    found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert len(desk.requests) == 3
-    assert found.link == Average()
+    assert found.link == AverageLink()
 
 
 def test_a_child_without_a_number_is_told_and_stood_in_for():
@@ -158,10 +172,10 @@ def test_weights_of_a_bayes_net_are_insisted_on_or_made():
     found, desk = synthesize([wrong, right], bayes_net=True)
     assert "P2 is -0.2, below 0" in desk.requests[1].messages[-1].text
     assert "0 or larger" in desk.requests[0].messages[0].text
-    assert isinstance(found.link, Linear)
+    assert isinstance(found.link, LinearLink)
     for scaling in ("min-max", "softmax", "clip"):
         found, desk = synthesize([wrong], scaling=scaling)
-        assert isinstance(found.link, Linear)
+        assert isinstance(found.link, LinearLink)
         assert min(found.link.weights.values()) >= 0
         assert found.link.intercept + sum(found.link.weights.values()) <= 1 + 1e-9
         assert f"scaled by {scaling}" in found.notes[0]
@@ -171,8 +185,8 @@ def test_weights_of_a_bayes_net_are_insisted_on_or_made():
 
 def test_shared_claims_below_are_one_variable():
     below = {
-        "P1": Proposition(id="P1", claim="a", children=("P3", "P4"), link=Formula(expression="P3 AND P4"), p=0.25),
-        "P2": Proposition(id="P2", claim="b", children=("P3", "P5"), link=Formula(expression="P3 AND P5"), p=0.25),
+        "P1": Proposition(id="P1", claim="a", children=("P3", "P4"), link=FormulaLink(expression="P3 AND P4"), p=0.25),
+        "P2": Proposition(id="P2", claim="b", children=("P3", "P5"), link=FormulaLink(expression="P3 AND P5"), p=0.25),
         **{id: Proposition(id=id, claim=id, p=0.5) for id in ("P3", "P4", "P5")},
     }
     found, _ = synthesize([said(formula="P1 OR P2", assumption=None)], "logic", below=below)

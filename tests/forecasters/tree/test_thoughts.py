@@ -13,22 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.growing import Desk, playing, question
 
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.agent.submit import Clamp
+from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.tree.grounders.plain import Given
-from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.growing.ground import CannotGround, Grounded, GroundSettings, Leaf
+from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.tree.grounders.plain import GivenGrounder
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, GroundSettings, Leaf
 from foretell.forecasters.tree.proposition import Grounding
-from foretell.forecasters.tree.thoughts.forecaster import ThoughtsForecaster
-from foretell.forecasters.tree.thoughts.settings import KINDS, Kind, ThoughtSettings
-from foretell.llm.canonical import request_key
-from foretell.llm.message import Reply, Request
-from foretell.llm.model import BudgetSpent, ModelError
-from foretell.llm.scripted import ScriptedModel
-from foretell.questions import Failure, Forecast, InputError, Target
-from foretell.questions.event import Event, Failed, ForecastMade, ModelCalled, NodeGrounded, ToolUsed
+from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
+from foretell.forecasters.tree.thought_search import THOUGHT_KINDS, ThoughtKind, ThoughtSettings
+from foretell.models.canonical import request_key
+from foretell.models.model import BudgetExceeded, ModelError, Reply, Request
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Target
+from foretell.questions.trace import Failed, ForecastMade, ModelCalled, NodeGrounded, ToolUsed, TraceEvent
 
 TOWNS = ("Aberdeen", "Bergen", "Cuxhaven", "Dunkirk", "Esbjerg", "Fife", "Gdynia", "Hamburg", "Ipswich", "Jakobstad")
 Override = Callable[[Request], Any]
@@ -93,15 +93,17 @@ class Notebook:
     leaves: list[Leaf] = field(default_factory=list)
     name: str = "notes"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
         self.leaves.append(leaf)
         await asyncio.sleep(0)
         if self.fail(leaf):
             raise CannotGround("no luck")
-        return Grounded(p=self.p, grounding=Grounding(grounder=self.name, report="Seen.", key_factor="Tides."))
+        return GroundingResult(p=self.p, grounding=Grounding(grounder=self.name, report="Seen.", key_factor="Tides."))
 
 
-def run(kind: Kind, mind: Mind | None = None, notes: Notebook | None = None, **fields: Any) -> tuple[Any, Mind, Desk]:
+def run(
+    kind: ThoughtKind, mind: Mind | None = None, notes: Notebook | None = None, **fields: Any
+) -> tuple[Any, Mind, Desk]:
     mind, desk = mind or Mind(), Desk(**fields.pop("desk", {}))
     desk.model = ScriptedModel(mind)
     given = ThoughtSettings(kind=kind, ground=GroundSettings(retries=0), **fields)
@@ -118,7 +120,7 @@ def run(kind: Kind, mind: Mind | None = None, notes: Notebook | None = None, **f
         ("forest", 45, {"propose": 15, "rate": 9, "conclude": 3}),
     ],
 )
-def test_each_kind_looks_into_so_many_thoughts(kind: Kind, looked_into: int, asked: dict[str, int]):
+def test_each_kind_looks_into_so_many_thoughts(kind: ThoughtKind, looked_into: int, asked: dict[str, int]):
     notes = Notebook()
     answer, mind, desk = run(kind, notes=notes)
     assert isinstance(answer, Forecast)
@@ -224,8 +226,8 @@ def test_a_rating_must_name_every_line():
     assert any("lines without a value: T1.1.1.1" in request.messages[-1].text for request in desk.requests)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_failed_thought_is_told_and_does_no_harm(kind: Kind):
+@pytest.mark.parametrize("kind", THOUGHT_KINDS)
+def test_one_failed_thought_is_told_and_does_no_harm(kind: ThoughtKind):
     notes = Notebook(fail=lambda leaf: leaf.id.endswith(".1.1.1") and kind != "chain")
     answer, _, desk = run(kind, notes=notes)
     assert isinstance(answer, Forecast)
@@ -233,8 +235,8 @@ def test_one_failed_thought_is_told_and_does_no_harm(kind: Kind):
     assert all(error == "no luck" for error in errors)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_looked_into_is_a_failure_and_never_a_forecast(kind: Kind):
+@pytest.mark.parametrize("kind", THOUGHT_KINDS)
+def test_nothing_looked_into_is_a_failure_and_never_a_forecast(kind: ThoughtKind):
     answer, mind, desk = run(kind, notes=Notebook(fail=lambda leaf: True))
     assert isinstance(answer, Failure)
     assert "no luck" in answer.error
@@ -242,9 +244,9 @@ def test_nothing_looked_into_is_a_failure_and_never_a_forecast(kind: Kind):
     assert [event.error for event in desk.of(Failed)] == [answer.error]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("error", [ModelError("down"), BudgetSpent("no money")])
-def test_a_model_that_fails_from_the_start_is_a_failure(kind: Kind, error: ModelError):
+@pytest.mark.parametrize("kind", THOUGHT_KINDS)
+@pytest.mark.parametrize("error", [ModelError("down"), BudgetExceeded("no money")])
+def test_a_model_that_fails_from_the_start_is_a_failure(kind: ThoughtKind, error: ModelError):
     answer, _, _ = run(kind, Mind(override=lambda request: error))
     assert isinstance(answer, Failure)
 
@@ -263,7 +265,7 @@ def test_a_model_that_fails_later_ends_the_line():
 
 def test_what_a_person_must_mend_is_raised():
     class NoSandbox(Notebook):
-        async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
             raise InputError("no sandbox")
 
     with pytest.raises(InputError, match="no sandbox"):
@@ -304,9 +306,9 @@ def _by_request(request: Request) -> Any:
     return mind(request)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_answer(kind: Kind):
-    def once(seed: int) -> tuple[Forecast, list[Event], set[str]]:
+@pytest.mark.parametrize("kind", THOUGHT_KINDS)
+def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_answer(kind: ThoughtKind):
+    def once(seed: int) -> tuple[Forecast, list[TraceEvent], set[str]]:
         model = Shuffled(seed)
         desk = Desk(model=model)
         forecaster = ThoughtsForecaster(grounder=Notebook(), settings=ThoughtSettings(kind=kind))
@@ -321,7 +323,7 @@ def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_answer(kind:
 def test_thoughts_over_the_search_grounder_stay_behind_the_fence():
     mind = Mind()
     desk = Desk(model=playing(lambda request: None if request.tools else mind(request)))
-    answer = asyncio.run(ThoughtsForecaster(grounder=Searching()).attempt(desk.question, desk.context))
+    answer = asyncio.run(ThoughtsForecaster(grounder=SearchGrounder()).attempt(desk.question, desk.context))
     assert isinstance(answer, Forecast)
     assert desk.of(ToolUsed)
     assert "https://news.example/2025-10-01" in answer.rationale
@@ -336,7 +338,7 @@ def test_thoughts_need_models():
         asyncio.run(ThoughtsForecaster().forecast(desk.question, RunContext(as_of=desk.question.as_of)))
     desk.model = ScriptedModel(lambda request: ModelError("down"))
     with pytest.raises(CannotForecast, match="came to nothing"):
-        asyncio.run(ThoughtsForecaster(grounder=Given(p={})).forecast(desk.question, desk.context))
+        asyncio.run(ThoughtsForecaster(grounder=GivenGrounder(p={})).forecast(desk.question, desk.context))
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "wood"}, {"depth": 0}, {"width": 0}, {"keep": 0}, {"trees": 0}])
@@ -347,14 +349,14 @@ def test_settings_that_cannot_work_are_named(wrong: dict[str, Any]):
 
 @settings(deadline=None, max_examples=25)
 @given(
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(THOUGHT_KINDS),
     depth=st.integers(1, 3),
     width=st.integers(1, 3),
     keep=st.integers(1, 3),
     broken=st.sets(st.integers(0, 20)),
 )
 def test_whatever_fails_it_ends_in_one_forecast_or_one_failure(
-    kind: Kind, depth: int, width: int, keep: int, broken: set[int]
+    kind: ThoughtKind, depth: int, width: int, keep: int, broken: set[int]
 ):
     count = iter(range(10_000))
     notes = Notebook(fail=lambda leaf: next(count) in broken)

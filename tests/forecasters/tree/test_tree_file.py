@@ -7,21 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.files.tree_file import (
-    check_file,
-    read_tree,
-    read_tree_file,
-    tree_from_dict,
-    tree_from_text,
-    tree_text,
-    tree_to_dict,
-    write_tree,
-)
-from foretell.forecasters.tree.links import Average, Linear
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.whatif.edits import (
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import (
     AddNode,
     MoveNode,
     RemoveNode,
@@ -34,8 +21,20 @@ from foretell.forecasters.tree.whatif.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.questions.clock import AsOf
-from foretell.questions.problems import InputError
+from foretell.forecasters.tree.proposition import AverageLink, Grounding, LinearLink, Tree
+from foretell.forecasters.tree.tree_file import (
+    check_file,
+    read_tree,
+    read_tree_file,
+    tree_from_dict,
+    tree_from_text,
+    tree_text,
+    tree_to_dict,
+    write_tree,
+)
+from foretell.forecasters.tree.validation import InvalidTree
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
 
 ISSUE = {
     "root": "P0",
@@ -91,7 +90,7 @@ def test_what_is_written_reads_back(seed: int):
 def test_everything_a_tree_can_hold_survives(tmp_path: Path):
     leaf = claim("P1", p=0.4, grounding=Grounding(grounder="g", key_factor="k", sources=("s",), notebook="n.ipynb"))
     failed = claim("P2", grounding=Grounding(grounder="g", error="timed out"))
-    top = claim("P0", children=("P1", "P2"), link=Average(), pinned=0.3, report="r", key_factor="f", notes=("n",))
+    top = claim("P0", children=("P1", "P2"), link=AverageLink(), pinned=0.3, report="r", key_factor="f", notes=("n",))
     tree = evaluated(
         Tree(
             root="P0",
@@ -102,7 +101,7 @@ def test_everything_a_tree_can_hold_survives(tmp_path: Path):
             missing=0.2,
         )
     )
-    extra = Linear(weights={"P1": 0.2, "P2": 0.1, "P3": 0.5})
+    extra = LinearLink(weights={"P1": 0.2, "P2": 0.1, "P3": 0.5})
     scenarios = [
         Scenario(name="short", edits=(SetP(id="P1", p=0.0),), text="why"),
         Scenario(
@@ -240,10 +239,10 @@ def test_missing_and_binary_files(tmp_path: Path):
 
 
 def test_reasons_for_a_model_hold_the_caret():
-    from foretell.forecasters.tree.links import Formula
-    from foretell.forecasters.tree.whatif.building import with_link
+    from foretell.forecasters.tree.proposition import FormulaLink
+    from foretell.forecasters.tree.what_if import with_link
 
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1", p=0.5), claim("P2", p=0.5))
     with pytest.raises(InvalidTree) as caught:
-        with_link(tree, "P0", Formula(expression="P1 AND (P2 OR"))
+        with_link(tree, "P0", FormulaLink(expression="P1 AND (P2 OR"))
     assert caught.value.reasons.splitlines()[1:] == ["P1 AND (P2 OR", "             ^"]

@@ -6,12 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_link, random_tree, tree_of, wide_tree
 
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated, stale
-from foretell.forecasters.tree.links import Assumption, Average, Formula, InhibitedNoisyOr, Judged, Linear, NoisyOr
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.walk import leaves, parents
-from foretell.forecasters.tree.whatif.edits import (
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated, stale_claims
+from foretell.forecasters.tree.edits import (
     AddNode,
     Edit,
     MoveNode,
@@ -25,7 +21,27 @@ from foretell.forecasters.tree.whatif.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.whatif.whatif import changes, compare, held, play, resynthesize
+from foretell.forecasters.tree.proposition import (
+    AverageLink,
+    FormulaAssumption,
+    FormulaLink,
+    Grounding,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    NoisyOrLink,
+    Tree,
+    leaves,
+    parents,
+)
+from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.what_if import (
+    apply_scenario,
+    claim_changes,
+    clamped_claims,
+    compare_scenarios,
+    resynthesize,
+)
 
 SEEDS = st.integers(0, 2**32)
 NUMERIC = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
@@ -35,9 +51,9 @@ def small() -> Tree:
     """P0 = mean of P1 = (P3 AND P4) and P2 = P4."""
     return evaluated(
         tree_of(
-            claim("P0", children=("P1", "P2"), link=Linear(weights={"P1": 0.5, "P2": 0.5})),
-            claim("P1", children=("P3", "P4"), link=Formula(expression="P3 AND P4")),
-            claim("P2", children=("P4",), link=NoisyOr(strengths={"P4": 0.5}, leak=0.1)),
+            claim("P0", children=("P1", "P2"), link=LinearLink(weights={"P1": 0.5, "P2": 0.5})),
+            claim("P1", children=("P3", "P4"), link=FormulaLink(expression="P3 AND P4")),
+            claim("P2", children=("P4",), link=NoisyOrLink(strengths={"P4": 0.5}, leak=0.1)),
             claim("P3", p=0.5),
             claim("P4", p=0.8),
         )
@@ -92,13 +108,13 @@ def test_a_tree_of_a_thousand_claims_changes_only_above_the_edit():
     while up[at]:
         at = up[at][0]
         above.add(at)
-    assert {change.id for change in changes(tree, new)} <= above
+    assert {change.id for change in claim_changes(tree, new)} <= above
     assert all(new.nodes[id] is tree.nodes[id] for id in tree.nodes if id not in above)
 
 
 def test_a_value_moves_everything_above_it():
     new = resynthesize(small(), [SetP(id="P4", p=0.0)])
-    assert [(c.id, round(c.before or 0, 6), round(c.after or 0, 6)) for c in changes(small(), new)] == [
+    assert [(c.id, round(c.before or 0, 6), round(c.after or 0, 6)) for c in claim_changes(small(), new)] == [
         ("P0", 0.43, 0.05),
         ("P1", 0.4, 0.0),
         ("P2", 0.46, 0.1),
@@ -116,14 +132,16 @@ def test_a_parent_is_pinned_and_unpinned():
 
 def test_a_pinned_claim_no_longer_shares_its_leaves():
     """An intervention: P1 is then independent of P4, which P2 still reads."""
-    top = claim("P0", children=("P1", "P4"), link=Formula(expression="P1 AND P4"))
-    tree = evaluated(tree_of(top, claim("P1", children=("P4",), link=Formula(expression="NOT P4")), claim("P4", p=0.8)))
+    top = claim("P0", children=("P1", "P4"), link=FormulaLink(expression="P1 AND P4"))
+    tree = evaluated(
+        tree_of(top, claim("P1", children=("P4",), link=FormulaLink(expression="NOT P4")), claim("P4", p=0.8))
+    )
     assert tree.nodes["P0"].p == 0.0
     assert resynthesize(tree, [SetP(id="P1", p=0.5)]).nodes["P0"].p == pytest.approx(0.4)
 
 
 def test_an_assumption_is_an_input_too():
-    assumed = Formula(expression="P1 AND PA", assumption=Assumption(text="calm", p=0.5))
+    assumed = FormulaLink(expression="P1 AND PA", assumption=FormulaAssumption(text="calm", p=0.5))
     tree = evaluated(tree_of(claim("P0", children=("P1",), link=assumed), claim("P1", p=0.5)))
     new = resynthesize(tree, [SetP(id="P0:PA", p=1.0)])
     assert new.nodes["P0"].p == pytest.approx(0.5)
@@ -135,36 +153,36 @@ def test_an_assumption_is_an_input_too():
 def test_judged_claims_keep_their_number_and_are_marked():
     tree = evaluated(
         tree_of(
-            claim("P0", children=("P1",), link=Judged(p=0.6)),
-            claim("P1", children=("P2", "P3"), link=Average()),
-            claim("P2", children=("P4",), link=Judged(p=0.2)),
+            claim("P0", children=("P1",), link=JudgedLink(p=0.6)),
+            claim("P1", children=("P2", "P3"), link=AverageLink()),
+            claim("P2", children=("P4",), link=JudgedLink(p=0.2)),
             claim("P3", p=0.4),
             claim("P4", p=0.5),
         )
     )
     new = resynthesize(tree, [SetP(id="P4", p=0.9)])
     assert (new.nodes["P0"].p, new.nodes["P1"].p, new.nodes["P2"].p) == (0.6, pytest.approx(0.3), 0.2)
-    assert stale(new) == ["P2", "P0"]
-    asked = resynthesize(new, [SetLink(id="P2", link=Judged(p=0.8))])
-    assert stale(asked) == ["P0"]
+    assert stale_claims(new) == ["P2", "P0"]
+    asked = resynthesize(new, [SetLink(id="P2", link=JudgedLink(p=0.8))])
+    assert stale_claims(asked) == ["P0"]
     assert asked.nodes["P1"].p == pytest.approx(0.6)
-    assert stale(resynthesize(tree, [SetP(id="P3", p=0.4)])) == []
+    assert stale_claims(resynthesize(tree, [SetP(id="P3", p=0.4)])) == []
 
 
 @pytest.mark.parametrize("edit", [SetClaim(id="P1", claim="Other words."), SetReport(id="P1", report="Other reasons.")])
 def test_words_change_no_number_but_make_judgements_stale(edit: Edit):
     grounded = claim("P1", p=0.5, grounding=Grounding(grounder="g", report="r"))
-    tree = evaluated(tree_of(claim("P0", children=("P1",), link=Judged(p=0.6)), grounded))
+    tree = evaluated(tree_of(claim("P0", children=("P1",), link=JudgedLink(p=0.6)), grounded))
     new = resynthesize(tree, [edit])
     assert new.nodes["P0"].p == 0.6
-    assert stale(new) == ["P0"]
-    assert changes(tree, new)[-1].fields[0] in ("claim", "grounding")
+    assert stale_claims(new) == ["P0"]
+    assert claim_changes(tree, new)[-1].fields[0] in ("claim", "grounding")
 
 
 def test_a_failed_leaf_marks_its_ancestors_and_can_be_filled_in():
     failed = claim("P1", grounding=Grounding(grounder="search", error="no results"))
-    top = claim("P0", children=("P2",), link=Judged(p=0.4))
-    middle = claim("P2", children=("P1", "P3"), link=Linear(weights={"P1": 0.5, "P3": 0.5}))
+    top = claim("P0", children=("P2",), link=JudgedLink(p=0.4))
+    middle = claim("P2", children=("P1", "P3"), link=LinearLink(weights={"P1": 0.5, "P3": 0.5}))
     tree = evaluated(tree_of(top, middle, failed, claim("P3", p=1.0), missing=0.2))
     assert tree.nodes["P2"].p == pytest.approx(0.6)
     assert [tree.nodes[id].incomplete for id in ("P0", "P1", "P2", "P3")] == [("P1",), ("P1",), ("P1",), ()]
@@ -176,12 +194,14 @@ def test_a_failed_leaf_marks_its_ancestors_and_can_be_filled_in():
 
 def test_new_values_may_push_a_link_out_of_range_but_a_new_link_may_not():
     tree = evaluated(
-        tree_of(claim("P0", children=("P1",), link=Linear(weights={"P1": 0.9}, intercept=-0.05)), claim("P1", p=0.5))
+        tree_of(
+            claim("P0", children=("P1",), link=LinearLink(weights={"P1": 0.9}, intercept=-0.05)), claim("P1", p=0.5)
+        )
     )
     new = resynthesize(tree, [SetP(id="P1", p=0.0)])
-    assert (new.nodes["P0"].p, held(new), held(tree)) == (0.0, ["P0"], [])
+    assert (new.nodes["P0"].p, clamped_claims(new), clamped_claims(tree)) == (0.0, ["P0"], [])
     with pytest.raises(InvalidTree, match=r"node P0, link: gives -0.005, outside \[0, 1\]"):
-        resynthesize(tree, [SetLink(id="P0", link=Linear(weights={"P1": 0.1}, intercept=-0.055))])
+        resynthesize(tree, [SetLink(id="P0", link=LinearLink(weights={"P1": 0.1}, intercept=-0.055))])
 
 
 def test_adding_sharing_moving_and_removing():
@@ -194,7 +214,7 @@ def test_adding_sharing_moving_and_removing():
         resynthesize(tree, [AddNode(parent="P1", node=claim("P5", p=1.0))])
     together = [
         AddNode(parent="P1", node=claim("P5", p=0.5)),
-        SetLink(id="P1", link=Formula(expression="P3 AND P4 AND P5")),
+        SetLink(id="P1", link=FormulaLink(expression="P3 AND P4 AND P5")),
     ]
     assert resynthesize(tree, together).nodes["P1"].p == pytest.approx(0.2)
     shared = resynthesize(tree, [ShareNode(id="P3", parent="P2", weight=1.0)])
@@ -204,9 +224,9 @@ def test_adding_sharing_moving_and_removing():
     removed = resynthesize(tree, [RemoveNode(id="P2")])
     assert set(removed.nodes) == {"P0", "P1", "P3", "P4"}
     assert removed.nodes["P0"].p == pytest.approx(0.2)
-    last = resynthesize(tree, [RemoveNode(id="P4"), SetLink(id="P1", link=Average())])
+    last = resynthesize(tree, [RemoveNode(id="P4"), SetLink(id="P1", link=AverageLink())])
     assert (last.nodes["P2"].children, last.nodes["P2"].p) == ((), pytest.approx(0.46))
-    gone = [c for c in changes(tree, last) if c.after is None]
+    gone = [c for c in claim_changes(tree, last) if c.after is None]
     assert [(c.id, c.before, c.moved) for c in gone] == [("P4", 0.8, 0.0)]
 
 
@@ -227,7 +247,7 @@ def test_numbers_changed_by_other_means_are_not_believed():
 
 
 def test_removing_an_inhibitor():
-    link = InhibitedNoisyOr(strengths={"P1": 0.5}, inhibitors={"P2": 0.5})
+    link = InhibitedNoisyOrLink(strengths={"P1": 0.5}, inhibitors={"P2": 0.5})
     tree = evaluated(tree_of(claim("P0", children=("P1", "P2"), link=link), claim("P1", p=1.0), claim("P2", p=1.0)))
     assert tree.nodes["P0"].p == pytest.approx(0.25)
     assert resynthesize(tree, [RemoveNode(id="P2")]).nodes["P0"].p == pytest.approx(0.5)
@@ -249,7 +269,7 @@ def test_removing_an_inhibitor():
         (RemoveNode(id="P3"), "node P1, link.expression: character 1: P3 is not a child"),
         (MoveNode(id="P3", to="P0", out_of="P2"), "node P2: is no parent of P3"),
         (SetGrounding(id="P0", p=0.1, grounding=Grounding(grounder="g")), "node P0, grounding: only leaves"),
-        (SetLink(id="P0", link=Linear(weights={"P1": 0.5})), "node P0, link.weights: P2 is a child"),
+        (SetLink(id="P0", link=LinearLink(weights={"P1": 0.5})), "node P0, link.weights: P2 is a child"),
     ],
 )
 def test_edits_that_do_not_fit(edit: Edit, problem: str):
@@ -259,14 +279,14 @@ def test_edits_that_do_not_fit(edit: Edit, problem: str):
 
 def test_scenarios_are_compared_with_the_tree_as_it_is():
     scenarios = [Scenario(name=f"P3 at {p}", edits=(SetP(id="P3", p=p),)) for p in (0.0, 1.0)]
-    outcomes = compare(small(), scenarios)
+    outcomes = compare_scenarios(small(), scenarios)
     assert [(o.name, round(o.p, 6), len(o.changes)) for o in outcomes] == [
         ("P3 at 0.0", 0.23, 3),
         ("P3 at 1.0", 0.63, 3),
     ]
-    nothing = play(small(), Scenario(name="none", edits=()))
+    nothing = apply_scenario(small(), Scenario(name="none", edits=()))
     assert (nothing.changes, nothing.p) == ((), small().nodes["P0"].p)
-    apart = changes(outcomes[0].tree, outcomes[1].tree)
+    apart = claim_changes(outcomes[0].tree, outcomes[1].tree)
     assert {c.id for c in apart} == {"P0", "P1", "P3"}
 
 
@@ -275,34 +295,34 @@ def test_what_if_calls_no_model():
     import subprocess
     import sys
 
-    code = "import sys, foretell.forecasters.tree.whatif.whatif; print([m for m in sys.modules if 'foretell.llm' in m])"
+    code = "import sys, foretell.forecasters.tree.what_if; print([m for m in sys.modules if 'foretell.models' in m])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
 
 
 def test_growing_step_by_step():
-    from foretell.forecasters.tree.whatif.building import (
+    from foretell.forecasters.tree.what_if import (
         next_ids,
-        planted,
-        ready,
+        ready_to_synthesize,
+        single_claim_tree,
         with_children,
         with_grounding,
         with_link,
     )
 
-    tree = planted("Top.")
+    tree = single_claim_tree("Top.")
     first, second = next_ids(tree, "P0", 2)
     tree = with_children(tree, "P0", [claim(first), claim(second)], "because")
     tree = with_children(tree, "P1", [claim(id) for id in next_ids(tree, "P1", 2)])
-    assert ready(tree) == []
+    assert ready_to_synthesize(tree) == []
     tree = with_grounding(tree, "P1.1", 0.5, Grounding(grounder="g"))
     tree = with_grounding(tree, "P1.2", None, Grounding(grounder="g", error="down"))
-    assert ready(tree) == ["P1"]
-    tree = with_link(tree, "P1", Average(), report="r")
+    assert ready_to_synthesize(tree) == ["P1"]
+    tree = with_link(tree, "P1", AverageLink(), report="r")
     assert (tree.nodes["P1"].p, tree.nodes["P1"].incomplete) == (0.5, ("P1.2",))
     tree = with_grounding(tree, "P2", 0.9, Grounding(grounder="g"))
-    assert ready(tree) == ["P0"]
-    tree = with_link(tree, "P0", Linear(weights={"P1": 0.5, "P2": 0.5}))
+    assert ready_to_synthesize(tree) == ["P0"]
+    tree = with_link(tree, "P0", LinearLink(weights={"P1": 0.5, "P2": 0.5}))
     assert tree.nodes["P0"].p == pytest.approx(0.7)
     assert tree.nodes["P0"].incomplete == ("P1.2",)
     with pytest.raises(InvalidTree, match="node P1, id: is taken already"):

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from foretell.fakes.postgres import LocalPostgres
-from foretell.llm.canonical import content_key
-from foretell.llm.database.opening import open_database
-from foretell.llm.journal import Asked, Journal
+from fakes.postgres import LocalPostgres
+from foretell.models.canonical import content_key
+from foretell.models.database import open_database
+from foretell.models.journal import Journal, JournalRequest
 
 Place = Path | str
 CHILD = """
@@ -58,7 +58,7 @@ def test_what_a_killed_process_was_asking_is_taken_over(place: Place):
         return await journal.once(KEY, "tool", fetch), time.monotonic() - start
 
     with closing(Journal(place)) as journal, another(place) as (child, id):
-        assert not journal.intend(Asked(key=KEY, kind="tool"))
+        assert not journal.intend(JournalRequest(key=KEY, kind="tool"))
         assert journal.database.life.alive(id)
         assert journal.maybe_paid() == 0  # Somebody is at it.
         child.kill()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from foretell.fakes.postgres import LocalPostgres
-from foretell.llm.canonical import content_key
-from foretell.llm.database.opening import open_database
-from foretell.llm.database.port import Statements
-from foretell.llm.journal import Journal
+from fakes.postgres import LocalPostgres
+from foretell.models.canonical import content_key
+from foretell.models.database import open_database
+from foretell.models.database.interface import Statements
+from foretell.models.journal import Journal
 
 Place = Path | str
 COUNTER = ("create table counter (name text primary key, n integer not null);",)

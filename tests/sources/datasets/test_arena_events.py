@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
-from foretell.questions import InputError, instant
-from foretell.sources.datasets.arena_events import read_events_jsonl
+from foretell.data.datasets.prophet_arena import read_events_jsonl
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 
 EVENT: dict[str, Any] = {
     "slug": "next-mayor",

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from foretell.app.datasets import open_benchmark
-from foretell.arena.standings.from_questions import from_prophet_arena
-from foretell.questions.problems import InputError
-from foretell.sources.datasets.arena_files import read_arena_file
+from foretell.data.datasets.prophet_arena import read_arena_file
+from foretell.questions.errors import InputError
+from foretell.runs.question_sets import open_benchmark
+from foretell.scoring.arena_rows import arena_table_from_prophet_arena
 
 
 def csv_file(folder):
@@ -46,7 +46,7 @@ def test_both_kinds_are_recognised_by_their_first_line(made, tmp_path):
     assert found is not None
     assert [q.text for q in found.questions] == ["Will it?"]
     assert open_benchmark(str(path)).questions.questions == found.questions
-    assert len(from_prophet_arena(path).markets) == 1
+    assert len(arena_table_from_prophet_arena(path).markets) == 1
 
 
 @pytest.mark.parametrize("text", ["text,id\nWill it?,1\n", "", "not,an\narena", "[1]", '{"slug": "x"}'])
@@ -55,4 +55,4 @@ def test_other_files_are_not(text, tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert read_arena_file(tmp_path / name) is None
         with pytest.raises(InputError, match="no file of Prophet Arena"):
-            from_prophet_arena(tmp_path / name)
+            arena_table_from_prophet_arena(tmp_path / name)

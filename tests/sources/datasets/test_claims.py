@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from foretell.questions import InputError, instant
-from foretell.sources.datasets.claims import read_claims
+from foretell.data.datasets.claims import read_claims
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 
 CLAIM = {
     "id": "c1",

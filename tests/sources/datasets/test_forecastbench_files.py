@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
-from foretell.questions import InputError, Resolution, instant
-from foretell.sources.datasets.forecastbench import (
+from foretell.data.datasets.forecastbench import (
     read_question_set,
     read_resolution_set,
     read_round,
     read_rounds,
     read_submission,
-    revisions,
+    resolution_revisions,
 )
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.resolution import Resolution
 
 DUE = "2025-10-26"
 
@@ -258,7 +260,7 @@ def test_revisions_compare_two_versions() -> None:
             Resolution(question_id=f"q{i}", target_id="t", due=instant(DUE), outcome=o) for i, o in enumerate(outcomes)
         ]
 
-    changed = revisions(version(0, 1, 1, None, 1), version(1, 1, None, 0))
+    changed = resolution_revisions(version(0, 1, 1, None, 1), version(1, 1, None, 0))
     assert [(r.key[0], r.before, r.after) for r in changed] == [("q0", 0, 1), ("q2", 1, None)]
 
 

@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.questions import InputError, instant
-from foretell.sources.datasets.financial import HIGHER_LOWER, LONG_SHORT, TaskPlan, build_tasks
-from foretell.sources.datasets.options import complete_binary, read_options
-from foretell.sources.series import Series
+from foretell.data.datasets.payoff_tasks import (
+    HIGHER_LOWER,
+    LONG_SHORT,
+    FinancialTaskPlan,
+    build_financial_tasks,
+    complete_binary,
+    read_options,
+)
+from foretell.data.series.series import Series
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 
 TASK = {
     "id": "nvda",
@@ -94,14 +101,14 @@ def prices(values: list[float], start: str = "2024-01-01") -> Series:
     return Series(id="X", days=days, values=np.array(values, dtype=float))
 
 
-PLAN = TaskPlan(horizon_days=10, min_history=5, max_stale_days=2)
+PLAN = FinancialTaskPlan(horizon_days=10, min_history=5, max_stale_days=2)
 
 
 def test_payoffs_of_a_rise_and_of_a_fall() -> None:
     series = prices([100.0] * 10 + [150.0] * 10)
-    found = build_tasks(series, [date(2024, 1, 5)], LONG_SHORT, PLAN)
+    found = build_financial_tasks(series, [date(2024, 1, 5)], LONG_SHORT, PLAN)
     assert [(r.target_id, r.outcome, r.payoff) for r in found.resolutions] == [("long", 1, 1.5), ("short", 0, 0.5)]
-    falling = build_tasks(prices([100.0] * 10 + [80.0] * 10), [date(2024, 1, 5)], HIGHER_LOWER, PLAN)
+    falling = build_financial_tasks(prices([100.0] * 10 + [80.0] * 10), [date(2024, 1, 5)], HIGHER_LOWER, PLAN)
     assert [(r.target_id, r.outcome, r.payoff) for r in falling.resolutions] == [("higher", 0, 0.0), ("lower", 1, 1.0)]
     (question,) = found.questions
     assert (question.due, question.targets[0].resolves_at) == (instant("2024-01-05"), instant("2024-01-15"))
@@ -120,14 +127,14 @@ def test_payoffs_of_a_rise_and_of_a_fall() -> None:
 )
 @pytest.mark.parametrize("wager", [LONG_SHORT, HIGHER_LOWER])
 def test_why_a_task_is_dropped(series: Series, cutoff: date, reason: str, wager) -> None:
-    found = build_tasks(series, [cutoff], wager, PLAN)
+    found = build_financial_tasks(series, [cutoff], wager, PLAN)
     assert (found.questions, found.notes) == ((), (f"1 tasks dropped: {reason}",))
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.floats(0.5, 200), min_size=30, max_size=40))
 def test_long_and_short_together_return_what_was_put_in(values: list[float]) -> None:
-    found = build_tasks(prices(values), [date(2024, 1, day) for day in (6, 9, 12)], LONG_SHORT, PLAN)
+    found = build_financial_tasks(prices(values), [date(2024, 1, day) for day in (6, 9, 12)], LONG_SHORT, PLAN)
     for question in found.questions:
         pair = [r for r in found.resolutions if r.due == question.due]
         assert sum(r.payoff for r in pair) == pytest.approx(2)
@@ -137,7 +144,7 @@ def test_long_and_short_together_return_what_was_put_in(values: list[float]) -> 
 
 def test_a_plan_without_a_horizon() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        TaskPlan(horizon_days=0)
+        FinancialTaskPlan(horizon_days=0)
 
 
 @pytest.mark.shared_data
@@ -145,6 +152,8 @@ def test_tasks_from_real_prices(shared_data: Path) -> None:
     query = f"select date, close from '{shared_data}/tables/ts_yfinance_close.parquet' where ticker = 'AAPL' order by 1"
     found = duckdb.connect().execute(query).fetchnumpy()
     series = Series(id="AAPL", days=found["date"].astype("M8[D]"), values=np.asarray(found["close"], dtype=float))
-    tasks = build_tasks(series, [date(2024, month, 1) for month in range(1, 13)] + [date(2025, 6, 1), date(2023, 2, 1)])
+    tasks = build_financial_tasks(
+        series, [date(2024, month, 1) for month in range(1, 13)] + [date(2025, 6, 1), date(2023, 2, 1)]
+    )
     assert len(tasks.questions) == 12
     assert set(tasks.notes) == {"1 tasks dropped: no price at the end", "1 tasks dropped: too little history"}

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from foretell.questions import InputError, instant
-from foretell.sources.datasets.literal import literal
-from foretell.sources.datasets.prophet_arena import read_events_csv
+from foretell.data.datasets.prophet_arena import literal, read_events_csv
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 
 QUOTE: dict[str, Any] = {
     "yes_bid": 58,

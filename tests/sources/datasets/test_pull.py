@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.app.commands.data import data
-from foretell.questions import InputError, instant
-from foretell.sources.datasets.cache import Cache
-from foretell.sources.datasets.pull import ForecastBench, pulled_rounds, read_pulled
-from foretell.sources.http import HttpClient, Limits, SourceError
+from foretell.cli.data import data
+from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.forecastbench_download import ForecastBenchDownload, pulled_rounds, read_pulled
+from foretell.data.http import HttpClient, HttpLimits, SourceError
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 
 DUE = "2025-10-26"
 QUESTIONS = f"/question_sets/{DUE}-llm.json"
@@ -34,12 +35,12 @@ def bench(site, tmp_path: Path):
     site.publishes(QUESTIONS, round_of(), ETag='"q1"')
     site.publishes(OUTCOMES, outcomes_of(0.4, resolved=False), ETag='"r1"')
     site.publishes(LATEST, f"{DUE}-llm.json".encode())
-    limits = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0)
+    limits = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0)
     with HttpClient(limits=limits) as client:
-        yield ForecastBench(Cache(tmp_path / "cache"), client, url=f"{site.url}/")
+        yield ForecastBenchDownload(DownloadCache(tmp_path / "cache"), client, url=f"{site.url}/")
 
 
-def states(bench: ForecastBench) -> list[str]:
+def states(bench: ForecastBenchDownload) -> list[str]:
     return [one.state for one in bench.pull([DUE])]
 
 
@@ -175,7 +176,7 @@ def test_a_damaged_manifest_is_told(bench) -> None:
 
 def test_what_was_never_downloaded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has not been downloaded"):
-        read_pulled(Cache(tmp_path), DUE)
+        read_pulled(DownloadCache(tmp_path), DUE)
 
 
 @pytest.fixture

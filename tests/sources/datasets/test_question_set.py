@@ -1,8 +1,10 @@
 import pytest
 
-from foretell.questions import Question, Resolution, Target, instant
-from foretell.sources.datasets.cache import cache_home
-from foretell.sources.datasets.question_set import ContextSource, QuestionSet, union
+from foretell.data.datasets.cache import cache_home
+from foretell.data.datasets.question_set import ContextSource, QuestionSet, union
+from foretell.questions.as_of import instant
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
 
 DUE = instant("2026-01-18")
 

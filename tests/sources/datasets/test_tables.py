@@ -4,10 +4,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.questions import InputError, instant
-from foretell.sources.datasets.forecastbench import read_rounds
-from foretell.sources.datasets.question_set import asked
-from foretell.sources.datasets.tables import QUESTION_COLUMNS, read_question_tables
+from foretell.data.datasets.forecastbench import read_rounds
+from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS, read_question_tables
+from foretell.data.datasets.question_set import asked_key
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 
 MARKET = {
     "forecast_due_date": "2025-10-26",
@@ -182,9 +183,9 @@ def test_parquet_reads_as_csv_does(tmp_path: Path) -> None:
 
 @pytest.mark.shared_data
 def test_tables_and_published_files_ask_the_same(shared_data: Path) -> None:
-    tables = {asked(q): q for q in read_question_tables(shared_data / "tables", price="freeze").questions}
+    tables = {asked_key(q): q for q in read_question_tables(shared_data / "tables", price="freeze").questions}
     files = read_rounds(shared_data / "forecastbench")
-    shared = [(q, tables[asked(q)]) for q in files.questions if asked(q) in tables]
+    shared = [(q, tables[asked_key(q)]) for q in files.questions if asked_key(q) in tables]
     assert len(shared) > 3000
     for file, table in shared:
         for name in ("kind", "subtype", "text", "criteria", "series", "closes_at", "last_value", "cluster"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.sources.engines.dates import stated
+from foretell.data.dates import parse_stated_date
 
 
 @pytest.mark.parametrize(
@@ -22,29 +22,29 @@ from foretell.sources.engines.dates import stated
     ],
 )
 def test_stated_dates_are_read(text: str, expected: datetime) -> None:
-    assert stated(text) == (expected, "published")
+    assert parse_stated_date(text) == (expected, "published")
 
 
 @pytest.mark.parametrize("text", ["2 days ago", "1 hour ago", "an hour ago", "3 months ago", "5 mins ago", "Yesterday"])
 def test_ages_give_no_date(text: str) -> None:
-    assert stated(text) == (None, "relative")
+    assert parse_stated_date(text) == (None, "relative")
 
 
 @pytest.mark.parametrize(
     "text", [None, "", "soon", "0001-01-01T00:00:00Z", "2026", "Feb 31, 2026", "Foo 3, 2026", "03/04/2026"]
 )
 def test_what_is_not_understood_is_not_guessed(text: str | None) -> None:
-    assert stated(text) == (None, "none")
+    assert parse_stated_date(text) == (None, "none")
 
 
 @given(st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)))
 @settings(deadline=None, max_examples=50)
 def test_an_iso_moment_comes_back_as_it_was(moment: datetime) -> None:
-    assert stated(moment.isoformat()) == (moment, "published")
+    assert parse_stated_date(moment.isoformat()) == (moment, "published")
 
 
 @given(st.text())
 @settings(deadline=None, max_examples=200)
 def test_any_text_is_read_or_left_undated(text: str) -> None:
-    moment, dating = stated(text)
+    moment, dating = parse_stated_date(text)
     assert (moment is None) == (dating != "published")

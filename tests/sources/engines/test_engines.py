@@ -10,37 +10,36 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.search import search_server
-from foretell.fakes.server import FakeServer, Response, busy, failing, garbled, json_response
-from foretell.fakes.world import WebPage, World, small_world
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.engines.asknews import AskNews
-from foretell.sources.engines.brave import Brave
-from foretell.sources.engines.exa import Exa
-from foretell.sources.engines.gdelt import Gdelt
-from foretell.sources.engines.serper import Serper
-from foretell.sources.engines.tavily import Tavily
-from foretell.sources.http import Limits, SourceError
-from foretell.sources.search import CannotSearch, SearchEngine, SearchHit
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.search.asknews import AskNewsSearch
+from foretell.data.search.brave import BraveSearch
+from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
+from foretell.data.search.exa import ExaSearch
+from foretell.data.search.gdelt import GdeltSearch
+from foretell.data.search.serper import SerperSearch
+from foretell.data.search.tavily import TavilySearch
+from foretell.practice.search import search_server
+from foretell.practice.server import PracticeServer, ServerResponse, busy, failing, garbled, json_response
+from foretell.practice.world import SampleWebPage, SampleWorld, small_world
+from foretell.questions.as_of import AsOf, instant
 
 KEY = "canary-key/9+9"
-QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=10.0)
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=10.0)
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 LIVE = AsOf(at=instant("2026-10-01"), mode="live")
 HELD, CUT, AGED, UNDATED = (f"https://news.example/rates-{name}" for name in ("held", "cut", "aged", "undated"))
 
 Build = Callable[[AsyncHttpClient, str], SearchEngine]
 ENGINES: dict[str, Build] = {
-    "brave": lambda client, url: Brave(client, KEY, f"{url}/brave"),
-    "exa": lambda client, url: Exa(client, KEY, f"{url}/exa"),
-    "tavily": lambda client, url: Tavily(client, KEY, f"{url}/tavily"),
-    "serper": lambda client, url: Serper(client, KEY, f"{url}/serper"),
-    "asknews": lambda client, url: AskNews(client, KEY, f"{url}/asknews", per_second=1e6),
-    "gdelt": lambda client, url: Gdelt(client, f"{url}/gdelt", per_second=1e6),
+    "brave": lambda client, url: BraveSearch(client, KEY, f"{url}/brave"),
+    "exa": lambda client, url: ExaSearch(client, KEY, f"{url}/exa"),
+    "tavily": lambda client, url: TavilySearch(client, KEY, f"{url}/tavily"),
+    "serper": lambda client, url: SerperSearch(client, KEY, f"{url}/serper"),
+    "asknews": lambda client, url: AskNewsSearch(client, KEY, f"{url}/asknews", per_second=1e6),
+    "gdelt": lambda client, url: GdeltSearch(client, f"{url}/gdelt", per_second=1e6),
 }
 every_engine = pytest.mark.parametrize("name", ENGINES)
-Meddle = Callable[[FakeServer], None]
+Meddle = Callable[[PracticeServer], None]
 
 
 def searched(
@@ -49,10 +48,10 @@ def searched(
     query: str = "central bank rate",
     *,
     limit: int = 10,
-    world: World | None = None,
+    world: SampleWorld | None = None,
     meddle: Meddle = lambda server: None,
-) -> tuple[list[SearchHit], FakeServer]:
-    async def run() -> tuple[list[SearchHit], FakeServer]:
+) -> tuple[list[SearchHit], PracticeServer]:
+    async def run() -> tuple[list[SearchHit], PracticeServer]:
         server = search_server(world or small_world(), KEY)
         meddle(server)
         async with server, AsyncHttpClient(limits=QUICK) as client:
@@ -73,10 +72,12 @@ def failed(name: str, meddle: Meddle) -> SourceError:
 
 def answering(data: Any) -> Meddle:
     """The server gives this answer, whatever it is asked."""
-    return lambda server: server.faults.append(lambda _: data if isinstance(data, Response) else json_response(data))
+    return lambda server: server.faults.append(
+        lambda _: data if isinstance(data, ServerResponse) else json_response(data)
+    )
 
 
-def sent(server: FakeServer) -> dict[str, Any]:
+def sent(server: PracticeServer) -> dict[str, Any]:
     request = server.requests[0]
     return request.json() if request.body else dict(request.query)
 
@@ -100,14 +101,14 @@ def test_live_search_sends_no_date_filter(name: str) -> None:
 
 @every_engine
 def test_unicode_goes_out_and_comes_back_whole(name: str) -> None:
-    page = WebPage(
+    page = SampleWebPage(
         url="https://news.example/ü",
         title="Zażółć 中文 🎉",
         text="Œuvre über 中文 — gęślą",
         published=instant("2026-05-01"),
         crawled=instant("2026-05-01"),
     )
-    hits, server = searched(name, query="Zażółć 中文", world=World(now=instant("2026-10-01"), pages=[page]))
+    hits, server = searched(name, query="Zażółć 中文", world=SampleWorld(now=instant("2026-10-01"), pages=[page]))
     assert [(hit.title, hit.url) for hit in hits] == [(page.title, page.url)]
     assert "Zażółć 中文" in json.dumps(sent(server), ensure_ascii=False)
 
@@ -168,7 +169,7 @@ def test_a_missing_field_is_named(name: str, data: Any, field: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if name != "gdelt"])
 def test_a_wrong_key_is_told_without_the_key(name: str) -> None:
-    def meddle(server: FakeServer) -> None:
+    def meddle(server: PracticeServer) -> None:
         other = search_server(small_world(), "another key")
         server._routes = other._routes
 
@@ -215,13 +216,13 @@ def test_brave_sends_its_range_and_tells_how_pages_are_dated() -> None:
     assert "More in September." in by_url[HELD].snippet
 
 
-def many_pages(count: int) -> World:
+def many_pages(count: int) -> SampleWorld:
     day = datetime(2026, 5, 1, tzinfo=UTC)
     pages = [
-        WebPage(url=f"https://news.example/{i}", title=f"Rate {i}", text="rate", published=day, crawled=day)
+        SampleWebPage(url=f"https://news.example/{i}", title=f"Rate {i}", text="rate", published=day, crawled=day)
         for i in range(count)
     ]
-    return World(now=instant("2026-10-01"), pages=pages)
+    return SampleWorld(now=instant("2026-10-01"), pages=pages)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +259,7 @@ def test_exa_sends_the_instant_and_leaves_undated_pages_out() -> None:
 
 
 def snapshots(now: str) -> Build:
-    return lambda client, url: Exa(client, KEY, f"{url}/exa", snapshots=True, now=lambda: instant(now))
+    return lambda client, url: ExaSearch(client, KEY, f"{url}/exa", snapshots=True, now=lambda: instant(now))
 
 
 def test_exa_snapshots_bring_the_text_of_that_day() -> None:
@@ -315,13 +316,13 @@ def test_gdelt_json_with_stray_backslashes_and_control_characters_is_read() -> N
         + b"\x01\t"
         + b'", "seendate": "20260601T000000Z"}'
     )
-    raw = Response(body=b'{"articles": [' + article + b"]}", headers={"Content-Type": "application/json"})
+    raw = ServerResponse(body=b'{"articles": [' + article + b"]}", headers={"Content-Type": "application/json"})
     (hit,), _ = searched("gdelt", meddle=answering(raw))
     assert hit.title == "a \\d b æ \\ \\uZZ \x01\t"
 
 
 def test_gdelt_refusing_a_query_in_html_with_status_200_is_an_error() -> None:
-    page = Response(body=b"<p>Your query was too short.</p>", headers={"Content-Type": "text/html"})
+    page = ServerResponse(body=b"<p>Your query was too short.</p>", headers={"Content-Type": "text/html"})
     assert "the query was refused: Your query was too short." in str(failed("gdelt", answering(page)))
 
 
@@ -335,8 +336,8 @@ def test_gdelt_gets_words_and_not_operators() -> None:
 def test_gdelt_and_asknews_are_asked_slowly_by_default() -> None:
     async def run() -> dict[str, Any]:
         async with AsyncHttpClient() as client:
-            Gdelt(client)
-            AskNews(client, KEY)
+            GdeltSearch(client)
+            AskNewsSearch(client, KEY)
             return client._paces
 
     paces = asyncio.run(run())

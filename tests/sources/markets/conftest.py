@@ -9,13 +9,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from foretell.fakes.server import FakeServer, Fault
-from foretell.questions.clock import AsOf
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits
-from foretell.sources.market import MarketRef, PricePoint, PriceSource
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.markets.prices import MarketRef, PricePoint, PriceSource
+from foretell.practice.server import PracticeServer, ServerFault
+from foretell.questions.as_of import AsOf
 
-QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 CANARY = "canary-of-the-future"
 
 
@@ -23,17 +22,17 @@ class Asked:
     """Runs something against a fake server and remembers what was requested."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
+        self.server = PracticeServer()
 
     def __call__(
         self,
-        server: FakeServer,
+        server: PracticeServer,
         make: Callable[[AsyncHttpClient, str], PriceSource],
         market: str,
         as_of: AsOf,
         *,
         days: int = 60,
-        faults: list[Fault] | None = None,
+        faults: list[ServerFault] | None = None,
     ) -> list[PricePoint]:
         async def use(http: AsyncHttpClient, url: str) -> list[PricePoint]:
             source = make(http, url)
@@ -47,10 +46,10 @@ class Asked:
 
     def run(
         self,
-        server: FakeServer,
+        server: PracticeServer,
         use: Callable[[AsyncHttpClient, str], Awaitable[Any]],
         *,
-        faults: list[Fault] | None = None,
+        faults: list[ServerFault] | None = None,
     ) -> Any:
         self.server = server
         server.faults = list(faults or [])
@@ -74,10 +73,10 @@ def canary() -> str:
 
 
 @pytest.fixture(scope="session")
-def edited() -> Callable[[Callable[[Any], None]], Fault]:
+def edited() -> Callable[[Callable[[Any], None]], ServerFault]:
     """A fault that changes the JSON of an answer."""
 
-    def fault(change: Callable[[Any], None]) -> Fault:
+    def fault(change: Callable[[Any], None]) -> ServerFault:
         def spoil(good: Any) -> Any:
             body = json.loads(good.body)
             change(body)

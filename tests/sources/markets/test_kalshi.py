@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.markets import FakeBook, FakeKalshi
-from foretell.fakes.server import Fault, busy, failing, garbled
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.http import SourceError
-from foretell.sources.market import MarketRef, PriceSource, PricesUnavailable
-from foretell.sources.markets.kalshi import KalshiClient, KalshiPrices
-from foretell.sources.payload import Malformed
+from foretell.data.http import SourceError
+from foretell.data.markets.kalshi import KalshiClient, KalshiPrices
+from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.kalshi import FakeBook, FakeKalshi
+from foretell.practice.server import ServerFault, busy, failing, garbled
+from foretell.questions.as_of import AsOf, instant
 
 TICKER = "KXFED-26MAR-T4.25"
 CUTOFF = AsOf(at="2026-02-10T18:30:00Z")
@@ -151,7 +151,7 @@ def first_candle(body: Any) -> dict[str, Any]:
     ],
 )
 def test_a_changed_answer_names_the_field(
-    ask: Any, canary: str, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, canary: str, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     same = edited(lambda body: None)
     with pytest.raises(SourceError, match=field) as caught:
@@ -159,14 +159,14 @@ def test_a_changed_answer_names_the_field(
     assert canary not in str(caught.value)
 
 
-def test_a_changed_cutoff_or_half_an_answer(ask: Any, edited: Callable[..., Fault]) -> None:
-    with pytest.raises(Malformed, match="market_settled_ts is missing"):
+def test_a_changed_cutoff_or_half_an_answer(ask: Any, edited: Callable[..., ServerFault]) -> None:
+    with pytest.raises(MalformedPayload, match="market_settled_ts is missing"):
         ask(fake().server(), make, TICKER, CUTOFF, faults=[edited(lambda body: body.clear())])
-    with pytest.raises(Malformed, match="market_settled_ts is not a time"):
+    with pytest.raises(MalformedPayload, match="market_settled_ts is not a time"):
         ask(fake().server(), make, TICKER, CUTOFF, faults=[edited(lambda body: body.update(market_settled_ts="x"))])
     number = edited(lambda body: body.update(market_settled_ts=5))
     assert ask(fake().server(), make, TICKER, CUTOFF, faults=[number])
-    with pytest.raises(Malformed, match="not JSON"):
+    with pytest.raises(MalformedPayload, match="not JSON"):
         ask(fake().server(), make, TICKER, CUTOFF, faults=[garbled()])
 
 

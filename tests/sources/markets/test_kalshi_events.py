@@ -7,16 +7,15 @@ from typing import Any, Literal
 
 import pytest
 
-from foretell.fakes.markets import Drift, FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, Trouble, event_body
-from foretell.fakes.server import Fault, busy, cut_off, failing, garbled
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.http import SourceError
-from foretell.sources.listing import EventSource, Ledger, ListedEvent, LiveOnly, Wanted
-from foretell.sources.market import MarketRef
-from foretell.sources.markets import market_ref
-from foretell.sources.markets.kalshi import KalshiClient
-from foretell.sources.markets.kalshi_events import KalshiEvents
-from foretell.sources.payload import Malformed
+from foretell.data.http import SourceError
+from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
+from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
+from foretell.data.markets.prices import MarketRef, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
+from foretell.practice.server import ServerFault, busy, cut_off, failing, garbled
+from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 FED = FakeEvent(
@@ -62,9 +61,9 @@ def make(http: Any, url: str, **options: Any) -> EventSource:
     return KalshiEvents(KalshiClient(http=http, host=f"{url}/trade-api/v2", per_second=1e4), **options)
 
 
-def listing(ask: Any, fake: Any, *, faults: Any = None, series: bool = False, **wish: Any) -> tuple[Any, Ledger]:
+def listing(ask: Any, fake: Any, *, faults: Any = None, series: bool = False, **wish: Any) -> tuple[Any, ListingReport]:
     async def use(http: Any, url: str) -> Any:
-        found = make(http, url, with_series=series).events(Wanted(as_of=NOW, **wish))
+        found = make(http, url, with_series=series).events(ListingFilter(as_of=NOW, **wish))
         return await found.all(), found.ledger
 
     return ask.run(fake, use, faults=faults)
@@ -225,7 +224,7 @@ def test_a_backtest_is_refused_before_anything_is_asked(ask: Any) -> None:
 def test_drift_names_platform_event_and_field_and_spares_the_rest(
     ask: Any, path: str, change: Any, reason: str
 ) -> None:
-    fake = server(trouble=Trouble(drifts=(Drift(path=path, change=change),)))
+    fake = server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),)))
     found, ledger = listing(ask, fake)
     assert [event.question.id for event in found] == ["kalshi/KXEGGS"]
     (skipped,) = ledger.skipped
@@ -235,20 +234,27 @@ def test_drift_names_platform_event_and_field_and_spares_the_rest(
 
 
 def test_a_drift_of_everything_and_a_wrong_page_are_errors(ask: Any) -> None:
-    everywhere = Trouble(drifts=(Drift(path="events.*.markets.*.yes_bid_dollars", change="rename"),))
-    with pytest.raises(Malformed, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*yes_bid_dollars is missing"):
+    everywhere = MarketFaults(drifts=(FieldDrift(path="events.*.markets.*.yes_bid_dollars", change="rename"),))
+    with pytest.raises(
+        MalformedPayload, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*yes_bid_dollars is missing"
+    ):
         listing(ask, server(trouble=everywhere))
     for path, told in (("events", "events is missing"), ("cursor", "cursor is missing")):
-        with pytest.raises(Malformed, match=f"kalshi list: field {told}"):
-            listing(ask, server(trouble=Trouble(drifts=(Drift(path=path),))))
-    single = Trouble(drifts=(Drift(path="event.markets.0.status"),))
-    with pytest.raises(Malformed, match=r"kalshi event KXFED-26DEC: field event\.markets\[0\]\.status is missing"):
+        with pytest.raises(MalformedPayload, match=f"kalshi list: field {told}"):
+            listing(ask, server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
+    single = MarketFaults(drifts=(FieldDrift(path="event.markets.0.status"),))
+    with pytest.raises(
+        MalformedPayload, match=r"kalshi event KXFED-26DEC: field event\.markets\[0\]\.status is missing"
+    ):
         one(ask, server(trouble=single), "KXFED-26DEC")
 
 
 def test_new_fields_are_ignored_and_noted(ask: Any) -> None:
-    drifts = (Drift(path="events.*.brand_new", change="add"), Drift(path="events.*.markets.*.newer", change="add"))
-    found, ledger = listing(ask, server(trouble=Trouble(drifts=drifts)))
+    drifts = (
+        FieldDrift(path="events.*.brand_new", change="add"),
+        FieldDrift(path="events.*.markets.*.newer", change="add"),
+    )
+    found, ledger = listing(ask, server(trouble=MarketFaults(drifts=drifts)))
     assert len(found) == 2
     assert ledger.notes() == (
         "3 × unknown field ignored: market.newer",
@@ -256,12 +262,12 @@ def test_new_fields_are_ignored_and_noted(ask: Any) -> None:
     )
 
 
-def test_an_unknown_status_and_broken_numbers_are_told(ask: Any, edited: Callable[..., Fault]) -> None:
+def test_an_unknown_status_and_broken_numbers_are_told(ask: Any, edited: Callable[..., ServerFault]) -> None:
     def spoil(body: Any) -> None:
         body["events"][0]["markets"][0]["status"] = "hibernating"
         body["events"][1]["markets"][0]["yes_ask_dollars"] = "1.7"
 
-    with pytest.raises(Malformed, match=r"none of 2 entries could be read; .*status is not a status we know"):
+    with pytest.raises(MalformedPayload, match=r"none of 2 entries could be read; .*status is not a status we know"):
         listing(ask, server(), faults=[edited(spoil)])
 
 
@@ -272,13 +278,13 @@ def test_busy_broken_and_partly_down(ask: Any) -> None:
         listing(ask, server(), faults=[busy()] * 3)
     with pytest.raises(SourceError, match="429"):
         listing(ask, server(), faults=[busy("3600")])
-    with pytest.raises(Malformed, match="kalshi list: the answer is not JSON"):
+    with pytest.raises(MalformedPayload, match="kalshi list: the answer is not JSON"):
         listing(ask, server(), faults=[garbled()])
     with pytest.raises(SourceError, match="503"):
-        listing(ask, server(trouble=Trouble(down=("/events",))))
+        listing(ask, server(trouble=MarketFaults(down=("/events",))))
     bare = FakeEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
     with pytest.raises(SourceError, match=r"series/KXB.*503"):
-        listing(ask, server(bare, trouble=Trouble(down=("/series",))))
+        listing(ask, server(bare, trouble=MarketFaults(down=("/series",))))
 
 
 @pytest.mark.shared_data

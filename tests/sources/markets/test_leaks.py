@@ -9,24 +9,17 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import (
-    FakeBet,
-    FakeBook,
-    FakeCrowd,
-    FakeKalshi,
-    FakeListing,
-    FakeManifold,
-    FakeMetaculus,
-    FakePolymarket,
-    FakeQuestion,
-)
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.market import MarketRef
-from foretell.sources.markets import kalshi, manifold, metaculus, polymarket
-from foretell.sources.markets.kalshi import KalshiClient, KalshiPrices, Window
-from foretell.sources.markets.manifold import ManifoldClient
-from foretell.sources.markets.metaculus import MetaculusClient
-from foretell.sources.markets.polymarket import Hosts, PolymarketClient
+from foretell.data.markets import kalshi, manifold, metaculus, polymarket
+from foretell.data.markets.kalshi import CandleWindow, KalshiClient, KalshiPrices
+from foretell.data.markets.manifold import ManifoldClient
+from foretell.data.markets.metaculus import MetaculusClient
+from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts
+from foretell.data.markets.prices import MarketRef
+from foretell.practice.markets.kalshi import FakeBook, FakeKalshi
+from foretell.practice.markets.manifold import FakeBet, FakeManifold
+from foretell.practice.markets.metaculus import FakeCommunityPrediction, FakeForecastedQuestion, FakeMetaculus
+from foretell.practice.markets.polymarket import FakeListing, FakePolymarket
+from foretell.questions.as_of import AsOf, instant
 
 TELLING = {"status", "result", "resolved", "resolution", "outcome_prices", "closed", "active", "close_time", "volume"}
 TELLING |= {"is_resolved", "closed_time", "liquidity", "open_interest", "last_price", "settlement", "updated_time"}
@@ -49,8 +42,8 @@ def test_the_canary_is_served_by_every_market_and_handed_on_by_none(ask: Any, ca
     archived = FakeBook(quotes=((START, 0.2, 0.4),), archived=True)
     listing = FakeListing(slug="s", outcomes=("Yes", "No"), tokens=("1", "2"), trades={"1": ((START, 0.3),)})
     bets = (FakeBet(id="b", at_ms=START * 1000, after=0.3),)
-    crowd = FakeQuestion(id=1, history=(FakeCrowd(since=START, centers=(0.3,)),))
-    window = Window(start=START, end=START + 86400, minutes=60)
+    crowd = FakeForecastedQuestion(id=1, history=(FakeCommunityPrediction(since=START, centers=(0.3,)),))
+    window = CandleWindow(start=START, end=START + 86400, minutes=60)
 
     async def kalshi_reads(http: Any, url: str) -> Any:
         client = KalshiClient(http=http, host=url)
@@ -58,7 +51,9 @@ def test_the_canary_is_served_by_every_market_and_handed_on_by_none(ask: Any, ca
 
     async def polymarket_reads(http: Any, url: str) -> Any:
         client = PolymarketClient(
-            http=http, hosts=Hosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob"), per_second=1e4
+            http=http,
+            hosts=PolymarketHosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob"),
+            per_second=1e4,
         )
         span = (START, START + 86400)
         points = [await client.history("1", *span), await client.price_at("1", START), await client.sampled("1", *span)]

@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.questions.clock import AsOf, instant
+from foretell.data.http import SourceError
+from foretell.data.markets.catalogue import CataloguePage, UnsupportedEvent, list_events
+from foretell.data.markets.listing import (
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
+    LiveOnly,
+    MarketState,
+    event_state,
+    recurrence_template,
+    require_live,
+)
+from foretell.data.payload import MalformedPayload, Payload
+from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Question, Target
-from foretell.sources.http import SourceError
-from foretell.sources.listing import Ledger, ListedEvent, LiveOnly, Wanted, live
-from foretell.sources.markets.catalogue import Page, Unsupported, listed
-from foretell.sources.markets.recurrence import template
-from foretell.sources.markets.standing import Standing, standing
-from foretell.sources.payload import Malformed, Payload
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 
@@ -37,9 +44,9 @@ def event(id: str = "a", **fields: Any) -> ListedEvent:
 
 def test_a_backtest_gets_no_listing() -> None:
     with pytest.raises(LiveOnly, match="stored snapshots"):
-        Wanted(as_of=AsOf(at=NOW.at))
+        ListingFilter(as_of=AsOf(at=NOW.at))
     with pytest.raises(LiveOnly):
-        live(AsOf.day("2026-01-01"))
+        require_live(AsOf.day("2026-01-01"))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +70,7 @@ def test_a_backtest_gets_no_listing() -> None:
     ],
 )
 def test_why_an_event_is_not_wanted(wish: dict[str, Any], listed_event: ListedEvent, reason: str | None) -> None:
-    assert Wanted(as_of=NOW, **wish).refusal(listed_event) == reason
+    assert ListingFilter(as_of=NOW, **wish).refusal(listed_event) == reason
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ def test_why_an_event_is_not_wanted(wish: dict[str, Any], listed_event: ListedEv
 )
 def test_impossible_wishes(wish: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"at least 1|later than"):
-        Wanted(as_of=NOW, **wish)
+        ListingFilter(as_of=NOW, **wish)
 
 
 class Shelf:
@@ -85,16 +92,16 @@ class Shelf:
         self.cursors = cursors or [*(str(n + 1) for n in range(len(pages) - 1)), None]
         self.asked: list[str] = []
 
-    async def page(self, wanted: Wanted, cursor: str) -> Page:
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         self.asked.append(cursor)
         n = int(cursor or "0") % len(self.pages)
         whole = Payload(url="https://shelf.example/", value={"rows": self.pages[n]})
-        return Page(rows=whole.need("rows").items(), following=self.cursors[n])
+        return CataloguePage(rows=whole.need("rows").items(), following=self.cursors[n])
 
-    async def parsed(self, row: Payload, wanted: Wanted, ledger: Ledger) -> ListedEvent | None:
+    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent | None:
         fate = row.need("fate").text()
         fates: dict[str, Callable[[], Any]] = {
-            "odd": lambda: (_ for _ in ()).throw(Unsupported("it is odd")),
+            "odd": lambda: (_ for _ in ()).throw(UnsupportedEvent("it is odd")),
             "gone": lambda: (_ for _ in ()).throw(SourceError("no", url="", status=404)),
             "down": lambda: (_ for _ in ()).throw(SourceError("outage", url="", status=500)),
             "refused": lambda: event(""),
@@ -107,9 +114,9 @@ def rows(*fates: str) -> list[dict[str, str]]:
     return [{"id": f"{fate}{n}", "fate": fate} for n, fate in enumerate(fates)]
 
 
-def walked(shelf: Shelf, **wish: Any) -> tuple[list[str], Ledger]:
-    async def use() -> tuple[list[str], Ledger]:
-        listing = listed(shelf, Wanted(as_of=NOW, **wish))
+def walked(shelf: Shelf, **wish: Any) -> tuple[list[str], ListingReport]:
+    async def use() -> tuple[list[str], ListingReport]:
+        listing = list_events(shelf, ListingFilter(as_of=NOW, **wish))
         return [one.question.id for one in await listing.all()], listing.ledger
 
     return asyncio.run(use())
@@ -135,7 +142,9 @@ def test_one_bad_event_never_kills_a_page() -> None:
 
 
 def test_a_page_on_which_nothing_can_be_read_fails_loudly() -> None:
-    with pytest.raises(Malformed, match=r"none of 2 entries could be read; shelf event a: field rows\[0\]\.fate"):
+    with pytest.raises(
+        MalformedPayload, match=r"none of 2 entries could be read; shelf event a: field rows\[0\]\.fate"
+    ):
         walked(Shelf([{"id": "a"}, {"id": "b"}]))
     found, ledger = walked(Shelf([{"id": "a"}]))
     assert (found, len(ledger.skipped)) == ([], 1)
@@ -145,11 +154,11 @@ def test_a_page_on_which_nothing_can_be_read_fails_loudly() -> None:
 
 def test_wrong_pages_and_outages_are_errors() -> None:
     class Wrong(Shelf):
-        async def page(self, wanted: Wanted, cursor: str) -> Page:
+        async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
             Payload(url="https://shelf.example/", value={}).need("rows")
             raise AssertionError
 
-    with pytest.raises(Malformed, match="shelf list: field rows is missing"):
+    with pytest.raises(MalformedPayload, match="shelf list: field rows is missing"):
         walked(Wrong([]))
     with pytest.raises(SourceError, match="outage"):
         walked(Shelf(rows("open", "down")))
@@ -161,7 +170,7 @@ def test_limits_pages_and_cursors_that_lead_in_circles() -> None:
     assert (found, ledger.complete) == (["0", "1", "2"], False)
     found, ledger = walked(shelf, pages=2)
     assert (shelf.asked, found, ledger.complete) == (["", "1"], ["open0"], False)
-    with pytest.raises(Malformed, match="shelf list: the cursor leads back"):
+    with pytest.raises(MalformedPayload, match="shelf list: the cursor leads back"):
         walked(Shelf(rows("open"), cursors=["7"]))
 
 
@@ -169,7 +178,7 @@ def test_reading_may_be_stopped() -> None:
     shelf = Shelf(rows("open"), [{"id": "later", "fate": "open"}])
 
     async def use() -> str:
-        listing = listed(shelf, Wanted(as_of=NOW))
+        listing = list_events(shelf, ListingFilter(as_of=NOW))
         first = await anext(listing)
         await listing.aclose()
         assert await listing.all() == []
@@ -179,7 +188,7 @@ def test_reading_may_be_stopped() -> None:
 
 
 def test_unknown_fields_are_counted_and_nothing_more() -> None:
-    ledger = Ledger()
+    ledger = ListingReport()
     ledger.know({"a": 1, "b": 2}, frozenset({"a"}), "event")
     ledger.know({"b": 2}, frozenset({"a"}), "event")
     ledger.know(["b"], frozenset(), "event")
@@ -189,23 +198,23 @@ def test_unknown_fields_are_counted_and_nothing_more() -> None:
 ROW = Payload(url="", value={})
 
 
-def market(id: str, status: Any, *, lost: bool = False) -> Standing:
-    return Standing(row=ROW, target=Target(id=id), status=status, lost=lost)
+def market(id: str, status: Any, *, lost: bool = False) -> MarketState:
+    return MarketState(row=ROW, target=Target(id=id), status=status, lost=lost)
 
 
 def test_what_is_over_is_not_asked_and_exclusivity_is_kept_only_if_it_holds() -> None:
     a, b = market("a", "open"), market("b", "unopened")
-    whole = standing([a, b], exclusive=True)
+    whole = event_state([a, b], exclusive=True)
     assert (whole.exclusive, whole.status, whole.finished) == (True, "open", ())
-    lost = standing([a, b, market("c", "resolved", lost=True)], exclusive=True)
+    lost = event_state([a, b, market("c", "resolved", lost=True)], exclusive=True)
     assert (lost.exclusive, lost.finished) == (True, ("c",))
-    assert not standing([a, b, market("c", "closed")], exclusive=True).exclusive
-    assert not standing([a, b, None], exclusive=True).exclusive
-    assert not standing([a], exclusive=True).exclusive
-    over = standing([market("a", "resolved"), market("b", "resolved", lost=True)], exclusive=True)
+    assert not event_state([a, b, market("c", "closed")], exclusive=True).exclusive
+    assert not event_state([a, b, None], exclusive=True).exclusive
+    assert not event_state([a], exclusive=True).exclusive
+    over = event_state([market("a", "resolved"), market("b", "resolved", lost=True)], exclusive=True)
     assert (len(over.asked), over.exclusive, over.status) == (2, True, "resolved")
-    assert standing([market("a", "resolved"), market("b", "closed")], exclusive=False).status == "closed"
-    assert standing([b], exclusive=False).status == "unopened"
+    assert event_state([market("a", "resolved"), market("b", "closed")], exclusive=False).status == "closed"
+    assert event_state([b], exclusive=False).status == "unopened"
 
 
 @pytest.mark.parametrize(
@@ -218,15 +227,15 @@ def test_what_is_over_is_not_asked_and_exclusivity_is_kept_only_if_it_holds() ->
     ],
 )
 def test_repeated_formats_look_alike(one: str, other: str) -> None:
-    assert template(one) == template(other)
+    assert recurrence_template(one) == recurrence_template(other)
 
 
 def test_different_questions_do_not() -> None:
-    assert template("What may happen?") == "what may happen?"
-    assert template("Will Ann win?") != template("Will Bob win?")
+    assert recurrence_template("What may happen?") == "what may happen?"
+    assert recurrence_template("Will Ann win?") != recurrence_template("Will Bob win?")
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.text(max_size=60))
 def test_a_template_is_its_own_template(title: str) -> None:
-    assert template(template(title)) == template(title)
+    assert recurrence_template(recurrence_template(title)) == recurrence_template(title)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.markets import FakeBet, FakeManifold
-from foretell.fakes.server import Fault, busy, failing, json_response
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.http import SourceError
-from foretell.sources.market import PriceSource, PricesUnavailable
-from foretell.sources.markets import manifold
-from foretell.sources.markets.manifold import ManifoldClient, ManifoldPrices
+from foretell.data.http import SourceError
+from foretell.data.markets import manifold
+from foretell.data.markets.manifold import ManifoldClient, ManifoldPrices
+from foretell.data.markets.prices import PriceSource, PricesUnavailable
+from foretell.practice.markets.manifold import FakeBet, FakeManifold
+from foretell.practice.server import ServerFault, busy, failing, json_response
+from foretell.questions.as_of import AsOf, instant
 
 CONTRACT = "OT9THV4AtcSgnFQPHh1c"
 CUTOFF = AsOf(at="2026-02-10T18:30:00Z")
@@ -123,7 +123,7 @@ def test_a_busy_server_and_a_dead_one(ask: Any) -> None:
     ],
 )
 def test_a_changed_answer_names_the_field(
-    ask: Any, canary: str, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, canary: str, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=field) as caught:
         ask(fake(canary=canary).server(), make, CONTRACT, CUTOFF, faults=[edited(change)])

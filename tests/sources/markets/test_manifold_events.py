@@ -4,24 +4,15 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import (
-    Drift,
-    FakeAnswer,
-    FakeContract,
-    FakeManifold,
-    ManifoldCatalogue,
-    Trouble,
-    contract_body,
-)
-from foretell.fakes.server import busy, cut_off
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.http import SourceError
-from foretell.sources.listing import EventSource, Ledger, ListedEvent, LiveOnly, Wanted
-from foretell.sources.market import MarketRef
-from foretell.sources.markets import market_ref
-from foretell.sources.markets.manifold import ManifoldClient
-from foretell.sources.markets.manifold_events import ManifoldEvents
-from foretell.sources.payload import Malformed
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
+from foretell.data.markets.manifold import ManifoldClient, ManifoldEvents
+from foretell.data.markets.prices import MarketRef, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.manifold import FakeAnswer, FakeContract, FakeManifold, ManifoldCatalogue, contract_body
+from foretell.practice.server import busy, cut_off
+from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 RAIN = FakeContract(id="rain000001", question="Will it rain on Nov 5?", p=0.62, topics=("weather", "fun"), volume=250)
@@ -34,7 +25,7 @@ RACE = FakeContract(
 )
 
 
-def server(*contracts: FakeContract, trouble: Trouble | None = None) -> Any:
+def server(*contracts: FakeContract, trouble: MarketFaults | None = None) -> Any:
     catalogue = ManifoldCatalogue(contract_body(contract) for contract in contracts or (RAIN, RACE))
     return FakeManifold({}).having(catalogue, trouble).server()
 
@@ -43,9 +34,9 @@ def make(http: Any, url: str) -> EventSource:
     return ManifoldEvents(ManifoldClient(http=http, host=f"{url}/v0", per_second=1e4))
 
 
-def listing(ask: Any, fake: Any, *, faults: Any = None, **wish: Any) -> tuple[Any, Ledger]:
+def listing(ask: Any, fake: Any, *, faults: Any = None, **wish: Any) -> tuple[Any, ListingReport]:
     async def use(http: Any, url: str) -> Any:
-        found = make(http, url).events(Wanted(as_of=NOW, **wish))
+        found = make(http, url).events(ListingFilter(as_of=NOW, **wish))
         return await found.all(), found.ledger
 
     return ask.run(fake, use, faults=faults)
@@ -163,7 +154,9 @@ def test_a_market_that_vanished_meanwhile(ask: Any) -> None:
 )
 def test_drift_names_platform_event_and_field(ask: Any, path: str, change: Any, reason: str) -> None:
     other = FakeContract(id="poll000001", question="?", kind="POLL")
-    found, ledger = listing(ask, server(RAIN, other, trouble=Trouble(drifts=(Drift(path=path, change=change),))))
+    found, ledger = listing(
+        ask, server(RAIN, other, trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),)))
+    )
     assert found == []
     assert (ledger.skipped[0].kind, ledger.skipped[0].reason) == ("malformed", f"manifold event rain000001: {reason}")
 
@@ -176,18 +169,18 @@ def test_answers_that_changed_and_new_fields(ask: Any) -> None:
         ("shouldAnswersSumToOne", "shouldAnswersSumToOne is missing"),
         ("answers", "answers is missing"),
     ):
-        found, ledger = listing(ask, server(trouble=Trouble(drifts=(Drift(path=path),))))
+        found, ledger = listing(ask, server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
         assert [event.question.id for event in found] == ["manifold/rain000001"]
         assert reason in ledger.skipped[0].reason
-    new = Trouble(drifts=(Drift(path="answers.*.mood", change="add"),))
+    new = MarketFaults(drifts=(FieldDrift(path="answers.*.mood", change="add"),))
     assert listing(ask, server(trouble=new))[1].notes() == ("2 × unknown field ignored: answer.mood",)
 
 
 def test_wrong_pages_and_outages(ask: Any) -> None:
     with pytest.raises(SourceError, match=r"/market/rain000001.*503"):
-        listing(ask, server(trouble=Trouble(down=("/market/",))))
+        listing(ask, server(trouble=MarketFaults(down=("/market/",))))
     assert len(listing(ask, server(), faults=[busy(), cut_off()])[0]) == 2
     fake = FakeManifold({}).having(ManifoldCatalogue())
     fake.catalogue.answer = lambda path, query: (200, {"markets": []})
-    with pytest.raises(Malformed, match=r"manifold list: field \(the whole answer\) is not a list"):
+    with pytest.raises(MalformedPayload, match=r"manifold list: field \(the whole answer\) is not a list"):
         listing(ask, fake.server())

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.markets import FakeCrowd, FakeMetaculus, FakeQuestion
-from foretell.fakes.server import Fault, busy, failing
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import SourceError
-from foretell.sources.market import PriceSource, PricesUnavailable
-from foretell.sources.markets.metaculus import MetaculusClient, MetaculusPrices
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusPrices
+from foretell.data.markets.prices import PriceSource, PricesUnavailable
+from foretell.practice.markets.metaculus import FakeCommunityPrediction, FakeForecastedQuestion, FakeMetaculus
+from foretell.practice.server import ServerFault, busy, failing
+from foretell.questions.as_of import AsOf, instant
 
 TOKEN = "canary-token-77"
 CUTOFF = AsOf(at="2026-02-10T18:30:00Z")
@@ -25,12 +24,12 @@ def second(text: str) -> float:
 
 
 HISTORY = (
-    FakeCrowd(since=second("2025-10-01") + 0.5, centers=(0.1,)),
-    FakeCrowd(since=second("2026-02-01T08:00:00Z"), centers=(0.3,)),
-    FakeCrowd(since=second("2026-02-10T18:00:00Z"), centers=(0.42,)),
-    FakeCrowd(since=second("2026-02-10T19:00:00Z"), centers=(0.97,)),
+    FakeCommunityPrediction(since=second("2025-10-01") + 0.5, centers=(0.1,)),
+    FakeCommunityPrediction(since=second("2026-02-01T08:00:00Z"), centers=(0.3,)),
+    FakeCommunityPrediction(since=second("2026-02-10T18:00:00Z"), centers=(0.42,)),
+    FakeCommunityPrediction(since=second("2026-02-10T19:00:00Z"), centers=(0.97,)),
 )
-BINARY = FakeQuestion(id=555, history=HISTORY)
+BINARY = FakeForecastedQuestion(id=555, history=HISTORY)
 
 
 def make(http: Any, url: str, token: str = TOKEN) -> PriceSource:
@@ -38,7 +37,7 @@ def make(http: Any, url: str, token: str = TOKEN) -> PriceSource:
     return MetaculusPrices(client)
 
 
-def fake(*questions: FakeQuestion, **options: Any) -> FakeMetaculus:
+def fake(*questions: FakeForecastedQuestion, **options: Any) -> FakeMetaculus:
     return FakeMetaculus({"20925": questions or (BINARY,)}, token=TOKEN, **options)
 
 
@@ -53,12 +52,16 @@ def test_the_community_prediction_of_each_day(ask: Any, canary: str) -> None:
 
 
 def test_old_answers_with_no_and_yes(ask: Any) -> None:
-    pair = FakeQuestion(id=5, history=(FakeCrowd(since=second("2026-02-01"), centers=(0.7, 0.3)),))
+    pair = FakeForecastedQuestion(
+        id=5, history=(FakeCommunityPrediction(since=second("2026-02-01"), centers=(0.7, 0.3)),)
+    )
     assert ask(fake(pair).server(), make, "20925", CUTOFF)[-1].p == 0.3
 
 
 def test_one_question_of_a_group_by_its_own_number(ask: Any, canary: str) -> None:
-    other = FakeQuestion(id=556, history=(FakeCrowd(since=second("2026-01-30"), centers=(0.8,)),))
+    other = FakeForecastedQuestion(
+        id=556, history=(FakeCommunityPrediction(since=second("2026-01-30"), centers=(0.8,)),)
+    )
     server = fake(BINARY, other, canary=canary)
     assert ask(server.server(), make, "20925#556", CUTOFF)[-1].p == 0.8
     assert ask(fake().server(), make, "20925#555", CUTOFF)[-1].p == 0.42
@@ -67,18 +70,21 @@ def test_one_question_of_a_group_by_its_own_number(ask: Any, canary: str) -> Non
 
 
 def test_options_of_a_choice_also_those_that_came_and_went(ask: Any) -> None:
-    choice = FakeQuestion(
+    choice = FakeForecastedQuestion(
         id=9,
         kind="multiple_choice",
         options=("A", "C"),
         all_options=("A", "B", "C"),
         history=(
-            FakeCrowd(since=second("2026-02-01"), centers=(0.5, 0.5, None)),
-            FakeCrowd(since=second("2026-02-05"), centers=(0.6, None, 0.4)),
+            FakeCommunityPrediction(since=second("2026-02-01"), centers=(0.5, 0.5, None)),
+            FakeCommunityPrediction(since=second("2026-02-05"), centers=(0.6, None, 0.4)),
         ),
     )
-    plain = FakeQuestion(
-        id=9, kind="multiple_choice", options=("A", "C"), history=(FakeCrowd(since=0, centers=(0.9, 0.1)),)
+    plain = FakeForecastedQuestion(
+        id=9,
+        kind="multiple_choice",
+        options=("A", "C"),
+        history=(FakeCommunityPrediction(since=0, centers=(0.9, 0.1)),),
     )
     assert [p.p for p in ask(fake(choice).server(), make, "20925#A", CUTOFF)] == [0.5, 0.6]
     assert [p.p for p in ask(fake(choice).server(), make, "20925#C", CUTOFF)] == [0.4]
@@ -89,7 +95,7 @@ def test_options_of_a_choice_also_those_that_came_and_went(ask: Any) -> None:
 
 
 def test_numbers_and_notebooks_have_no_probability(ask: Any) -> None:
-    numeric = FakeQuestion(id=9, kind="numeric", history=(FakeCrowd(since=0, centers=(0.4,)),))
+    numeric = FakeForecastedQuestion(id=9, kind="numeric", history=(FakeCommunityPrediction(since=0, centers=(0.4,)),))
     with pytest.raises(PricesUnavailable, match="no yes-or-no question"):
         ask(fake(numeric).server(), make, "20925", CUTOFF)
     with pytest.raises(PricesUnavailable, match="it has none"):
@@ -97,7 +103,7 @@ def test_numbers_and_notebooks_have_no_probability(ask: Any) -> None:
 
 
 def test_what_was_hidden_at_the_cutoff_stays_hidden(ask: Any) -> None:
-    hidden = FakeQuestion(id=1, history=HISTORY, revealed="2026-02-11T00:00:00Z")
+    hidden = FakeForecastedQuestion(id=1, history=HISTORY, revealed="2026-02-11T00:00:00Z")
     with pytest.raises(PricesUnavailable, match="still hidden"):
         ask(fake(hidden).server(), make, "20925", CUTOFF)
     assert ask(fake(hidden).server(), make, "20925", AsOf.day("2026-02-11"))[-1].p == 0.97
@@ -115,7 +121,7 @@ def test_refusals_say_why(ask: Any) -> None:
     with pytest.raises(PricesUnavailable, match=r"no post 555; the number in a question's address is the post's"):
         ask(fake().server(), make, "555", CUTOFF)
     with pytest.raises(PricesUnavailable, match="does not show this account"):
-        ask(fake(FakeQuestion(id=1, history=HISTORY, shown=False)).server(), make, "20925", CUTOFF)
+        ask(fake(FakeForecastedQuestion(id=1, history=HISTORY, shown=False)).server(), make, "20925", CUTOFF)
 
 
 def test_one_refusal_at_the_door_is_forgiven(ask: Any) -> None:
@@ -146,7 +152,7 @@ def test_the_token_shows_nowhere(ask: Any) -> None:
     ],
 )
 def test_a_changed_answer_names_the_field(
-    ask: Any, canary: str, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, canary: str, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=field) as caught:
         ask(fake(canary=canary).server(), make, "20925", CUTOFF, faults=[edited(change)])
@@ -157,7 +163,7 @@ def first(body: Any) -> dict[str, Any]:
     return body["question"]["aggregations"]["recency_weighted"]["history"][0]
 
 
-def test_an_entry_without_a_prediction_is_left_out(ask: Any, edited: Callable[..., Fault]) -> None:
+def test_an_entry_without_a_prediction_is_left_out(ask: Any, edited: Callable[..., ServerFault]) -> None:
     empty = edited(lambda body: first(body).update(centers=None))
     assert ask(fake().server(), make, "20925", CUTOFF, faults=[empty])[-1].p == 0.42
 
@@ -166,12 +172,15 @@ def test_an_entry_without_a_prediction_is_left_out(ask: Any, edited: Callable[..
 @given(moments=st.lists(st.integers(0, 90 * 24), max_size=20), hours=st.integers(0, 90 * 24))
 def test_the_future_changes_nothing(ask: Any, moments: list[int], hours: int) -> None:
     start = second("2026-01-01")
-    crowd = tuple(FakeCrowd(since=start + 3600 * at, centers=((i + 1) / 40,)) for i, at in enumerate(sorted(moments)))
+    crowd = tuple(
+        FakeCommunityPrediction(since=start + 3600 * at, centers=((i + 1) / 40,))
+        for i, at in enumerate(sorted(moments))
+    )
     cutoff = AsOf(at=instant("2026-01-01").fromtimestamp(start + 3600 * hours, instant("2026-01-01").tzinfo))
     answers = []
     for known in (crowd, tuple(one for one in crowd if one.since <= cutoff.at.timestamp())):
         try:
-            answers.append(ask(fake(FakeQuestion(id=1, history=known)).server(), make, "20925", cutoff))
+            answers.append(ask(fake(FakeForecastedQuestion(id=1, history=known)).server(), make, "20925", cutoff))
         except PricesUnavailable:
             answers.append([])
     assert answers[0] == answers[1]

@@ -4,24 +4,23 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import Drift, FakeAsked, FakeMetaculus, MetaculusCatalogue, Trouble, post_body
-from foretell.fakes.server import busy, failing
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.http import SourceError
-from foretell.sources.listing import EventSource, Ledger, ListedEvent, LiveOnly, Wanted
-from foretell.sources.market import MarketRef
-from foretell.sources.markets import market_ref
-from foretell.sources.markets.metaculus import MetaculusClient
-from foretell.sources.markets.metaculus_events import MetaculusEvents
-from foretell.sources.payload import Malformed
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
+from foretell.data.markets.prices import MarketRef, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
+from foretell.practice.server import busy, failing
+from foretell.questions.as_of import AsOf, instant
 
 TOKEN = "canary-token-78"
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
-WAR = post_body(20925, "Will it end?", FakeAsked(id=1, title="Will it end?", centers=(0.42,)))
+WAR = post_body(20925, "Will it end?", FakeMetaculusQuestion(id=1, title="Will it end?", centers=(0.42,)))
 CHOICE = post_body(
     301,
     "Who wins in 2027?",
-    FakeAsked(
+    FakeMetaculusQuestion(
         id=2,
         title="Who?",
         kind="multiple_choice",
@@ -33,11 +32,14 @@ CHOICE = post_body(
 
 
 def group(n: int, **fields: Any) -> dict[str, Any]:
-    asked = [FakeAsked(id=50 + i, title=f"How many ({i})", label=f"{i}", centers=(i / 10,), **fields) for i in range(n)]
+    asked = [
+        FakeMetaculusQuestion(id=50 + i, title=f"How many ({i})", label=f"{i}", centers=(i / 10,), **fields)
+        for i in range(n)
+    ]
     return post_body(400 + n, "How many?", *asked)
 
 
-def server(*posts: Any, trouble: Trouble | None = None, **options: Any) -> Any:
+def server(*posts: Any, trouble: MarketFaults | None = None, **options: Any) -> Any:
     catalogue = MetaculusCatalogue(posts or (WAR, CHOICE))
     return FakeMetaculus({}, token=TOKEN, **options).having(catalogue, trouble).server()
 
@@ -47,9 +49,11 @@ def make(http: Any, url: str, token: str = TOKEN, **options: Any) -> EventSource
     return MetaculusEvents(client, **options)
 
 
-def listing(ask: Any, fake: Any, *, faults: Any = None, tournaments: Any = (), **wish: Any) -> tuple[Any, Ledger]:
+def listing(
+    ask: Any, fake: Any, *, faults: Any = None, tournaments: Any = (), **wish: Any
+) -> tuple[Any, ListingReport]:
     async def use(http: Any, url: str) -> Any:
-        found = make(http, url, tournaments=tournaments).events(Wanted(as_of=NOW, **wish))
+        found = make(http, url, tournaments=tournaments).events(ListingFilter(as_of=NOW, **wish))
         return await found.all(), found.ledger
 
     return ask.run(fake, use, faults=faults)
@@ -106,8 +110,11 @@ def test_the_last_open_question_of_a_group(ask: Any) -> None:
 
 def test_what_has_no_yes_or_no_is_skipped_with_the_reason(ask: Any) -> None:
     posts = [
-        *(post_body(n, "?", FakeAsked(id=n, title="?", kind=kind)) for n, kind in ((1, "numeric"), (2, "date"))),
-        post_body(3, "?", FakeAsked(id=3, title="?", kind="discrete")),
+        *(
+            post_body(n, "?", FakeMetaculusQuestion(id=n, title="?", kind=kind))
+            for n, kind in ((1, "numeric"), (2, "date"))
+        ),
+        post_body(3, "?", FakeMetaculusQuestion(id=3, title="?", kind="discrete")),
         group(4, kind="numeric"),
         {"id": 5, "title": "?", "status": "open", "conditional": {"question_yes": {}, "question_no": {}}},
         {"id": 6, "title": "?", "status": "open", "notebook": {"markdown": "words"}},
@@ -126,17 +133,17 @@ def test_what_has_no_yes_or_no_is_skipped_with_the_reason(ask: Any) -> None:
 
 
 def test_hidden_predictions_stay_hidden(ask: Any) -> None:
-    secret = FakeAsked(id=1, title="?", centers=(0.9,), revealed="2026-11-05T00:00:00Z")
+    secret = FakeMetaculusQuestion(id=1, title="?", centers=(0.9,), revealed="2026-11-05T00:00:00Z")
     (found,), _ = listing(ask, server(post_body(1, "?", secret)))
     assert found.question.targets[0].snapshot is None
-    old = FakeAsked(id=1, title="?", centers=(0.7, 0.3), revealed="2026-10-05T00:00:00Z")
+    old = FakeMetaculusQuestion(id=1, title="?", centers=(0.7, 0.3), revealed="2026-10-05T00:00:00Z")
     assert one(ask, server(post_body(1, "?", old)), "1").question.targets[0].snapshot.last_price == 0.3
-    withheld = FakeAsked(id=1, title="?")
+    withheld = FakeMetaculusQuestion(id=1, title="?")
     assert one(ask, server(post_body(1, "?", withheld)), "1").question.targets[0].snapshot is None
 
 
 def test_pages_tournaments_and_the_window(ask: Any) -> None:
-    many = [post_body(n, f"{n}?", FakeAsked(id=n, title="?", centers=(0.5,))) for n in range(1, 131)]
+    many = [post_body(n, f"{n}?", FakeMetaculusQuestion(id=n, title="?", centers=(0.5,))) for n in range(1, 131)]
     found, ledger = listing(
         ask, server(*many), limit=1000, tournaments=("minibench", "33121"), closes_after="2026-12-01"
     )
@@ -175,7 +182,7 @@ def test_refusals(ask: Any) -> None:
     ],
 )
 def test_drift_names_platform_event_and_field(ask: Any, path: str, change: Any, reason: str) -> None:
-    found, ledger = listing(ask, server(trouble=Trouble(drifts=(Drift(path=path, change=change),))))
+    found, ledger = listing(ask, server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),))))
     assert [event.question.id for event in found] == ["metaculus/301"]
     assert ledger.skipped[0].reason.startswith("metaculus event 20925: field ")
     assert reason in ledger.skipped[0].reason
@@ -183,9 +190,9 @@ def test_drift_names_platform_event_and_field(ask: Any, path: str, change: Any, 
 
 def test_wrong_pages(ask: Any) -> None:
     for path in ("results", "next"):
-        with pytest.raises(Malformed, match=f"metaculus list: field {path} is missing"):
-            listing(ask, server(trouble=Trouble(drifts=(Drift(path=path),))))
+        with pytest.raises(MalformedPayload, match=f"metaculus list: field {path} is missing"):
+            listing(ask, server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
     with pytest.raises(SourceError, match="503"):
-        listing(ask, server(trouble=Trouble(down=("/posts",))))
-    new = Trouble(drifts=(Drift(path="results.*.question.brand_new", change="add"),))
+        listing(ask, server(trouble=MarketFaults(down=("/posts",))))
+    new = MarketFaults(drifts=(FieldDrift(path="results.*.question.brand_new", change="add"),))
     assert listing(ask, server(trouble=new))[1].notes() == ("2 × unknown field ignored: question.brand_new",)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.markets import FakeListing, FakePolymarket
-from foretell.fakes.server import Fault, busy, failing, json_response
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.http import SourceError
-from foretell.sources.market import PriceSource, PricesUnavailable
-from foretell.sources.markets.polymarket import Hosts, PolymarketClient, PolymarketPrices
+from foretell.data.http import SourceError
+from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts, PolymarketPrices
+from foretell.data.markets.prices import PriceSource, PricesUnavailable
+from foretell.practice.markets.polymarket import FakeListing, FakePolymarket
+from foretell.practice.server import ServerFault, busy, failing, json_response
+from foretell.questions.as_of import AsOf, instant
 
 CONDITION = "0x" + "5c" * 32
 CUTOFF = AsOf(at="2026-02-10T18:30:00Z")
@@ -40,7 +40,7 @@ def listing(trades: Any = TRADES, **options: Any) -> FakeListing:
 
 
 def make(http: Any, url: str) -> PriceSource:
-    hosts = Hosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
+    hosts = PolymarketHosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
     return PolymarketPrices(PolymarketClient(http=http, hosts=hosts, per_second=1e4))
 
 
@@ -102,7 +102,7 @@ def test_without_the_data_service_half_days_from_the_order_book(ask: Any, canary
     assert {one["fidelity"] for one in windows} == {"720"}
 
 
-def test_an_outage_of_the_data_service_is_survived(ask: Any, edited: Callable[..., Fault]) -> None:
+def test_an_outage_of_the_data_service_is_survived(ask: Any, edited: Callable[..., ServerFault]) -> None:
     same = edited(lambda body: None)
     assert ask(fake().server(), make, CONDITION, CUTOFF, faults=[same, *[failing()] * 3])[-1].p in (0.25, 0.40)
     assert any(one.path == "/clob/prices-history" for one in ask.server.requests)
@@ -127,7 +127,7 @@ def test_before_the_first_trade(ask: Any) -> None:
     ],
 )
 def test_a_changed_catalogue_names_the_field(
-    ask: Any, canary: str, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, canary: str, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=field) as caught:
         ask(fake(canary=canary).server(), make, CONDITION, CUTOFF, faults=[edited(change)])
@@ -144,7 +144,7 @@ def test_a_changed_catalogue_names_the_field(
     ],
 )
 def test_a_changed_history_is_told_and_not_papered_over(
-    ask: Any, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     same = edited(lambda body: None)
     busy_market = tuple((second("2025-12-13") + 86_400 * i, 0.5) for i in range(30))

@@ -5,24 +5,15 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import (
-    Drift,
-    FakeBinary,
-    FakeGroup,
-    FakePolymarket,
-    PolymarketCatalogue,
-    Trouble,
-    group_body,
-)
-from foretell.fakes.server import busy, cut_off
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.http import SourceError
-from foretell.sources.listing import EventSource, Ledger, ListedEvent, LiveOnly, Wanted
-from foretell.sources.market import MarketRef
-from foretell.sources.markets import market_ref
-from foretell.sources.markets.polymarket import Hosts, PolymarketClient
-from foretell.sources.markets.polymarket_events import PolymarketEvents
-from foretell.sources.payload import Malformed
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
+from foretell.data.markets.polymarket import PolymarketClient, PolymarketEvents, PolymarketHosts
+from foretell.data.markets.prices import MarketRef, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.polymarket import FakeBinary, FakeGroup, FakePolymarket, PolymarketCatalogue, group_body
+from foretell.practice.server import busy, cut_off
+from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 A, B, C = ("0x" + digit * 64 for digit in "abc")
@@ -60,13 +51,13 @@ def server(*groups: FakeGroup, **options: Any) -> Any:
 
 
 def make(http: Any, url: str) -> EventSource:
-    hosts = Hosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
+    hosts = PolymarketHosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
     return PolymarketEvents(PolymarketClient(http=http, hosts=hosts, per_second=1e4))
 
 
-def listing(ask: Any, fake: Any, *, faults: Any = None, **wish: Any) -> tuple[Any, Ledger]:
+def listing(ask: Any, fake: Any, *, faults: Any = None, **wish: Any) -> tuple[Any, ListingReport]:
     async def use(http: Any, url: str) -> Any:
-        found = make(http, url).events(Wanted(as_of=NOW, **wish))
+        found = make(http, url).events(ListingFilter(as_of=NOW, **wish))
         return await found.all(), found.ledger
 
     return ask.run(fake, use, faults=faults)
@@ -148,7 +139,7 @@ def test_a_cursor_that_is_not_heeded_is_no_endless_walk(ask: Any) -> None:
     fake = FakePolymarket({}).having(PolymarketCatalogue(map(group_body, many)))
     heeded = fake.catalogue.answer
     fake.catalogue.answer = lambda path, query: heeded(path, {k: v for k, v in query.items() if k != "after_cursor"})
-    with pytest.raises(Malformed, match="polymarket list: the cursor leads back"):
+    with pytest.raises(MalformedPayload, match="polymarket list: the cursor leads back"):
         listing(ask, fake.server(), limit=1000)
 
 
@@ -227,7 +218,7 @@ def test_lists_that_are_no_text_and_books_without_orders(ask: Any) -> None:
     ],
 )
 def test_drift_names_platform_event_and_field(ask: Any, path: str, change: Any, reason: str) -> None:
-    found, ledger = listing(ask, server(trouble=Trouble(drifts=(Drift(path=path, change=change),))))
+    found, ledger = listing(ask, server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),))))
     assert [event.question.id for event in found] == ["polymarket/202"]
     (skipped,) = ledger.skipped
     assert skipped.reason.startswith("polymarket event 101: field ")
@@ -255,16 +246,16 @@ def test_three_outcomes_prices_lost_and_wrong_lists(ask: Any) -> None:
     for fields, reason in cases:
         assert reason in listing(ask, spoilt(**fields))[1].skipped[0].reason
     drifts = tuple(
-        Drift(path=f"events.0.markets.0.{n}") for n in ("bestBid", "bestAsk", "lastTradePrice", "outcomePrices")
+        FieldDrift(path=f"events.0.markets.0.{n}") for n in ("bestBid", "bestAsk", "lastTradePrice", "outcomePrices")
     )
-    assert "outcomePrices is missing" in listing(ask, server(trouble=Trouble(drifts=drifts)))[1].skipped[0].reason
+    assert "outcomePrices is missing" in listing(ask, server(trouble=MarketFaults(drifts=drifts)))[1].skipped[0].reason
 
 
 def test_wrong_pages_and_outages(ask: Any) -> None:
-    with pytest.raises(Malformed, match="polymarket list: field events is missing"):
-        listing(ask, server(trouble=Trouble(drifts=(Drift(path="events"),))))
+    with pytest.raises(MalformedPayload, match="polymarket list: field events is missing"):
+        listing(ask, server(trouble=MarketFaults(drifts=(FieldDrift(path="events"),))))
     with pytest.raises(SourceError, match="503"):
-        listing(ask, server(trouble=Trouble(down=("/gamma",))))
+        listing(ask, server(trouble=MarketFaults(down=("/gamma",))))
     assert len(listing(ask, server(), faults=[busy(), cut_off()])[0]) == 2
-    new = Trouble(drifts=(Drift(path="events.0.markets.*.brandNew", change="add"),))
+    new = MarketFaults(drifts=(FieldDrift(path="events.0.markets.*.brandNew", change="add"),))
     assert listing(ask, server(trouble=new))[1].notes() == ("2 × unknown field ignored: market.brandNew",)

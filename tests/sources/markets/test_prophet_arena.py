@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import Drift, FakeArena, Trouble, arena_body
-from foretell.fakes.server import busy
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import SourceError
-from foretell.sources.listing import EventSource, Ledger, LiveOnly, Wanted
-from foretell.sources.markets.prophet_arena import ArenaClient, ArenaEvents
-from foretell.sources.payload import Malformed
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.listing import EventSource, ListingFilter, ListingReport, LiveOnly
+from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
+from foretell.practice.server import busy
+from foretell.questions.as_of import AsOf, instant
 
 KEY = "pa_live_canary"
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
@@ -25,23 +25,23 @@ OTHER = arena_body("other", "Which?", {"A": None}, mutually_exclusive=False)
 
 
 def make(http: Any, url: str) -> EventSource:
-    return ArenaEvents(ArenaClient(http=http, key=KEY, host=f"{url}/api/v1", per_second=1e4))
+    return ProphetArenaListing(ProphetArenaClient(http=http, key=KEY, host=f"{url}/api/v1", per_second=1e4))
 
 
 def listing(
-    ask: Any, *events: Any, trouble: Trouble | None = None, faults: Any = None, **wish: Any
-) -> tuple[Any, Ledger]:
+    ask: Any, *events: Any, trouble: MarketFaults | None = None, faults: Any = None, **wish: Any
+) -> tuple[Any, ListingReport]:
     async def use(http: Any, url: str) -> Any:
-        found = make(http, url).events(Wanted(as_of=NOW, **wish))
+        found = make(http, url).events(ListingFilter(as_of=NOW, **wish))
         return await found.all(), found.ledger
 
-    fake = FakeArena(events or (RACE, OTHER), key=KEY, page=2)
+    fake = FakeProphetArena(events or (RACE, OTHER), key=KEY, page=2)
     fake.trouble = trouble or fake.trouble
     return ask.run(fake.server(), use, faults=faults)
 
 
 def one(ask: Any, slug: str, as_of: AsOf = NOW, key: str = KEY) -> Any:
-    fake = FakeArena((RACE, arena_body("empty", "?", {})), key=key)
+    fake = FakeProphetArena((RACE, arena_body("empty", "?", {})), key=key)
     return ask.run(fake.server(), lambda http, url: make(http, url).event(slug, as_of))
 
 
@@ -74,11 +74,11 @@ def test_refusals_and_drift(ask: Any) -> None:
     with pytest.raises(SourceError, match="401"):
         one(ask, "race", key="another")
     for path in ("title", "outcomes", "close_at", "criteria", "mutually_exclusive"):
-        found, ledger = listing(ask, trouble=Trouble(drifts=(Drift(path=f"data.0.{path}"),)))
+        found, ledger = listing(ask, trouble=MarketFaults(drifts=(FieldDrift(path=f"data.0.{path}"),)))
         assert [event.question.id for event in found] == ["prophet_arena/other"]
         assert ledger.skipped[0].reason == f"prophet_arena event race: field data[0].{path} is missing"
     for path in ("data", "next_cursor"):
-        with pytest.raises(Malformed, match=f"prophet_arena list: field {path} is missing"):
-            listing(ask, trouble=Trouble(drifts=(Drift(path=path),)))
+        with pytest.raises(MalformedPayload, match=f"prophet_arena list: field {path} is missing"):
+            listing(ask, trouble=MarketFaults(drifts=(FieldDrift(path=path),)))
     assert len(listing(ask, faults=[busy()])[0]) == 2
-    assert KEY not in repr(ArenaClient(http=AsyncHttpClient(), key=KEY))
+    assert KEY not in repr(ProphetArenaClient(http=AsyncHttpClient(), key=KEY))

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
+from foretell.data.datasets.forecastbench import read_rounds
+from foretell.data.markets.prices import OWN_IDS, MarketRef, market_ref
 from foretell.questions.question import Question, Target
-from foretell.sources.datasets.forecastbench import read_rounds
-from foretell.sources.market import MarketRef
-from foretell.sources.markets import market_ref
-from foretell.sources.markets.reference import OWN_IDS
 
 HEX = "0x" + "5c" * 32
 

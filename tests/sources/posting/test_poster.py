@@ -8,16 +8,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from foretell.fakes.markets import Mishap, Mishaps
-from foretell.fakes.server import FakeServer
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import SourceError
-from foretell.sources.posting.poster import ONCE, Lost, Poster, Refused, told
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.practice.markets.faults import InboxFault, InboxFaults
+from foretell.practice.server import PracticeServer
+from foretell.submit.sending import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed, read_reply
 
 SECRET = "canary-key-4711"
 
 
-def sent(mishaps: Sequence[Mishap | None] = (), status: int = 201) -> tuple[Any, int, int]:
+def sent(mishaps: Sequence[InboxFault | None] = (), status: int = 201) -> tuple[Any, int, int]:
     """What came of it, how often it was asked for, and how often it was taken."""
     taken: list[Any] = []
 
@@ -26,9 +25,9 @@ def sent(mishaps: Sequence[Mishap | None] = (), status: int = 201) -> tuple[Any,
         return status, {"said": request.headers.get("authorization")}
 
     async def main() -> tuple[Any, int]:
-        server, coming = FakeServer(), Mishaps(coming=list(mishaps))
+        server, coming = PracticeServer(), InboxFaults(coming=list(mishaps))
         server.route("POST", "/in", lambda request: coming.response(request, take))
-        async with server, AsyncHttpClient(limits=ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
+        async with server, AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
             headers = {"Authorization": f"Token {SECRET}"}
             poster = Poster(http=http, headers=headers, secret=SECRET, wait_seconds=0.0)
             try:
@@ -54,19 +53,19 @@ def test_what_is_turned_away_at_the_door_comes_back():
 
 def test_a_door_that_stays_shut():
     found, asked, taken = sent(["busy"] * 9)
-    assert isinstance(found, Refused)
+    assert isinstance(found, SubmissionRefused)
     assert (found.status, asked, taken) == (429, 5, 0)
     found, asked, taken = sent(["forbidden"] * 9)
-    assert isinstance(found, Refused)
+    assert isinstance(found, SubmissionRefused)
     assert (found.status, asked, taken) == (403, 2, 0)
 
 
 @pytest.mark.parametrize(
     ("mishap", "taken"), [("lost answer", 1), ("lost request", 0), ("broken", 0), ("broken after", 1)]
 )
-def test_what_nobody_knows_is_sent_only_once(mishap: Mishap, taken: int):
+def test_what_nobody_knows_is_sent_only_once(mishap: InboxFault, taken: int):
     found, asked, arrived = sent([mishap])
-    assert isinstance(found, Lost)
+    assert isinstance(found, SubmissionUnconfirmed)
     assert (asked, arrived) == (1, taken)
 
 
@@ -74,7 +73,7 @@ def test_what_nobody_knows_is_sent_only_once(mishap: Mishap, taken: int):
 def test_a_refusal_says_why_and_shows_no_key(status: int, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG)
     found, asked, _ = sent(status=status)
-    assert isinstance(found, Refused)
+    assert isinstance(found, SubmissionRefused)
     assert (found.status, asked) == (status, 1)
     assert "said" in str(found)
     assert SECRET not in f"{found}{found!r}{found.__cause__!r}{found.__context__!r}{caplog.text}"
@@ -82,10 +81,10 @@ def test_a_refusal_says_why_and_shows_no_key(status: int, caplog: pytest.LogCapt
 
 def test_nobody_there():
     async def main() -> None:
-        async with AsyncHttpClient(limits=ONCE) as http:
+        async with AsyncHttpClient(limits=SEND_ONCE) as http:
             await Poster(http=http, headers={}, secret="").post("http://127.0.0.1:9/in", {})
 
-    with pytest.raises(Lost):
+    with pytest.raises(SubmissionUnconfirmed):
         asyncio.run(main())
 
 
@@ -99,7 +98,7 @@ def test_a_client_that_repeats_is_refused():
 
 
 def test_an_unreadable_answer_leaves_open_what_was_taken():
-    from foretell.sources.http import Answer
+    from foretell.data.http import HttpResponse
 
-    with pytest.raises(Lost, match="not JSON"):
-        told(Answer(status=201, body=b"<html>"), "https://example.org")
+    with pytest.raises(SubmissionUnconfirmed, match="not JSON"):
+        read_reply(HttpResponse(status=201, body=b"<html>"), "https://example.org")

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from foretell.sources.posting.scale import Scale
+from foretell.submit.metaculus_cdf import NumericRange
 
 
 def test_edges_of_a_logarithmic_range_follow_the_platforms_map():
-    scale = Scale(minimum=2.0, maximum=500.0, zero_point=-10.0)
+    scale = NumericRange(minimum=2.0, maximum=500.0, zero_point=-10.0)
     edges = scale.edges()
     ratio = (500.0 + 10.0) / (2.0 + 10.0)
     place = (np.log((edges - 2.0) * (ratio - 1) + 498.0) - np.log(498.0)) / np.log(ratio)
@@ -26,4 +26,4 @@ def test_edges_of_a_logarithmic_range_follow_the_platforms_map():
 )
 def test_what_is_no_range(wrong: dict[str, float]):
     with pytest.raises(ValueError):
-        Scale(**wrong)
+        NumericRange(**wrong)

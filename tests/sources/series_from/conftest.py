@@ -9,14 +9,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from foretell.fakes.server import FakeServer, Fault
-from foretell.questions.clock import AsOf
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.series.series import FetchedSeries, WebSeries
+from foretell.practice.server import PracticeServer, ServerFault
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits
-from foretell.sources.series_from.fetched import FetchedSeries, WebSeries
 
-QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 Make = Callable[[AsyncHttpClient, str], WebSeries]
 
 
@@ -24,10 +23,10 @@ class Asked:
     """Runs a source against a fake server and remembers what was requested."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
+        self.server = PracticeServer()
 
     def __call__(
-        self, server: FakeServer, make: Make, series_id: str, as_of: AsOf, faults: list[Fault] | None = None
+        self, server: PracticeServer, make: Make, series_id: str, as_of: AsOf, faults: list[ServerFault] | None = None
     ) -> FetchedSeries:
         self.server = server
 
@@ -38,7 +37,7 @@ class Asked:
 
 
 async def _served(
-    server: FakeServer, use: Callable[[AsyncHttpClient], Awaitable[FetchedSeries]], faults: list[Fault]
+    server: PracticeServer, use: Callable[[AsyncHttpClient], Awaitable[FetchedSeries]], faults: list[ServerFault]
 ) -> FetchedSeries:
     server.faults = list(faults)
     async with server, AsyncHttpClient(limits=QUICK, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
@@ -51,10 +50,10 @@ def ask() -> Asked:
 
 
 @pytest.fixture(scope="session")
-def edited() -> Callable[[Callable[[Any], None]], Fault]:
+def edited() -> Callable[[Callable[[Any], None]], ServerFault]:
     """A fault that changes the JSON of an answer."""
 
-    def fault(change: Callable[[Any], None]) -> Fault:
+    def fault(change: Callable[[Any], None]) -> ServerFault:
         def spoil(good: Any) -> Any:
             body = json.loads(good.body)
             change(body)

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.dbnomics import FakeDbnomics, FakePeriods
-from foretell.fakes.server import Fault, failing
-from foretell.questions.clock import AsOf
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import SourceError
-from foretell.sources.series import SeriesUnavailable
-from foretell.sources.series_from.dbnomics import LAGS, DbnomicsSeries
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.series.dbnomics import LAGS, DbnomicsSeries
+from foretell.data.series.series import SeriesUnavailable
+from foretell.practice.series import FakeDbnomics, FakePeriods
+from foretell.practice.server import ServerFault, failing
+from foretell.questions.as_of import AsOf
 
 ABBEVILLE = "meteofrance/TEMPERATURE/celsius.07005.D"
 DAILY = FakePeriods(values=tuple((date(2026, 1, 1) + timedelta(days=i), None if i == 3 else i / 4) for i in range(30)))
@@ -27,7 +26,7 @@ def fetched(
     *,
     periods: FakePeriods = DAILY,
     lag_days: int | None = None,
-    faults: list[Fault] | None = None,
+    faults: list[ServerFault] | None = None,
     series_id: str = ABBEVILLE,
 ) -> Any:
     def make(http: AsyncHttpClient, url: str) -> DbnomicsSeries:
@@ -76,7 +75,7 @@ def test_live_takes_what_is_there(ask: Any) -> None:
     assert (last_day(result), result.revised) == ("2026-01-10", False)
 
 
-def test_no_such_series(ask: Any, edited: Callable[..., Fault]) -> None:
+def test_no_such_series(ask: Any, edited: Callable[..., ServerFault]) -> None:
     with pytest.raises(SeriesUnavailable, match="no series 'a/b/c'"):
         fetched(ask, AsOf.day("2026-01-10"), series_id="a/b/c")
     with pytest.raises(SeriesUnavailable, match="no series"):
@@ -124,7 +123,7 @@ def test_nothing_after_the_cutoff_comes_out(
     ],
 )
 def test_a_changed_answer_names_the_field(
-    ask: Any, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=field):
         fetched(ask, AsOf.day("2026-01-10"), faults=[edited(change)])

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.fred import FakeFred, FakeFredSeries, FakeObservation
-from foretell.fakes.server import Fault, busy, failing, garbled
-from foretell.questions.clock import AsOf
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import SourceError
-from foretell.sources.payload import Malformed
-from foretell.sources.series import SeriesUnavailable
-from foretell.sources.series_from.fetched import FetchedSeries
-from foretell.sources.series_from.fred import FredSeries
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.payload import MalformedPayload
+from foretell.data.series.fred import FredSeries
+from foretell.data.series.series import FetchedSeries, SeriesUnavailable
+from foretell.practice.series import FakeFred, FakeFredSeries, FakeObservation
+from foretell.practice.server import ServerFault, busy, failing, garbled
+from foretell.questions.as_of import AsOf
 
 KEY = "canary-key-0123456789abcdef"
 TODAY = date(2026, 11, 1)
@@ -121,7 +119,7 @@ def test_long_series_come_in_pages(ask: Any) -> None:
 
 
 def test_another_vintage_than_asked_for_is_an_error(ask: Any) -> None:
-    with pytest.raises(Malformed, match=r"field realtime_start is not the vintage asked for \(2023-09-30\)"):
+    with pytest.raises(MalformedPayload, match=r"field realtime_start is not the vintage asked for \(2023-09-30\)"):
         ask(fake(careless=True).server(), make(), "UNRATE", AsOf.day("2023-10-01"))
 
 
@@ -149,19 +147,19 @@ def test_nothing_after_the_cutoff_comes_out(ask: Any, offset: int, hour: int, re
     ],
 )
 def test_a_changed_answer_names_the_field(
-    ask: Any, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=f"field {field}"):
         ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [edited(change)])
 
 
-def test_unknown_fields_do_not_matter(ask: Any, edited: Callable[..., Fault]) -> None:
+def test_unknown_fields_do_not_matter(ask: Any, edited: Callable[..., ServerFault]) -> None:
     news = edited(lambda body: (body.update(news=1), body["observations"][0].update(extra={"a": 1})))
     assert shown(ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [news]))["2023-08-01"] == 3.8
 
 
 def test_half_an_answer_is_an_error(ask: Any) -> None:
-    with pytest.raises(Malformed, match="not JSON"):
+    with pytest.raises(MalformedPayload, match="not JSON"):
         ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [garbled()])
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes.server import Fault, busy, failing
-from foretell.fakes.yahoo import FakeShare, FakeSplit, FakeYahoo
-from foretell.questions.clock import AsOf
-from foretell.sources.http import SourceError
-from foretell.sources.series import SeriesUnavailable
-from foretell.sources.series_from.yahoo import YahooSeries
+from foretell.data.http import SourceError
+from foretell.data.series.series import SeriesUnavailable
+from foretell.data.series.yahoo import YahooSeries
+from foretell.practice.series import FakeShare, FakeSplit, FakeYahoo
+from foretell.practice.server import ServerFault, busy, failing
+from foretell.questions.as_of import AsOf
 
 NEW_YORK = ZoneInfo("America/New_York")
 
@@ -41,7 +41,9 @@ SPLITS = (
 SHARE = FakeShare(sessions=tuple((opening(day), price) for day, price in PAID.items()), splits=SPLITS)
 
 
-def fetched(ask: Any, share: FakeShare, as_of: AsOf, faults: list[Fault] | None = None, ticker: str = "ACME") -> Any:
+def fetched(
+    ask: Any, share: FakeShare, as_of: AsOf, faults: list[ServerFault] | None = None, ticker: str = "ACME"
+) -> Any:
     return ask(FakeYahoo({"ACME": share, "BNY": share}).server(), make, ticker, as_of, faults).series
 
 
@@ -113,7 +115,7 @@ def test_a_lost_close_is_taken_from_the_last_trade_of_that_day_only(ask: Any) ->
         fetched(ask, FakeShare(sessions=sessions), AsOf.day("2024-05-31"))
 
 
-def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., Fault]) -> None:
+def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., ServerFault]) -> None:
     with pytest.raises(SeriesUnavailable, match="no ticker 'NOPE'"):
         fetched(ask, SHARE, AsOf.day("2024-06-01"), ticker="NOPE")
     with pytest.raises(SeriesUnavailable, match="no prices of 'ACME'"):
@@ -172,7 +174,7 @@ def test_the_future_changes_nothing(ask: Any, day: date, hour: int, splits: dict
     ],
 )
 def test_a_changed_answer_names_the_field(
-    ask: Any, edited: Callable[..., Fault], change: Callable[[Any], None], field: str
+    ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=field):
         fetched(ask, SHARE, AsOf.day("2024-06-01"), [edited(change)])

@@ -7,15 +7,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from foretell.fakes.server import FakeServer, Fault
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.markets.listing import SkippedEntry
+from foretell.data.settlements.settlement import SettlementSource
+from foretell.practice.server import PracticeServer, ServerFault
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits
-from foretell.sources.listing import Skipped
-from foretell.sources.settlements.settlement import SettlementSource
 
-QUICK = Limits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 Make = Callable[..., SettlementSource]
 
 
@@ -23,12 +22,12 @@ class Settled:
     """Runs a source against a fake server, and remembers what was asked and what was skipped."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
-        self.skipped: list[Skipped] = []
+        self.server = PracticeServer()
+        self.skipped: list[SkippedEntry] = []
         self.found: list[Resolution] = []
 
     def __call__(
-        self, server: FakeServer, make: Make, questions: Sequence[Question], faults: list[Fault] | None = None
+        self, server: PracticeServer, make: Make, questions: Sequence[Question], faults: list[ServerFault] | None = None
     ) -> dict[str, Resolution]:
         self.server, self.skipped = server, []
         server.faults = list(faults or [])

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import Drift, FakeArena, Trouble, arena_body
-from foretell.fakes.server import failing
-from foretell.questions.clock import instant
-from foretell.sources.http import SourceError
-from foretell.sources.markets.prophet_arena import ArenaClient
-from foretell.sources.settlements.prophet_arena import ArenaSettlements
+from foretell.data.http import SourceError
+from foretell.data.markets.prophet_arena import ProphetArenaClient
+from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
+from foretell.practice.server import failing
+from foretell.questions.as_of import instant
 
 KEY = "pa_live_canary"
 RACE = arena_body(
@@ -21,12 +22,12 @@ RACE = arena_body(
 )
 
 
-def make(http: Any, url: str, tell: Any) -> ArenaSettlements:
-    return ArenaSettlements(ArenaClient(http=http, key=KEY, host=url, per_second=1e4), tell=tell)
+def make(http: Any, url: str, tell: Any) -> ProphetArenaSettlements:
+    return ProphetArenaSettlements(ProphetArenaClient(http=http, key=KEY, host=url, per_second=1e4), tell=tell)
 
 
-def server(trouble: Trouble | None = None) -> Any:
-    fake = FakeArena([RACE], key=KEY)
+def server(trouble: MarketFaults | None = None) -> Any:
+    fake = FakeProphetArena([RACE], key=KEY)
     fake.trouble = trouble or fake.trouble
     return fake.server()
 
@@ -48,7 +49,9 @@ def test_yes_no_void_and_open(settled: Any, asked: Any) -> None:
 def test_drift_and_outages(settled: Any, asked: Any) -> None:
     question = asked("prophet_arena/race", "Ann", "Bob")
     assert (
-        settled(server(Trouble(drifts=(Drift(path="data.outcomes.0.resolution"),))), make, [question])["Bob"].outcome
+        settled(server(MarketFaults(drifts=(FieldDrift(path="data.outcomes.0.resolution"),))), make, [question])[
+            "Bob"
+        ].outcome
         == 0
     )
     assert "data.outcomes[0].resolution is missing" in settled.reasons["race#Ann"]

@@ -3,13 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from foretell.fakes.markets import FakeBook, FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
-from foretell.questions.clock import AsOf, instant
-from foretell.sources.listing import Wanted
-from foretell.sources.markets import market_ref
-from foretell.sources.markets.kalshi import KalshiClient, KalshiPrices
-from foretell.sources.markets.kalshi_events import KalshiEvents
-from foretell.sources.settlements.kalshi import KalshiSettlements
+from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrices
+from foretell.data.markets.listing import ListingFilter
+from foretell.data.markets.prices import market_ref
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.practice.markets.kalshi import FakeBook, FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
+from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 OPEN = FakeMarket(ticker="KXRAIN-26NOV05-Y", label="Rain", bid=0.6, ask=0.64)
@@ -28,7 +27,7 @@ def test_the_same_target_everywhere(settled: Any) -> None:
             self.client, self.tell = KalshiClient(http=http, host=url, per_second=1e4), tell
 
         async def settlements(self, _: Any) -> Any:
-            (listed,) = await KalshiEvents(self.client).events(Wanted(as_of=NOW)).all()
+            (listed,) = await KalshiEvents(self.client).events(ListingFilter(as_of=NOW)).all()
             question = listed.question
             ref = market_ref(question, question.targets[0])
             assert ref is not None

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import Drift, FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, Trouble, event_body
-from foretell.fakes.server import busy, cut_off, failing
-from foretell.questions.clock import instant
-from foretell.sources.http import SourceError
-from foretell.sources.markets.kalshi import KalshiClient
-from foretell.sources.settlements.kalshi import KalshiSettlements
+from foretell.data.http import SourceError
+from foretell.data.markets.kalshi import KalshiClient
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
+from foretell.practice.server import busy, cut_off, failing
+from foretell.questions.as_of import instant
 
 OVER = {"status": "finalized", "settled": "2026-12-11T00:00:00Z"}
 MARKETS = (
@@ -35,7 +36,7 @@ def make(http: Any, url: str, tell: Any) -> KalshiSettlements:
     return KalshiSettlements(KalshiClient(http=http, host=f"{url}/trade-api/v2", per_second=1e4), tell=tell)
 
 
-def server(schema: Any = "dollars", trouble: Trouble | None = None, **options: Any) -> Any:
+def server(schema: Any = "dollars", trouble: MarketFaults | None = None, **options: Any) -> Any:
     return FakeKalshi({}).having(KalshiCatalogue([event_body(EVENT, schema)], **options), trouble).server()
 
 
@@ -90,11 +91,11 @@ def test_many_markets_in_few_requests_with_pages(settled: Any, asked: Any) -> No
 def test_one_bad_market_keeps_nothing_else_from_being_read(settled: Any, asked: Any) -> None:
     question = asked("kalshi/KXA-1", "KXA-1-YES", "KXA-1-NO")
     for change, told in (("drop", "is missing"), ("retype", "is not a text")):
-        trouble = Trouble(drifts=(Drift(path="markets.0.result", change=change),))
+        trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.result", change=change),))
         assert list(settled(server(trouble=trouble), make, [question])) == ["KXA-1-NO"]
         assert settled.reasons == {"KXA-1-YES": f"kalshi market KXA-1-YES: field markets[0].result {told}"}
     with pytest.raises(SourceError, match="field markets is missing"):
-        settled(server(trouble=Trouble(drifts=(Drift(path="markets"),))), make, [question])
+        settled(server(trouble=MarketFaults(drifts=(FieldDrift(path="markets"),))), make, [question])
 
 
 def test_busy_broken_and_down(settled: Any, asked: Any) -> None:
@@ -103,9 +104,9 @@ def test_busy_broken_and_down(settled: Any, asked: Any) -> None:
     with pytest.raises(SourceError, match="500"):
         settled(server(), make, [question], faults=[failing()] * 3)
     with pytest.raises(SourceError, match="503"):
-        settled(server(archived=["KXA-1-YES"], trouble=Trouble(down=("/historical",))), make, [question])
+        settled(server(archived=["KXA-1-YES"], trouble=MarketFaults(down=("/historical",))), make, [question])
     with pytest.raises(SourceError, match=r"historical/markets.*503"):
-        settled(server(trouble=Trouble(down=("/historical",))), make, [asked("kalshi/KXNOPE-1")])
+        settled(server(trouble=MarketFaults(down=("/historical",))), make, [asked("kalshi/KXNOPE-1")])
 
 
 @pytest.mark.shared_data

@@ -4,20 +4,13 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import (
-    Drift,
-    FakeAnswer,
-    FakeContract,
-    FakeManifold,
-    ManifoldCatalogue,
-    Trouble,
-    contract_body,
-)
-from foretell.fakes.server import busy, cut_off
-from foretell.questions.clock import instant
-from foretell.sources.http import SourceError
-from foretell.sources.markets.manifold import ManifoldClient
-from foretell.sources.settlements.manifold import ManifoldSettlements
+from foretell.data.http import SourceError
+from foretell.data.markets.manifold import ManifoldClient
+from foretell.data.settlements.manifold import ManifoldSettlements
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.manifold import FakeAnswer, FakeContract, FakeManifold, ManifoldCatalogue, contract_body
+from foretell.practice.server import busy, cut_off
+from foretell.questions.as_of import instant
 
 AT = int(instant("2026-12-11").timestamp() * 1000)
 
@@ -26,7 +19,7 @@ def make(http: Any, url: str, tell: Any) -> ManifoldSettlements:
     return ManifoldSettlements(ManifoldClient(http=http, host=f"{url}/v0", per_second=1e4), tell=tell)
 
 
-def server(*contracts: FakeContract, trouble: Trouble | None = None) -> Any:
+def server(*contracts: FakeContract, trouble: MarketFaults | None = None) -> Any:
     return FakeManifold({}).having(ManifoldCatalogue(map(contract_body, contracts)), trouble).server()
 
 
@@ -101,9 +94,9 @@ def test_gone_drifted_busy_and_down(settled: Any, asked: Any) -> None:
     questions = [asked("manifold/goneaway01"), asked("manifold/plain00001")]
     assert settled(server(plain("YES")), make, questions)["yes"].outcome == 1
     assert settled.reasons == {"goneaway01": "the platform knows no such market"}
-    trouble = Trouble(drifts=(Drift(path="isResolved", change="rename"),))
+    trouble = MarketFaults(drifts=(FieldDrift(path="isResolved", change="rename"),))
     assert settled(server(plain("YES"), trouble=trouble), make, questions[1:]) == {}
     assert settled.reasons == {"plain00001": "manifold market plain00001: field isResolved is missing"}
     assert settled(server(plain("NO")), make, questions[1:], faults=[busy(), cut_off()])["yes"].outcome == 0
     with pytest.raises(SourceError, match="503"):
-        settled(server(plain("NO"), trouble=Trouble(down=("/market",))), make, questions[1:])
+        settled(server(plain("NO"), trouble=MarketFaults(down=("/market",))), make, questions[1:])

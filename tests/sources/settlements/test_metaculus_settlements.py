@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import Drift, FakeAsked, FakeMetaculus, MetaculusCatalogue, Trouble, post_body
-from foretell.fakes.server import busy, failing
-from foretell.questions.clock import instant
-from foretell.sources.http import SourceError
-from foretell.sources.markets.metaculus import MetaculusClient
-from foretell.sources.settlements.metaculus import MetaculusSettlements
+from foretell.data.http import SourceError
+from foretell.data.markets.metaculus import MetaculusClient
+from foretell.data.settlements.metaculus import MetaculusSettlements
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
+from foretell.practice.server import busy, failing
+from foretell.questions.as_of import instant
 
 TOKEN = "canary-token-79"
 OVER: dict[str, Any] = {"status": "resolved", "resolved": "2026-12-11T00:00:00Z"}
@@ -20,13 +21,13 @@ def make(http: Any, url: str, tell: Any) -> MetaculusSettlements:
     return MetaculusSettlements(client, tell=tell)
 
 
-def server(*posts: Any, trouble: Trouble | None = None, takes_ids: bool = True, **options: Any) -> Any:
+def server(*posts: Any, trouble: MarketFaults | None = None, takes_ids: bool = True, **options: Any) -> Any:
     catalogue = MetaculusCatalogue(posts, takes_ids=takes_ids)
     return FakeMetaculus({}, token=TOKEN, **options).having(catalogue, trouble).server()
 
 
 def binary(id: int, resolution: str | None, **fields: Any) -> dict[str, Any]:
-    return post_body(id, "?", FakeAsked(id=id * 10, title="?", resolution=resolution, **{**OVER, **fields}))
+    return post_body(id, "?", FakeMetaculusQuestion(id=id * 10, title="?", resolution=resolution, **{**OVER, **fields}))
 
 
 @pytest.mark.parametrize("takes_ids", [True, False])
@@ -63,7 +64,7 @@ def test_yes_or_no_and_neither(settled: Any, asked: Any, takes_ids: bool) -> Non
 
 
 def test_choices_and_groups(settled: Any, asked: Any) -> None:
-    chosen = FakeAsked(
+    chosen = FakeMetaculusQuestion(
         id=5,
         title="?",
         kind="multiple_choice",
@@ -78,8 +79,8 @@ def test_choices_and_groups(settled: Any, asked: Any) -> None:
     group = post_body(
         2,
         "?",
-        FakeAsked(id=21, title="?", label="a", resolution="yes", **OVER),
-        FakeAsked(id=22, title="?", label="b"),
+        FakeMetaculusQuestion(id=21, title="?", label="a", resolution="yes", **OVER),
+        FakeMetaculusQuestion(id=22, title="?", label="b"),
     )
     found = settled(server(group), make, [asked("metaculus/2", "21", "22", "99")])
     assert {label: one.outcome for label, one in found.items()} == {"21": 1}
@@ -93,11 +94,11 @@ def test_refusals_drift_and_outages(settled: Any, asked: Any) -> None:
     found = settled(server(binary(1, "yes"), forbidden=frozenset({"2"})), make, questions)
     assert found["yes"].provenance == "https://www.metaculus.com/questions/1/"
     assert settled.reasons == {"2": "this account may not read the post"}
-    trouble = Trouble(drifts=(Drift(path="results.0.question.status", change="rename"),))
+    trouble = MarketFaults(drifts=(FieldDrift(path="results.0.question.status", change="rename"),))
     assert settled(server(binary(1, "yes"), trouble=trouble), make, questions[:1]) == {}
     assert "question.status is missing" in settled.reasons["1"]
     with pytest.raises(SourceError, match="results is missing"):
-        settled(server(trouble=Trouble(drifts=(Drift(path="results"),))), make, questions)
+        settled(server(trouble=MarketFaults(drifts=(FieldDrift(path="results"),))), make, questions)
     assert settled(server(binary(1, "no")), make, questions[:1], faults=[busy(), failing(403)])["yes"].outcome == 0
     with pytest.raises(SourceError, match="401"):
         settled(FakeMetaculus({}, token="other").server(), make, questions)

@@ -5,20 +5,13 @@ from typing import Any
 
 import pytest
 
-from foretell.fakes.markets import (
-    Drift,
-    FakeBinary,
-    FakeGroup,
-    FakePolymarket,
-    PolymarketCatalogue,
-    Trouble,
-    group_body,
-)
-from foretell.fakes.server import busy, cut_off
-from foretell.questions.clock import instant
-from foretell.sources.http import SourceError
-from foretell.sources.markets.polymarket import Hosts, PolymarketClient
-from foretell.sources.settlements.polymarket import PolymarketSettlements
+from foretell.data.http import SourceError
+from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts
+from foretell.data.settlements.polymarket import PolymarketSettlements
+from foretell.practice.markets.faults import FieldDrift, MarketFaults
+from foretell.practice.markets.polymarket import FakeBinary, FakeGroup, FakePolymarket, PolymarketCatalogue, group_body
+from foretell.practice.server import busy, cut_off
+from foretell.questions.as_of import instant
 
 DONE: dict[str, Any] = {"closed": True, "stage": "resolved", "closed_at": "2026-12-11 10:00:00+00"}
 STATES: dict[str, dict[str, Any]] = {
@@ -40,11 +33,11 @@ MARKETS = tuple(FakeBinary(condition=ID[name], question=name, **state) for name,
 
 
 def make(http: Any, url: str, tell: Any) -> PolymarketSettlements:
-    hosts = Hosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
+    hosts = PolymarketHosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
     return PolymarketSettlements(PolymarketClient(http=http, hosts=hosts, per_second=1e4), tell=tell)
 
 
-def server(*, trouble: Trouble | None = None, markets: Any = MARKETS, **options: Any) -> Any:
+def server(*, trouble: MarketFaults | None = None, markets: Any = MARKETS, **options: Any) -> Any:
     body = group_body(FakeGroup(id="1", title="?", markets=markets))
     return FakePolymarket({}).having(PolymarketCatalogue([body], **options), trouble).server()
 
@@ -93,11 +86,11 @@ def test_many_in_few_requests(settled: Any, asked: Any) -> None:
 
 def test_one_bad_market_wrong_pages_and_outages(settled: Any, asked: Any) -> None:
     question = asked("polymarket/1", ID["yes"], ID["no"])
-    trouble = Trouble(drifts=(Drift(path="markets.0.outcomePrices"),))
+    trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.outcomePrices"),))
     assert list(settled(server(trouble=trouble), make, [question])) == [ID["no"]]
     assert "field markets[0].outcomePrices is missing" in settled.reasons[ID["yes"]]
     with pytest.raises(SourceError, match="field markets is missing"):
-        settled(server(trouble=Trouble(drifts=(Drift(path="markets"),))), make, [question])
+        settled(server(trouble=MarketFaults(drifts=(FieldDrift(path="markets"),))), make, [question])
     assert len(settled(server(), make, [question], faults=[busy(), cut_off()])) == 2
     with pytest.raises(SourceError, match="503"):
-        settled(server(trouble=Trouble(down=("/gamma",))), make, [question])
+        settled(server(trouble=MarketFaults(down=("/gamma",))), make, [question])

@@ -12,28 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.fakes import markets as fakes
-from foretell.questions.clock import AsOf
-from foretell.sources.async_http import AsyncHttpClient
-from foretell.sources.http import Limits, SourceError
-from foretell.sources.listing import Wanted
-from foretell.sources.markets.kalshi import KalshiClient
-from foretell.sources.markets.kalshi_events import KalshiEvents
-from foretell.sources.markets.manifold import ManifoldClient
-from foretell.sources.markets.manifold_events import ManifoldEvents
-from foretell.sources.markets.metaculus import MetaculusClient
-from foretell.sources.markets.metaculus_events import MetaculusEvents
-from foretell.sources.markets.polymarket import Hosts, PolymarketClient
-from foretell.sources.markets.polymarket_events import PolymarketEvents
-from foretell.sources.markets.prophet_arena import ArenaClient, ArenaEvents
-from foretell.sources.settlements.kalshi import KalshiSettlements
-from foretell.sources.settlements.manifold import ManifoldSettlements
-from foretell.sources.settlements.metaculus import MetaculusSettlements
-from foretell.sources.settlements.polymarket import PolymarketSettlements
-from foretell.sources.settlements.prophet_arena import ArenaSettlements
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
+from foretell.data.markets.listing import ListingFilter
+from foretell.data.markets.manifold import ManifoldClient, ManifoldEvents
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
+from foretell.data.markets.polymarket import PolymarketClient, PolymarketEvents, PolymarketHosts
+from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.data.settlements.manifold import ManifoldSettlements
+from foretell.data.settlements.metaculus import MetaculusSettlements
+from foretell.data.settlements.polymarket import PolymarketSettlements
+from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
+from foretell.practice import markets as fakes
+from foretell.questions.as_of import AsOf
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
-QUICK = Limits(attempts=1, total_seconds=5.0)
+QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 FAST = 1e5
 A, B = (f"0x{digit * 64}" for digit in "ab")
 CHOICE = fakes.FakeContract(
@@ -54,8 +49,8 @@ BINARIES = (
     fakes.FakeBinary(condition=B, question="B?", label="B", closed=True, prices=("0", "1"), stage="resolved"),
 )
 ASKED = (
-    fakes.FakeAsked(id=21, title="?", label="a", centers=(0.4,)),
-    fakes.FakeAsked(id=22, title="?", label="b", status="resolved", resolution="yes"),
+    fakes.FakeMetaculusQuestion(id=21, title="?", label="a", centers=(0.4,)),
+    fakes.FakeMetaculusQuestion(id=22, title="?", label="b", status="resolved", resolution="yes"),
 )
 
 
@@ -65,7 +60,7 @@ def kalshi(http: AsyncHttpClient, url: str) -> Any:
 
 
 def polymarket(http: AsyncHttpClient, url: str) -> Any:
-    client = PolymarketClient(http=http, hosts=Hosts(gamma=f"{url}/gamma"), per_second=FAST)
+    client = PolymarketClient(http=http, hosts=PolymarketHosts(gamma=f"{url}/gamma"), per_second=FAST)
     return PolymarketEvents(client), PolymarketSettlements(client)
 
 
@@ -80,8 +75,8 @@ def metaculus(http: AsyncHttpClient, url: str) -> Any:
 
 
 def arena(http: AsyncHttpClient, url: str) -> Any:
-    client = ArenaClient(http=http, host=url, key="k", per_second=FAST)
-    return ArenaEvents(client), ArenaSettlements(client)
+    client = ProphetArenaClient(http=http, host=url, key="k", per_second=FAST)
+    return ProphetArenaListing(client), ProphetArenaSettlements(client)
 
 
 def event(schema: Any) -> Any:
@@ -103,7 +98,7 @@ PLATFORMS: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "metaculus": (metaculus, fakes.FakeMetaculus({}, token="t").having(fakes.MetaculusCatalogue([POST])), "2"),
     "prophet_arena": (
         arena,
-        fakes.FakeArena(
+        fakes.FakeProphetArena(
             [
                 fakes.arena_body(
                     "race", "?", {"Ann": None, "Bob": "no"}, windows=[{"taken_at": "2026-10-01", "crowd": {"Ann": 0.3}}]
@@ -146,7 +141,7 @@ def test_rubbish_anywhere(platform: str, nth: int, place: int, rubbish: Any, who
             question = (await source.event(id, NOW)).question
             for reading in (
                 lambda: source.event(id, NOW),
-                lambda: source.events(Wanted(as_of=NOW)).all(),
+                lambda: source.events(ListingFilter(as_of=NOW)).all(),
                 lambda: settlement.settlements([question]),
             ):
                 server.faults = [*[lambda good: good] * nth, spoil] if not whole else [spoil] * 2
@@ -166,7 +161,7 @@ def test_unspoilt_they_are_read(platform: str) -> None:
         transport = httpx2.AsyncHTTPTransport(verify=False)
         async with server, AsyncHttpClient(limits=QUICK, transport=transport) as http:
             source, settlement = make(http, server.url)
-            listing = source.events(Wanted(as_of=NOW))
+            listing = source.events(ListingFilter(as_of=NOW))
             (found,) = await listing.all()
             assert found == await source.event(id, NOW)
             assert listing.ledger.notes() == ()

@@ -10,10 +10,10 @@ from typing import Any
 from tests.tools.notebook.conftest import TIGHT
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, TOOLS, Attack, syscalls
 
-from foretell.questions.clock import AsOf
+from foretell.questions.as_of import AsOf
 from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.session import Result, open_notebook
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.session import CellResult, open_notebook
 
 CUTOFF = AsOf.day("2025-10-26")
 WORST = {
@@ -29,14 +29,14 @@ def code(attack: Attack, told: dict[str, str]) -> PythonCell:
     return PythonCell(source=TOOLS + source)
 
 
-def fault(attack: Attack, result: Result) -> str | None:
+def fault(attack: Attack, result: CellResult) -> str | None:
     held = "ESCAPED" not in result.report and result.how in attack.how.split("|")
     return None if held and re.search(attack.says, result.report, re.DOTALL) else f"{result.how}: {result.report}"
 
 
 async def main(told: dict[str, str]) -> dict[str, Any]:
     faults: dict[str, str | None] = {}
-    async with Pool(warm=1, preload=(), limits=TIGHT) as pool:
+    async with KernelPool(warm=1, preload=(), limits=TIGHT) as pool:
         async with open_notebook(pool, CUTOFF) as session:
             for attack in PROBES:
                 step = await session.run([code(attack, told)], seconds=attack.seconds)

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from foretell.tools.notebook.limits import MIB, Limits
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.probe import probe
+from foretell.tools.notebook.limits import MIB, KernelLimits
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.sandbox import SandboxUnavailable
+from foretell.tools.notebook.sandbox_check import check_sandbox
 
 T = TypeVar("T")
-TIGHT = Limits(
+TIGHT = KernelLimits(
     memory=400 * MIB,
     address_space=1_500 * MIB,
     processes=60,
@@ -63,15 +63,15 @@ def sandboxed(loop: Loop) -> None:
     """Skips, saying why, where notebooks cannot be confined."""
     pytest.importorskip("ipykernel")
     try:
-        loop.run(probe(Limits()))
+        loop.run(check_sandbox(KernelLimits()))
     except SandboxUnavailable as missing:
         pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="session")
-def tight_pool(loop: Loop, sandboxed: None) -> Iterator[Pool]:
+def tight_pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
     """Kernels that are soon out of everything."""
-    pool = loop.run(Pool(warm=2, most=2, limits=TIGHT, preload=()).__aenter__())
+    pool = loop.run(KernelPool(warm=2, most=2, limits=TIGHT, preload=()).__aenter__())
     yield pool
     loop.run(pool.__aexit__(None, None, None))
 

@@ -10,41 +10,46 @@ import pytest
 from tests.tools.doubles import CUTOFF, Engine, Judge, Numbers, Prices, at, fenced
 from tests.tools.doubles import series as known
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Event, LeakBlocked
-from foretell.questions.problems import InputError
-from foretell.sources.market import PricePoint, PricesUnavailable
-from foretell.sources.search import SearchHit
-from foretell.sources.series import SeriesUnavailable
-from foretell.sources.series_from.memory import SeriesInMemory
-from foretell.tools.fence import Fenced
-from foretell.tools.notebook.endpoint import Endpoint, EndpointFailed, checked, described
-from foretell.tools.notebook.endpoints.fenced import FencedTool
-from foretell.tools.notebook.endpoints.kept import KeptEndpoint
-from foretell.tools.notebook.endpoints.local_files import LocalFile, LocalFiles
-from foretell.tools.notebook.endpoints.prices import MarketPrices
-from foretell.tools.notebook.endpoints.series import SeriesObservations
-from foretell.tools.refusal import Refused
-from foretell.tools.search import WebSearch
+from foretell.data.markets.prices import PricePoint, PricesUnavailable
+from foretell.data.search.engine import SearchHit
+from foretell.data.series.series import SeriesInMemory, SeriesUnavailable
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.fence import FencedTools
+from foretell.tools.notebook.endpoints import (
+    Endpoint,
+    EndpointFailed,
+    FencedToolEndpoint,
+    JournaledEndpoint,
+    LocalFile,
+    LocalFilesEndpoint,
+    MarketPricesEndpoint,
+    SeriesEndpoint,
+    check_parameters,
+    describe_endpoint,
+)
+from foretell.tools.tool import LeakRefused
+from foretell.tools.web import WebSearch
 
 ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-26": 3.0, "2025-10-27": 4.0}
 LIVE = AsOf.day("2025-10-26", mode="live")
 
 
 def call(endpoint: Endpoint, params: Mapping[str, Any], as_of: AsOf = CUTOFF) -> Any:
-    return asyncio.run(endpoint.call(checked(endpoint, params), as_of))
+    return asyncio.run(endpoint.call(check_parameters(endpoint, params), as_of))
 
 
-def series(**options: Any) -> SeriesObservations:
+def series(**options: Any) -> SeriesEndpoint:
     given: dict[str, Any] = {"source": Numbers(rows=ROWS), "providers": {"fred": "ids such as DGS10"}}
-    return SeriesObservations(**{**given, **options})
+    return SeriesEndpoint(**{**given, **options})
 
 
 FRED = {"provider": "fred", "id": "DGS10"}
 
 
 def test_a_series_ends_at_the_cutoff() -> None:
-    events: list[Event] = []
+    events: list[TraceEvent] = []
     found = call(series(emit=events.append), FRED)
     assert found["rows"] == [{"date": day, "value": value} for day, value in list(ROWS.items())[:3]]
     assert [event.reason for event in events if isinstance(event, LeakBlocked)] == [
@@ -60,10 +65,10 @@ def test_days_can_be_chosen_but_not_those_to_come() -> None:
 
 def test_a_corrected_series_is_refused_in_a_backtest() -> None:
     corrected = Numbers(rows=ROWS, revised=True)
-    with pytest.raises(Refused, match="corrected later"):
+    with pytest.raises(LeakRefused, match="corrected later"):
         call(series(source=corrected), FRED)
     without_provenance = SeriesInMemory(series={"DGS10": known(ROWS)})
-    with pytest.raises(Refused, match="corrected later"):
+    with pytest.raises(LeakRefused, match="corrected later"):
         call(series(source=without_provenance), FRED)
     assert call(series(source=corrected), FRED, LIVE)["rows"]
     assert call(series(source=corrected, allow_revised=frozenset({"fred"})), FRED)["rows"]
@@ -77,11 +82,11 @@ def test_series_that_are_not_there() -> None:
     with pytest.raises(EndpointFailed) as failed:
         call(series(source=SeriesInMemory(series={})), FRED)
     assert isinstance(failed.value.__cause__, SeriesUnavailable)
-    assert "ids such as DGS10" in described(series())
+    assert "ids such as DGS10" in describe_endpoint(series())
 
 
-def prices(points: Any) -> MarketPrices:
-    return MarketPrices(sources={"polymarket": Prices(points=points)})
+def prices(points: Any) -> MarketPricesEndpoint:
+    return MarketPricesEndpoint(sources={"polymarket": Prices(points=points)})
 
 
 MARKET = {"platform": "polymarket", "id": "0x1"}
@@ -108,16 +113,16 @@ HITS = [
 ]
 
 
-def searching(**options: Any) -> tuple[Fenced, list[Event]]:
+def searching(**options: Any) -> tuple[FencedTools, list[TraceEvent]]:
     judge = Judge(lambda title, text, cutoff: "Outcome" not in title)
     return fenced(WebSearch(engine=Engine(hits=HITS)), model=judge, **options)
 
 
 def test_a_notebook_sees_of_a_search_what_an_agent_would() -> None:
     toolbox, events = searching()
-    endpoint = FencedTool(toolbox=toolbox)
+    endpoint = FencedToolEndpoint(toolbox=toolbox)
     assert endpoint.path == "/search/web"
-    assert "The words to search for." in described(endpoint)
+    assert "The words to search for." in describe_endpoint(endpoint)
     found = call(endpoint, {"query": "bill"})
     assert [row["title"] for row in found["rows"]] == ["Old news"]
     assert found["rows"][0]["published"].startswith("2025-10-20")
@@ -127,24 +132,24 @@ def test_a_notebook_sees_of_a_search_what_an_agent_would() -> None:
 def test_a_search_of_a_later_day_is_closed() -> None:
     toolbox, _ = searching(as_of=AsOf.day("2026-01-01"))
     with pytest.raises(EndpointFailed, match="later cutoff"):
-        call(FencedTool(toolbox=toolbox), {"query": "bill"})
+        call(FencedToolEndpoint(toolbox=toolbox), {"query": "bill"})
 
 
 def test_a_search_that_fails_says_what_the_fence_says() -> None:
     toolbox, _ = fenced(WebSearch(engine=Engine(hits=[], filters_dates=False)))
     with pytest.raises(EndpointFailed, match="Searching is not possible"):
-        call(FencedTool(toolbox=toolbox), {"query": "bill"})
+        call(FencedToolEndpoint(toolbox=toolbox), {"query": "bill"})
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> LocalFiles:
+def tables(tmp_path: Path) -> LocalFilesEndpoint:
     (tmp_path / "sub").mkdir()
     (tmp_path / "polls.csv").write_text(
         "day,share,note\n2025-10-25,41.5,ok\n2025-10-27,44,late\nsoon,1,odd\n2025-10-26T10:00:00Z,7,\n",
         encoding="utf-8",
     )
     (tmp_path / "sub" / "codes.csv").write_text("code,name\n007,Bond\n12,Twelve\n", encoding="utf-8")
-    return LocalFiles.in_folder(
+    return LocalFilesEndpoint.in_folder(
         tmp_path,
         polls=LocalFile(path=Path("polls.csv"), meaning="polls by day", date_column="day"),
         codes=LocalFile(path=Path("sub/codes.csv"), meaning="codes", known_since=date(2020, 1, 1)),
@@ -152,7 +157,7 @@ def tables(tmp_path: Path) -> LocalFiles:
     )
 
 
-def test_rows_of_a_table_end_at_the_cutoff(tables: LocalFiles) -> None:
+def test_rows_of_a_table_end_at_the_cutoff(tables: LocalFilesEndpoint) -> None:
     found = call(tables, {"name": "polls"})
     assert found["columns"] == ["day", "share", "note"]
     assert found["rows"] == [
@@ -163,7 +168,7 @@ def test_rows_of_a_table_end_at_the_cutoff(tables: LocalFiles) -> None:
     assert len(call(tables, {"name": "polls"}, AsOf.day("2026-01-01"))["rows"]) == 3
 
 
-def test_tables_without_dates_need_a_day_in_a_backtest(tables: LocalFiles) -> None:
+def test_tables_without_dates_need_a_day_in_a_backtest(tables: LocalFilesEndpoint) -> None:
     assert call(tables, {"name": "codes"})["rows"][0] == {"code": "007", "name": "Bond"}
     assert call(tables, {"name": "undated"}, LIVE)["rows"]
     with pytest.raises(EndpointFailed, match="no table 'undated'; tables: polls, codes"):
@@ -172,7 +177,7 @@ def test_tables_without_dates_need_a_day_in_a_backtest(tables: LocalFiles) -> No
         call(tables, {"name": "codes"}, AsOf.day("2019-01-01"))
 
 
-def test_rows_can_be_read_in_parts(tables: LocalFiles) -> None:
+def test_rows_can_be_read_in_parts(tables: LocalFilesEndpoint) -> None:
     first = call(tables, {"name": "codes", "limit": 1})
     assert (first["rows"][0]["name"], first["more"]) == ("Bond", True)
     second = call(tables, {"name": "codes", "limit": 1, "offset": 1})
@@ -183,7 +188,7 @@ def test_rows_can_be_read_in_parts(tables: LocalFiles) -> None:
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", "/etc/passwd", "polls.csv", "sub/codes.csv", "polls\0", "..", "codes/../polls"]
 )
-def test_names_never_become_paths(tables: LocalFiles, name: str) -> None:
+def test_names_never_become_paths(tables: LocalFilesEndpoint, name: str) -> None:
     with pytest.raises(EndpointFailed, match="there is no table"):
         call(tables, {"name": name})
 
@@ -195,9 +200,9 @@ def test_files_must_lie_in_their_folder(tmp_path: Path) -> None:
     (folder / "link.csv").symlink_to(tmp_path / "secret.csv")
     for path in ("../secret.csv", str(tmp_path / "secret.csv"), "link.csv"):
         with pytest.raises(InputError, match="outside of"):
-            LocalFiles.in_folder(folder, secret=LocalFile(path=Path(path), meaning=""))
+            LocalFilesEndpoint.in_folder(folder, secret=LocalFile(path=Path(path), meaning=""))
     with pytest.raises(InputError, match="no such file"):
-        LocalFiles.in_folder(folder, gone=LocalFile(path=Path("gone.csv"), meaning=""))
+        LocalFilesEndpoint.in_folder(folder, gone=LocalFile(path=Path("gone.csv"), meaning=""))
 
 
 class Journal:
@@ -214,15 +219,15 @@ class Journal:
 
 def test_answers_and_failures_are_the_same_in_a_replay() -> None:
     journal = Journal()
-    kept = KeptEndpoint(endpoint=series(), journal=journal)
-    empty = KeptEndpoint(endpoint=series(source=Numbers(rows={})), journal=journal)
+    kept = JournaledEndpoint(endpoint=series(), journal=journal)
+    empty = JournaledEndpoint(endpoint=series(source=Numbers(rows={})), journal=journal)
     first = call(kept, FRED)
     assert call(empty, FRED) == first
     assert (kept.path, kept.parameters, kept.documentation) == (empty.path, empty.parameters, empty.documentation)
-    refused = KeptEndpoint(endpoint=series(source=Numbers(rows=ROWS, revised=True)), journal=journal, scope="b")
-    broken = KeptEndpoint(endpoint=series(source=SeriesInMemory(series={})), journal=journal, scope="c")
+    refused = JournaledEndpoint(endpoint=series(source=Numbers(rows=ROWS, revised=True)), journal=journal, scope="b")
+    broken = JournaledEndpoint(endpoint=series(source=SeriesInMemory(series={})), journal=journal, scope="c")
     for _ in range(2):
-        with pytest.raises(Refused, match="corrected later"):
+        with pytest.raises(LeakRefused, match="corrected later"):
             call(refused, FRED)
         with pytest.raises(EndpointFailed, match="cannot be read") as failed:
             call(broken, FRED)

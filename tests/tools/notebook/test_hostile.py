@@ -12,13 +12,13 @@ import pytest
 from tests.tools.notebook.conftest import Canaries, Loop
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, TOOLS, Attack, syscalls
 
-from foretell.questions.clock import AsOf
-from foretell.tools.notebook.inert import TAGS
+from foretell.questions.as_of import AsOf
+from foretell.tools.notebook.html_page import notebook_page
 from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.page import notebook_page
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.session import NotebookSession, Result, open_notebook
-from foretell.tools.notebook.watch import descendants, is_running
+from foretell.tools.notebook.outputs import TAGS
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
+from foretell.tools.notebook.watchdog import descendants, is_running
 
 CUTOFF = AsOf.day("2025-10-26")
 
@@ -26,7 +26,7 @@ CUTOFF = AsOf.day("2025-10-26")
 @pytest.fixture(scope="module")
 def shared(loop: Loop, sandboxed: None) -> Iterator[NotebookSession]:
     """One notebook for all attacks that leave their kernel alone."""
-    pool = loop.run(Pool(warm=0, preload=()).__aenter__())
+    pool = loop.run(KernelPool(warm=0, preload=()).__aenter__())
     opening = open_notebook(pool, CUTOFF)
     session = loop.run(opening.__aenter__())
     yield session
@@ -51,7 +51,7 @@ def written(attack: Attack, canaries: Canaries) -> PythonCell:
     return PythonCell(source=TOOLS + code)
 
 
-def judge(attack: Attack, result: Result) -> None:
+def judge(attack: Attack, result: CellResult) -> None:
     report = result.report
     assert "ESCAPED" not in report
     assert result.how in attack.how.split("|"), report[:2_000]
@@ -98,8 +98,8 @@ def test_probe_finds_nothing(attack: Attack, shared: NotebookSession, loop: Loop
 
 
 @pytest.mark.parametrize("attack", DESTROYERS, ids=lambda attack: attack.name)
-def test_destroyer_is_contained(attack: Attack, tight_pool: Pool, loop: Loop, canaries: Canaries) -> None:
-    async def attacked() -> tuple[Result, list[int], Path]:
+def test_destroyer_is_contained(attack: Attack, tight_pool: KernelPool, loop: Loop, canaries: Canaries) -> None:
+    async def attacked() -> tuple[CellResult, list[int], Path]:
         async with open_notebook(tight_pool, CUTOFF) as session:
             first = (await session.run([written(attack, canaries)], seconds=attack.seconds)).results[-1]
             kernel = session._kernel  # pyright: ignore[reportPrivateUsage]

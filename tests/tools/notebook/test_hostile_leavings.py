@@ -14,19 +14,18 @@ from typing import Any
 import pytest
 from tests.tools.notebook.conftest import Canaries, Loop
 
-from foretell.questions.clock import AsOf
-from foretell.tools.notebook.directories import Collected
+from foretell.questions.as_of import AsOf
 from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.process import PREFIX, sweep
-from foretell.tools.notebook.session import Result, open_notebook
-from foretell.tools.notebook.watch import descendants, is_running
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.process import PREFIX, CollectedFiles, sweep
+from foretell.tools.notebook.session import CellResult, open_notebook
+from foretell.tools.notebook.watchdog import descendants, is_running
 
 CUTOFF = AsOf.day("2025-10-26")
 
 
-def run(loop: Loop, pool: Pool, *sources: str) -> tuple[list[Result], Collected]:
-    async def running() -> tuple[list[Result], Collected]:
+def run(loop: Loop, pool: KernelPool, *sources: str) -> tuple[list[CellResult], CollectedFiles]:
+    async def running() -> tuple[list[CellResult], CollectedFiles]:
         async with open_notebook(pool, CUTOFF) as session:
             results = [(await session.run([PythonCell(source=source)])).results[-1] for source in sources]
             return results, await asyncio.to_thread(session.collect)
@@ -34,7 +33,7 @@ def run(loop: Loop, pool: Pool, *sources: str) -> tuple[list[Result], Collected]
     return loop.run(running())
 
 
-def test_links_pipes_and_sockets_are_never_followed(tight_pool: Pool, loop: Loop, canaries: Canaries) -> None:
+def test_links_pipes_and_sockets_are_never_followed(tight_pool: KernelPool, loop: Loop, canaries: Canaries) -> None:
     attack = f"""
 import os, socket
 open('honest.csv', 'w').write('a,b')
@@ -63,7 +62,7 @@ print('done')
     canaries.check()
 
 
-def test_sockets_swapped_for_links_are_not_connected_to(tight_pool: Pool, loop: Loop, canaries: Canaries) -> None:
+def test_sockets_swapped_for_links_are_not_connected_to(tight_pool: KernelPool, loop: Loop, canaries: Canaries) -> None:
     attack = f"""
 import json, os
 for name in os.listdir('/wire'):
@@ -92,7 +91,7 @@ time.sleep(0.3)
 
 
 @pytest.mark.parametrize("last", ["print('over')", "os._exit(0)", "os.kill(os.getpid(), 11)"])
-def test_daemons_end_with_their_notebook(last: str, tight_pool: Pool, loop: Loop) -> None:
+def test_daemons_end_with_their_notebook(last: str, tight_pool: KernelPool, loop: Loop) -> None:
     async def running() -> list[int]:
         async with open_notebook(tight_pool, CUTOFF) as session:
             await session.run([PythonCell(source=DAEMON)])
@@ -163,7 +162,7 @@ def test_nothing_outlives_a_host_that_is_killed(
     assert list(folder.iterdir()) == []
 
 
-def test_a_dead_kernel_takes_nothing_with_it(tight_pool: Pool, loop: Loop) -> None:
+def test_a_dead_kernel_takes_nothing_with_it(tight_pool: KernelPool, loop: Loop) -> None:
     async def running() -> list[Any]:
         async with open_notebook(tight_pool, CUTOFF) as session:
             await session.run([PythonCell(source="x = 5"), PythonCell(source="1 / 0")])
@@ -179,7 +178,7 @@ def test_a_dead_kernel_takes_nothing_with_it(tight_pool: Pool, loop: Loop) -> No
     assert [attempt.source for attempt in notebook.cells[-1].attempts] == ["1 / 0", "import os; os._exit(1)"]
 
 
-def test_the_working_directory_is_nobody_elses(tight_pool: Pool, loop: Loop) -> None:
+def test_the_working_directory_is_nobody_elses(tight_pool: KernelPool, loop: Loop) -> None:
     async def running() -> tuple[Path, set[str]]:
         async with open_notebook(tight_pool, CUTOFF) as session:
             run = session._kernel.run  # pyright: ignore[reportPrivateUsage]

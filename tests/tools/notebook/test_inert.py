@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.notebook.inert import ATTRIBUTE, TAGS, harmless, plain, settled
+from foretell.tools.notebook.outputs import ATTRIBUTE, TAGS, harmless_html, overwritten_text, plain_text
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -54,37 +54,37 @@ def assert_inert(html: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks_come_out_as_words(attack: str) -> None:
-    assert_inert(harmless(attack))
-    assert_inert(harmless(f"<table><tr><td>{attack}</td></tr></table>"))
+    assert_inert(harmless_html(attack))
+    assert_inert(harmless_html(f"<table><tr><td>{attack}</td></tr></table>"))
 
 
 @given(st.lists(st.sampled_from(["<", ">", "'", '"', "script", "td", " onclick=x ", "/", "<!--", "-->", "&lt;", "x"])))
 @settings(deadline=None, max_examples=300)
 def test_no_mixture_of_marks_gets_through(pieces: list[str]) -> None:
-    cleaned = harmless("".join(pieces))
+    cleaned = harmless_html("".join(pieces))
     assert_inert(cleaned)
-    assert harmless(cleaned) == cleaned
+    assert harmless_html(cleaned) == cleaned
 
 
 def test_tables_survive() -> None:
     head = '<thead><tr><th scope="col">a</th></tr></thead>'
     table = f'<table>{head}<tbody><tr><td colspan="2">1 &lt; 2</td></tr></tbody></table>'
-    assert harmless(f'<div style="x">{table}</div>') == f"<div>{table}</div>"
-    assert harmless("<table><tr><td>open") == "<table><tr><td>open</td></tr></table>"
+    assert harmless_html(f'<div style="x">{table}</div>') == f"<div>{table}</div>"
+    assert harmless_html("<table><tr><td>open") == "<table><tr><td>open</td></tr></table>"
     assert ATTRIBUTE.groups == 2
 
 
 def test_very_deep_nesting_is_flattened() -> None:
-    assert harmless("<div>" * 5_000).count("<div>") == 200
+    assert harmless_html("<div>" * 5_000).count("<div>") == 200
 
 
 @given(st.text())
 @settings(deadline=None, max_examples=100)
 def test_plain_text_steers_no_terminal(text: str) -> None:
-    cleaned = plain(text + "\x1b[2J\x1b]0;t\x07\x9b1m")
+    cleaned = plain_text(text + "\x1b[2J\x1b]0;t\x07\x9b1m")
     assert not set(map(chr, [*range(9), 11, 12, *range(14, 32), *range(127, 160)])) & set(cleaned)
-    assert plain(cleaned) == cleaned
+    assert plain_text(cleaned) == cleaned
 
 
 def test_progress_bars_show_their_end() -> None:
-    assert settled("  0 %\r 50 %\r100 %\nnext\r\nlast\r") == "100 %\nnext\nlast"
+    assert overwritten_text("  0 %\r 50 %\r100 %\nnext\r\nlast\r") == "100 %\nnext\nlast"

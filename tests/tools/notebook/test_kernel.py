@@ -7,21 +7,19 @@ from pathlib import Path
 import pytest
 from tests.tools.notebook.conftest import Loop
 
-from foretell.tools.notebook.directories import remove
-from foretell.tools.notebook.execution import Ended
-from foretell.tools.notebook.kernel import Kernel
-from foretell.tools.notebook.limits import Caps, Limits
-from foretell.tools.notebook.outputs import Output, Printed, Raised, Shown
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.process import new_run
+from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
+from foretell.tools.notebook.limits import KernelLimits, OutputCaps
+from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.process import new_run, remove_directory
 from foretell.tools.notebook.sandbox import SandboxUnavailable
 
-Events = list[Output | Ended]
+Events = list[Output | ExecutionEnd]
 
 
 @pytest.fixture(scope="module")
 def kernel(loop: Loop, sandboxed: None) -> Iterator[Kernel]:
-    pool = loop.run(Pool(warm=0).__aenter__())
+    pool = loop.run(KernelPool(warm=0).__aenter__())
     kernel = loop.run(pool.take())
     yield kernel
     loop.run(pool.__aexit__(None, None, None))
@@ -39,10 +37,10 @@ def run(loop: Loop, kernel: Kernel, source: str, seconds: float = 60.0) -> Event
 def test_outputs_come_in_order_and_the_end_comes_last(loop: Loop, kernel: Kernel) -> None:
     code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\ndisplay('shown')\n6 * 7"
     *outputs, ended = run(loop, kernel, code)
-    assert Printed(stream="stdout", text="out\n") in outputs
-    assert Printed(stream="stderr", text="err\n") in outputs
-    assert outputs[-1] == Shown(text="42", result=True)
-    assert isinstance(ended, Ended)
+    assert StreamOutput(stream="stdout", text="out\n") in outputs
+    assert StreamOutput(stream="stderr", text="err\n") in outputs
+    assert outputs[-1] == DisplayOutput(text="42", result=True)
+    assert isinstance(ended, ExecutionEnd)
     assert ended.how == "done"
     assert ended.count == 1
 
@@ -50,54 +48,54 @@ def test_outputs_come_in_order_and_the_end_comes_last(loop: Loop, kernel: Kernel
 def test_executions_are_counted_and_share_their_variables(loop: Loop, kernel: Kernel) -> None:
     run(loop, kernel, "x = 20")
     *outputs, ended = run(loop, kernel, "x + 1")
-    assert outputs == [Shown(text="21", result=True)]
-    assert isinstance(ended, Ended)
+    assert outputs == [DisplayOutput(text="21", result=True)]
+    assert isinstance(ended, ExecutionEnd)
     assert ended.count == 3
 
 
 def test_tables_and_figures(loop: Loop, kernel: Kernel) -> None:
     table, ended = run(loop, kernel, "import pandas\npandas.DataFrame({'a': [1, 2]})")
-    assert isinstance(table, Shown)
+    assert isinstance(table, DisplayOutput)
     assert "<td>2</td>" in table.html
     assert "style" not in table.html
     code = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.show()"
     figure, ended = run(loop, kernel, code)
-    assert isinstance(figure, Shown)
+    assert isinstance(figure, DisplayOutput)
     assert figure.image.startswith(b"\x89PNG")
-    assert ended == Ended(how="done", count=5)
+    assert ended == ExecutionEnd(how="done", count=5)
 
 
 def test_exceptions(loop: Loop, kernel: Kernel) -> None:
     raised, ended = run(loop, kernel, "{}['k']")
-    assert isinstance(raised, Raised)
+    assert isinstance(raised, ErrorOutput)
     assert raised.name == "KeyError"
     assert "{}['k']" in raised.text
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ExecutionEnd)
     assert ended.how == "failed"
     *_, ended = run(loop, kernel, "def broken(:")
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ExecutionEnd)
     assert ended.how == "failed"
 
 
 def test_a_cell_out_of_time_is_interrupted_and_variables_stay(loop: Loop, kernel: Kernel) -> None:
     run(loop, kernel, "kept = 'kept'")
     raised, ended = run(loop, kernel, "import time\ntime.sleep(60)", seconds=0.5)
-    assert isinstance(raised, Raised)
+    assert isinstance(raised, ErrorOutput)
     assert raised.name == "KeyboardInterrupt"
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ExecutionEnd)
     assert (ended.how, ended.reason) == ("interrupted", "it ran for more than 0.5 s")
-    assert run(loop, kernel, "kept")[0] == Shown(text="'kept'", result=True)
+    assert run(loop, kernel, "kept")[0] == DisplayOutput(text="'kept'", result=True)
 
 
 def test_await_works_and_so_do_threads_and_processes(loop: Loop, kernel: Kernel) -> None:
-    assert run(loop, kernel, "import asyncio\nawait asyncio.sleep(0, 5)")[0] == Shown(text="5", result=True)
+    assert run(loop, kernel, "import asyncio\nawait asyncio.sleep(0, 5)")[0] == DisplayOutput(text="5", result=True)
     code = "import subprocess\nprint(subprocess.run(['echo', 'child'], capture_output=True, text=True).stdout)"
-    assert run(loop, kernel, code)[0] == Printed(stream="stdout", text="child\n\n")
+    assert run(loop, kernel, code)[0] == StreamOutput(stream="stdout", text="child\n\n")
     code = """
 from concurrent.futures import ThreadPoolExecutor
 list(ThreadPoolExecutor(4).map(abs, [-1, -2]))
 """
-    assert run(loop, kernel, code)[0] == Shown(text="[1, 2]", result=True)
+    assert run(loop, kernel, code)[0] == DisplayOutput(text="[1, 2]", result=True)
 
 
 def test_files_can_be_written_and_a_temporary_place_exists(loop: Loop, kernel: Kernel) -> None:
@@ -107,12 +105,12 @@ with tempfile.TemporaryFile() as file: file.write(b'y')
 open('a.txt', 'w').write('x')
 open('a.txt').read()
 """
-    assert run(loop, kernel, code)[0] == Shown(text="'x'", result=True)
+    assert run(loop, kernel, code)[0] == DisplayOutput(text="'x'", result=True)
     assert (kernel.run.work / "a.txt").read_text(encoding="utf-8") == "x"
     assert kernel.memory > 10_000_000
 
 
-def test_a_dead_kernel_says_so_ever_after(loop: Loop, tight_pool: Pool) -> None:
+def test_a_dead_kernel_says_so_ever_after(loop: Loop, tight_pool: KernelPool) -> None:
     async def dying() -> list[Events]:
         kernel = await tight_pool.take()
         try:
@@ -121,12 +119,12 @@ def test_a_dead_kernel_says_so_ever_after(loop: Loop, tight_pool: Pool) -> None:
             await tight_pool.give_back(kernel)
 
     first, second = loop.run(dying())
-    dead = Ended(how="dead", reason="the kernel process ended by itself with exit code 3")
+    dead = ExecutionEnd(how="dead", reason="the kernel process ended by itself with exit code 3")
     assert first == [dead]
     assert second == [dead]
 
 
-def test_a_cell_that_is_given_up_makes_its_kernel_unusable(loop: Loop, tight_pool: Pool) -> None:
+def test_a_cell_that_is_given_up_makes_its_kernel_unusable(loop: Loop, tight_pool: KernelPool) -> None:
     async def giving_up() -> tuple[str | None, bool]:
         kernel = await tight_pool.take()
 
@@ -148,7 +146,7 @@ def test_a_kernel_that_cannot_start_tells_why(loop: Loop, sandboxed: None, monke
     monkeypatch.setattr("foretell.tools.notebook.kernel.kernel_program", lambda *_, **__: ["/bin/sh", "-c", "oops"])
 
     async def starting() -> None:
-        await Kernel.start(None, limits=Limits(start_seconds=20), caps=Caps())
+        await Kernel.start(None, limits=KernelLimits(start_seconds=20), caps=OutputCaps())
 
     with pytest.raises(SandboxUnavailable, match=r"exit code 127.*oops"):
         loop.run(starting())
@@ -160,7 +158,7 @@ def test_a_kernel_that_never_answers_is_not_waited_for(
     monkeypatch.setattr("foretell.tools.notebook.kernel.kernel_program", lambda *_, **__: ["/bin/sleep", "60"])
 
     async def starting() -> None:
-        await Kernel.start(None, limits=Limits(start_seconds=0.2), caps=Caps())
+        await Kernel.start(None, limits=KernelLimits(start_seconds=0.2), caps=OutputCaps())
 
     with pytest.raises(SandboxUnavailable, match=r"did not answer within 0.2 s"):
         loop.run(starting())
@@ -175,4 +173,4 @@ def test_socket_paths_are_short_wherever_temporary_files_go(monkeypatch: pytest.
         assert len(str(directory.wire / "kernel-5")) <= 103
         assert list(long.iterdir()) == []
     finally:
-        remove(directory.top)
+        remove_directory(directory.top)

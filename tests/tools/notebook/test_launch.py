@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from foretell.tools.notebook import launch
-from foretell.tools.notebook.launch import Cutter, cut
+from foretell.tools.notebook import kernel_launcher
+from foretell.tools.notebook.kernel_launcher import OutputCutter, cut
 
 CAPS = {"text": 300, "html": 50, "image": 30, "pieces": 4, "cell": 1_000}
 
@@ -23,7 +23,7 @@ def test_long_texts_keep_their_ends() -> None:
 
 
 def test_every_kind_of_output_is_cut() -> None:
-    cutter = Cutter(CAPS)
+    cutter = OutputCutter(CAPS)
     printed = message("stream", text="x" * 10_000)
     cutter.cut(printed)
     assert len(printed["content"]["text"]) < 400
@@ -40,7 +40,7 @@ def test_every_kind_of_output_is_cut() -> None:
 
 
 def test_a_cell_that_never_ends_is_cut_off_and_the_next_begins_anew() -> None:
-    cutter = Cutter(CAPS)
+    cutter = OutputCutter(CAPS)
     assert [cutter.full(message("display_data", data={})) for _ in range(21)] == [False] * 20 + [True]
     printed = [message("stream", text="x") for _ in range(201)]
     assert [cutter.full(one) for one in printed] == [False] * 200 + [True]
@@ -55,7 +55,7 @@ def test_a_cell_that_never_ends_is_cut_off_and_the_next_begins_anew() -> None:
 def test_limits_are_hard_and_never_rise() -> None:
     code = f"""
 import resource, sys
-sys.path.insert(0, {str(Path(launch.__file__).parent)!r})
+sys.path.insert(0, {str(Path(kernel_launcher.__file__).parent)!r})
 import launch
 launch.limit({{"CPU": 50, "CORE": 0}})
 launch.limit({{"CPU": 500}})

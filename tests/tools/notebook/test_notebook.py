@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.notebook.ipynb import ipynb, write_ipynb
-from foretell.tools.notebook.notebook import Attempt, MarkdownCell, Notebook, PythonCell
-from foretell.tools.notebook.outputs import Output, Printed, Raised, Shown
-from foretell.tools.notebook.page import marked, notebook_page
+from foretell.tools.notebook.html_page import marked, notebook_page
+from foretell.tools.notebook.notebook import CellAttempt, MarkdownCell, Notebook, PythonCell, ipynb, write_ipynb
+from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 RICH = (
@@ -23,19 +22,21 @@ RICH = (
             ok=True,
             count=2,
             outputs=(
-                Printed(stream="stdout", text="one\ntwo"),
-                Printed(stream="stderr", text="careful"),
-                Shown(text="   a\n0  1", html="<table><tr><td>1</td></tr></table>", result=True),
-                Shown(text="<Figure>", image=PNG),
+                StreamOutput(stream="stdout", text="one\ntwo"),
+                StreamOutput(stream="stderr", text="careful"),
+                DisplayOutput(text="   a\n0  1", html="<table><tr><td>1</td></tr></table>", result=True),
+                DisplayOutput(text="<Figure>", image=PNG),
             ),
             facts={"seconds": 0.1, "calls": [{"path": "/x"}]},
         )
     )
     .appended(
-        PythonCell(source="1/0", ok=False, count=3, outputs=(Raised(name="ZeroDivisionError", message="division"),))
+        PythonCell(
+            source="1/0", ok=False, count=3, outputs=(ErrorOutput(name="ZeroDivisionError", message="division"),)
+        )
     )
     .corrected(PythonCell(source="while 1: pass", ok=False, problem="The cell was interrupted."))
-    .corrected(PythonCell(source="1", ok=True, count=5, outputs=(Shown(text="1", result=True),)))
+    .corrected(PythonCell(source="1", ok=True, count=5, outputs=(DisplayOutput(text="1", result=True),)))
 )
 
 
@@ -69,8 +70,8 @@ def test_failed_versions_stay_on_record() -> None:
     last = RICH.cells[-1]
     assert isinstance(last, PythonCell)
     assert [attempt.source for attempt in last.attempts] == ["1/0", "while 1: pass"]
-    assert last.attempts[0] == Attempt(
-        source="1/0", outputs=(Raised(name="ZeroDivisionError", message="division"),), problem=""
+    assert last.attempts[0] == CellAttempt(
+        source="1/0", outputs=(ErrorOutput(name="ZeroDivisionError", message="division"),), problem=""
     )
     assert last.attempts[1].problem == "The cell was interrupted."
 
@@ -81,10 +82,10 @@ def test_a_report_is_bounded_and_mentions_figures() -> None:
     assert "two" in cell.report()
     assert "[figure, 28 bytes]" in cell.report()
     assert cell.images == (cell.outputs[3],)
-    long = PythonCell(source="", outputs=(Printed(stream="stdout", text="x" * 100_000),))
+    long = PythonCell(source="", outputs=(StreamOutput(stream="stdout", text="x" * 100_000),))
     assert len(long.report(500)) < 600
     assert PythonCell(source="").report() == "[no output]"
-    assert "KeyError" in PythonCell(source="", outputs=(Raised(name="KeyError", message="k"),)).report()
+    assert "KeyError" in PythonCell(source="", outputs=(ErrorOutput(name="KeyError", message="k"),)).report()
 
 
 def test_the_file_is_a_valid_notebook(tmp_path: Path) -> None:
@@ -113,9 +114,9 @@ def test_the_file_is_exported_to_html_by_jupyters_own_tool(tmp_path: Path) -> No
 
 texts = st.text(max_size=40)
 outputs: st.SearchStrategy[Output] = st.one_of(
-    st.builds(Printed, stream=st.sampled_from(["stdout", "stderr"]), text=texts),
-    st.builds(Shown, text=texts, html=st.just("<p>x</p>") | st.just(""), image=st.just(PNG) | st.just(b"")),
-    st.builds(Raised, name=texts, message=texts, traceback=st.tuples(texts)),
+    st.builds(StreamOutput, stream=st.sampled_from(["stdout", "stderr"]), text=texts),
+    st.builds(DisplayOutput, text=texts, html=st.just("<p>x</p>") | st.just(""), image=st.just(PNG) | st.just(b"")),
+    st.builds(ErrorOutput, name=texts, message=texts, traceback=st.tuples(texts)),
 )
 cells = st.one_of(
     st.builds(MarkdownCell, source=texts),
@@ -152,7 +153,7 @@ def test_the_page_shows_everything_and_runs_nothing() -> None:
 
 
 def test_html_that_was_smuggled_into_a_value_is_cleaned_again() -> None:
-    cell = PythonCell(source="", outputs=(Shown(text="", html="<img src=x onerror=alert(1)>kept"),))
+    cell = PythonCell(source="", outputs=(DisplayOutput(text="", html="<img src=x onerror=alert(1)>kept"),))
     page = notebook_page(Notebook(cells=(cell,)))
     assert "onerror" not in page
     assert "kept" in page

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tests.tools.notebook.conftest import Canaries
 
-from foretell.tools.notebook.sandbox import python_environment
-from foretell.tools.notebook.spare_user import becoming
+from foretell.tools.notebook.sandbox import becoming, python_environment
 
 NOBODY = 65_534
 ROOT = Path(__file__).parents[3]

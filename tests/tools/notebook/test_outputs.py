@@ -8,36 +8,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.notebook.limits import Caps
-from foretell.tools.notebook.messages import Message, read, request
-from foretell.tools.notebook.outputs import Output, Printed, Raised, Shown, gathered, output_of
-from foretell.tools.notebook.zmtp import WireBroken
+from foretell.tools.notebook.limits import OutputCaps
+from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput, join_outputs, output_of
+from foretell.tools.notebook.protocol import JupyterMessage, ZmtpBroken, jupyter_request, read_message
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
-SMALL = Caps(text=300, html=200, image=100, pieces=6, cell=2_000)
+SMALL = OutputCaps(text=300, html=200, image=100, pieces=6, cell=2_000)
 
 
 def heard(kind: str, **content: Any) -> Output | None:
-    return output_of(Message(kind=kind, parent="x", content=content), SMALL)
+    return output_of(JupyterMessage(kind=kind, parent="x", content=content), SMALL)
 
 
 def test_printed_text() -> None:
-    assert heard("stream", name="stdout", text="a\n") == Printed(stream="stdout", text="a\n")
-    assert heard("stream", name="elsewhere", text="a") == Printed(stream="stdout", text="a")
-    assert heard("stream", name="stderr", text="\x1b[31ma") == Printed(stream="stderr", text="a")
+    assert heard("stream", name="stdout", text="a\n") == StreamOutput(stream="stdout", text="a\n")
+    assert heard("stream", name="elsewhere", text="a") == StreamOutput(stream="stdout", text="a")
+    assert heard("stream", name="stderr", text="\x1b[31ma") == StreamOutput(stream="stderr", text="a")
     assert heard("stream", name="stdout", text="") is None
     long = heard("stream", name="stdout", text="x" * 10_000)
-    assert isinstance(long, Printed)
+    assert isinstance(long, StreamOutput)
     assert len(long.text) < 400
 
 
 def test_shown_values() -> None:
     encoded = base64.b64encode(PNG).decode()
     data = {"text/plain": "t", "text/html": "<b onclick=x>h</b>", "image/png": f"{encoded[:9]}\n{encoded[9:]}"}
-    assert heard("display_data", data=data) == Shown(text="t", html="<b>h</b>", image=PNG)
-    assert heard("execute_result", data={"text/plain": "1"}) == Shown(text="1", result=True)
-    assert heard("display_data", data={"text/markdown": "# m", "text/plain": "<Markdown>"}) == Shown(text="# m")
-    assert heard("display_data", data={"application/javascript": "alert(1)"}) == Shown(
+    assert heard("display_data", data=data) == DisplayOutput(text="t", html="<b>h</b>", image=PNG)
+    assert heard("execute_result", data={"text/plain": "1"}) == DisplayOutput(text="1", result=True)
+    assert heard("display_data", data={"text/markdown": "# m", "text/plain": "<Markdown>"}) == DisplayOutput(text="# m")
+    assert heard("display_data", data={"application/javascript": "alert(1)"}) == DisplayOutput(
         text="[application/javascript is not shown]"
     )
     assert heard("display_data", data={}) is None
@@ -46,14 +45,14 @@ def test_shown_values() -> None:
 @pytest.mark.parametrize("image", [base64.b64encode(PNG * 20).decode(), "%%%", base64.b64encode(b"GIF89a").decode()])
 def test_images_that_are_too_large_or_none_are_left_out(image: str) -> None:
     found = heard("display_data", data={"image/png": image, "text/plain": "p"})
-    assert found == Shown(text="p\n[image/png left out: too large or unreadable]")
+    assert found == DisplayOutput(text="p\n[image/png left out: too large or unreadable]")
 
 
 def test_exceptions() -> None:
     found = heard("error", ename="KeyError", evalue="'k'", traceback=["\x1b[31mline", 7, "KeyError: 'k'"])
-    assert found == Raised(name="KeyError", message="'k'", traceback=("line", "KeyError: 'k'"))
+    assert found == ErrorOutput(name="KeyError", message="'k'", traceback=("line", "KeyError: 'k'"))
     assert found.text == "line\nKeyError: 'k'"
-    assert heard("error", ename=3, evalue=None, traceback="x") == Raised(name="Error", message="")
+    assert heard("error", ename=3, evalue=None, traceback="x") == ErrorOutput(name="Error", message="")
 
 
 junk = st.recursive(
@@ -71,34 +70,36 @@ names = st.sampled_from(["text", "data", "name", "ename", "evalue", "traceback",
 @settings(deadline=None, max_examples=80)
 def test_no_content_breaks_the_reader(kind: str, content: dict[str, Any]) -> None:
     found = heard(kind, **content)
-    assert found is None or isinstance(found, Printed | Shown | Raised)
+    assert found is None or isinstance(found, StreamOutput | DisplayOutput | ErrorOutput)
 
 
 def test_what_is_printed_in_a_row_is_joined() -> None:
     rows: list[Output] = [
-        Printed(stream="stdout", text="1 %\r"),
-        Printed(stream="stdout", text="2 %\n"),
-        Printed(stream="stderr", text="e"),
-        Shown(text="s"),
-        Printed(stream="stdout", text="z"),
+        StreamOutput(stream="stdout", text="1 %\r"),
+        StreamOutput(stream="stdout", text="2 %\n"),
+        StreamOutput(stream="stderr", text="e"),
+        DisplayOutput(text="s"),
+        StreamOutput(stream="stdout", text="z"),
     ]
-    assert gathered(rows, SMALL) == (Printed(stream="stdout", text="2 %\n"), *rows[2:])
-    long = gathered([Printed(stream="stdout", text="x" * 290)] * 100, SMALL)
+    assert join_outputs(rows, SMALL) == (StreamOutput(stream="stdout", text="2 %\n"), *rows[2:])
+    long = join_outputs([StreamOutput(stream="stdout", text="x" * 290)] * 100, SMALL)
     assert len(long) == 1
     assert "28,700 characters left out" in long[0].text
 
 
 def test_of_many_outputs_the_first_and_the_last_are_kept() -> None:
-    kept = gathered([Shown(text=str(number)) for number in range(20)], SMALL)
+    kept = join_outputs([DisplayOutput(text=str(number)) for number in range(20)], SMALL)
     assert [output.text for output in kept] == ["0", "1", "2", "3", "[14 outputs left out]\n", "18", "19"]
-    with_error = gathered([Shown(text="x" * 1_500), Shown(text="y" * 900), Raised(name="E", message="m")], SMALL)
+    with_error = join_outputs(
+        [DisplayOutput(text="x" * 1_500), DisplayOutput(text="y" * 900), ErrorOutput(name="E", message="m")], SMALL
+    )
     assert [type(output).__name__ for output in with_error] == ["Shown", "Raised", "Printed"]
 
 
 def test_a_request_is_read_back() -> None:
-    parts = request("execute_request", "r-1", {"code": "1"}, b"key")
-    found = read([b"topic", *parts])
-    assert found == Message(kind="execute_request", parent="", content={"code": "1"})
+    parts = jupyter_request("execute_request", "r-1", {"code": "1"}, b"key")
+    found = read_message([b"topic", *parts])
+    assert found == JupyterMessage(kind="execute_request", parent="", content={"code": "1"})
     assert found.text("code") == "1"
     assert found.text("missing") == ""
 
@@ -106,5 +107,5 @@ def test_a_request_is_read_back() -> None:
 @given(st.lists(st.sampled_from([b"<IDS|MSG>", b"{}", b"[]", b"", b"{", b"\xff", b"1", b"[" * 100_000]), max_size=8))
 @settings(deadline=None, max_examples=200)
 def test_rubbish_is_told_as_such(parts: list[bytes]) -> None:
-    with suppress(WireBroken):
-        assert isinstance(read(parts), Message)
+    with suppress(ZmtpBroken):
+        assert isinstance(read_message(parts), JupyterMessage)

@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 from tests.tools.notebook.conftest import TIGHT, Loop
 
-from foretell.questions.clock import AsOf
-from foretell.questions.problems import InputError
-from foretell.tools.notebook.execution import Ended
-from foretell.tools.notebook.kernel import Kernel
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
 from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.outputs import Shown
-from foretell.tools.notebook.pool import UNSANDBOXED, Pool
+from foretell.tools.notebook.outputs import DisplayOutput
+from foretell.tools.notebook.pool import UNSANDBOXED, KernelPool
 from foretell.tools.notebook.session import open_notebook
-from foretell.tools.notebook.watch import descendants, is_running
+from foretell.tools.notebook.watchdog import descendants, is_running
 
 
-async def until_warm(pool: Pool, count: int) -> None:
+async def until_warm(pool: KernelPool, count: int) -> None:
     async with asyncio.timeout(60):
         while pool.waiting < count:
             await asyncio.sleep(0.02)
@@ -29,7 +28,7 @@ def pids(kernel: Kernel) -> list[int]:
 
 def test_a_kernel_serves_one_notebook_and_everything_ends_with_the_pool(loop: Loop, sandboxed: None) -> None:
     async def using() -> tuple[list[int], list[Kernel], Any]:
-        async with Pool(warm=1, most=2, limits=TIGHT, preload=("json", "no_such_library")) as pool:
+        async with KernelPool(warm=1, most=2, limits=TIGHT, preload=("json", "no_such_library")) as pool:
             await until_warm(pool, 1)
             first = await pool.take()
             value = [event async for event in first.execute("import sys; 'json' in sys.modules")]
@@ -42,8 +41,8 @@ def test_a_kernel_serves_one_notebook_and_everything_ends_with_the_pool(loop: Lo
             return seen, [first, second], value
 
     seen, (first, second), value = loop.run(using())
-    assert value[0] == Shown(text="True", result=True)
-    assert isinstance(value[1], Ended)
+    assert value[0] == DisplayOutput(text="True", result=True)
+    assert isinstance(value[1], ExecutionEnd)
     assert value[1].count == 1, "loading libraries is not counted"
     assert first is not second
     assert len(seen) >= 9
@@ -52,7 +51,7 @@ def test_a_kernel_serves_one_notebook_and_everything_ends_with_the_pool(loop: Lo
     assert not second.run.top.exists()
 
 
-def test_no_more_than_so_many_at_once(loop: Loop, tight_pool: Pool) -> None:
+def test_no_more_than_so_many_at_once(loop: Loop, tight_pool: KernelPool) -> None:
     async def crowding() -> bool:
         first, second = await tight_pool.take(), await tight_pool.take()
         third = asyncio.create_task(tight_pool.take())
@@ -68,7 +67,7 @@ def test_no_more_than_so_many_at_once(loop: Loop, tight_pool: Pool) -> None:
 
 def test_a_kernel_that_died_waiting_is_not_handed_out(loop: Loop, sandboxed: None) -> None:
     async def dying() -> tuple[bool, Kernel, Kernel]:
-        async with Pool(warm=1, most=1, limits=TIGHT, preload=()) as pool:
+        async with KernelPool(warm=1, most=1, limits=TIGHT, preload=()) as pool:
             await until_warm(pool, 1)
             waiting = pool._ready[0]  # pyright: ignore[reportPrivateUsage]
             waiting._confined._kill()  # pyright: ignore[reportPrivateUsage]
@@ -84,13 +83,13 @@ def test_a_kernel_that_died_waiting_is_not_handed_out(loop: Loop, sandboxed: Non
 
 def test_a_closed_pool_gives_nothing(loop: Loop) -> None:
     with pytest.raises(InputError, match="closed"):
-        loop.run(Pool().take())
+        loop.run(KernelPool().take())
 
 
 def test_closing_while_kernels_start_leaves_nothing(loop: Loop, sandboxed: None) -> None:
     async def hasty() -> int:
         before = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
-        async with Pool(warm=3, most=1, limits=TIGHT, preload=()):
+        async with KernelPool(warm=3, most=1, limits=TIGHT, preload=()):
             await asyncio.sleep(0.15)
         after = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
         return len({task for task in after - before if not task.done()})
@@ -103,7 +102,7 @@ def test_without_a_sandbox_only_if_told_and_every_notebook_says_so(loop: Loop) -
 
     async def trusting() -> tuple[dict[str, Any], str]:
         async with (
-            Pool(warm=0, limits=TIGHT, preload=(), unsandboxed=True) as pool,
+            KernelPool(warm=0, limits=TIGHT, preload=(), unsandboxed=True) as pool,
             open_notebook(pool, AsOf.day("2025-10-26")) as session,
         ):
             step = await session.run(

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from foretell.questions.problems import InputError, MissingExtra
+from foretell.questions.errors import InputError, MissingExtra
 from foretell.tools.notebook import kernel as kernel_module
-from foretell.tools.notebook import probe as module
+from foretell.tools.notebook import sandbox_check as module
 from foretell.tools.notebook.kernel import Kernel
-from foretell.tools.notebook.limits import Caps, Limits
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.probe import diagnosis, probe, weaknesses
+from foretell.tools.notebook.limits import KernelLimits, OutputCaps
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import new_run
 from foretell.tools.notebook.sandbox import SandboxUnavailable
+from foretell.tools.notebook.sandbox_check import check_sandbox, diagnosis, weaknesses
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_without_bubblewrap_nothing_runs(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PATH", str(tmp_path))
 
     async def opened() -> None:
-        async with Pool():
+        async with KernelPool():
             raise AssertionError("a pool without a sandbox")
 
     with pytest.raises(SandboxUnavailable, match=r"bwrap for it is not installed.*apt install bubblewrap"):
@@ -79,7 +79,7 @@ def test_a_bubblewrap_that_fails_is_asked_why(monkeypatch: pytest.MonkeyPatch, t
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(SandboxUnavailable, match="cannot be confined here"):
-        asyncio.run(probe(Limits()))
+        asyncio.run(check_sandbox(KernelLimits()))
 
 
 def test_a_bubblewrap_that_confines_nothing_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_bubblewrap_that_confines_nothing_is_found_out(monkeypatch: pytest.Mon
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(SandboxUnavailable, match="cannot be confined here"):
-        asyncio.run(probe(Limits()))
+        asyncio.run(check_sandbox(KernelLimits()))
 
 
 def test_root_who_cannot_be_anybody_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_root_who_cannot_be_anybody_else_is_refused(monkeypatch: pytest.MonkeyPa
 def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.sys, "platform", "darwin")
     with pytest.raises(SandboxUnavailable, match="need Linux"):
-        asyncio.run(probe(Limits()))
+        asyncio.run(check_sandbox(KernelLimits()))
 
 
 def test_a_missing_filter_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,9 +115,9 @@ def test_a_missing_filter_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_module, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"foretell\[notebook\]"):
-        asyncio.run(Kernel.start(None, limits=Limits(), caps=Caps()))
+        asyncio.run(Kernel.start(None, limits=KernelLimits(), caps=OutputCaps()))
 
 
 def test_a_pool_of_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="is none"):
-        Pool(most=0)
+        KernelPool(most=0)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Event, LeakBlocked
-from foretell.tools.notebook.endpoint import EndpointFailed, Parameter, checked
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.notebook.endpoints import EndpointFailed, Parameter, check_parameters
 from foretell.tools.notebook.proxy import DataProxy, ProxyLimits, as_facts
-from foretell.tools.refusal import Refusal, Refused
+from foretell.tools.tool import LeakRefused, Refusal
 
 CUTOFF = AsOf.day("2025-10-26")
 
@@ -43,8 +43,8 @@ class Echo:
 @asynccontextmanager
 async def served(
     endpoint: Any = None, as_of: AsOf = CUTOFF, **limits: Any
-) -> AsyncGenerator[tuple[DataProxy, Path, list[Event]]]:
-    events: list[Event] = []
+) -> AsyncGenerator[tuple[DataProxy, Path, list[TraceEvent]]]:
+    events: list[TraceEvent] = []
     chosen = {"per_second": 10_000.0, **limits}
     proxy = DataProxy([endpoint or Echo()], as_of, limits=ProxyLimits(**chosen), emit=events.append)
     with tempfile.TemporaryDirectory() as folder:
@@ -144,12 +144,12 @@ SOURCE = failing(EndpointFailed("the series ended in 2027"), OSError("404"))
         (failing(EndpointFailed("ask otherwise")), CUTOFF, "/echo: ask otherwise", 0),
         (SOURCE, CUTOFF, "/echo: nothing could be admitted as of 2025-10-26", 1),
         (SOURCE, AsOf.day("2025-10-26", mode="live"), "/echo: the series ended in 2027", 0),
-        (failing(Refused("closed", Refusal(layer="data", reason="later"))), CUTOFF, "/echo: closed", 1),
+        (failing(LeakRefused("closed", Refusal(layer="data", reason="later"))), CUTOFF, "/echo: closed", 1),
         (failing(KeyError("secret-key")), CUTOFF, "/echo: this source is broken", 1),
     ],
 )
 def test_failures(does: Any, as_of: AsOf, told: str, noted: int) -> None:
-    async def talk() -> tuple[Any, list[Event], str]:
+    async def talk() -> tuple[Any, list[TraceEvent], str]:
         async with served(Echo(does=does), as_of) as (proxy, path, events):
             return await asked(path, call="/echo", params={"word": "x"}), events, proxy.calls[-1].error
 
@@ -255,4 +255,4 @@ def test_it_can_serve_again_elsewhere() -> None:
 
 
 def test_parameters_left_out_are_left_out() -> None:
-    assert checked(Echo(), {"word": "x", "times": None}) == {"word": "x"}
+    assert check_parameters(Echo(), {"word": "x", "times": None}) == {"word": "x"}

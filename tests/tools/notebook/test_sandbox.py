@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from foretell.tools.notebook.limits import Caps, Limits
-from foretell.tools.notebook.sandbox import (
-    RunDirectory,
-    Sandbox,
-    SandboxUnavailable,
-    python_environment,
-    variables,
-)
+from foretell.tools.notebook.limits import KernelLimits, OutputCaps
+from foretell.tools.notebook.sandbox import RunDirectory, Sandbox, SandboxUnavailable, python_environment, variables
 
 RUN = RunDirectory(top=Path("/tmp/fn-1"))
 
@@ -22,7 +16,7 @@ def words(sandbox: Sandbox) -> list[str]:
 
 
 def test_the_walls_are_all_there() -> None:
-    found = words(Sandbox(bwrap="/usr/bin/bwrap", limits=Limits(tmp_bytes=4_096)))
+    found = words(Sandbox(bwrap="/usr/bin/bwrap", limits=KernelLimits(tmp_bytes=4_096)))
     walls = {"--unshare-user", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"}
     walls |= {"--unshare-cgroup-try", "--disable-userns", "--clearenv", "--new-session", "--die-with-parent"}
     assert walls <= set(found)
@@ -37,13 +31,13 @@ def test_the_walls_are_all_there() -> None:
 
 
 def test_root_becomes_somebody_else_first() -> None:
-    text = " ".join(words(Sandbox(bwrap="/usr/bin/bwrap", limits=Limits(), user=61_500)))
+    text = " ".join(words(Sandbox(bwrap="/usr/bin/bwrap", limits=KernelLimits(), user=61_500)))
     assert "--reuid=61500 --regid=61500 --clear-groups --inh-caps=-all -- /usr/bin/bwrap --unshare-user" in text
 
 
 def test_no_home_and_no_variable_of_the_host_is_handed_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    found = words(Sandbox(bwrap="bwrap", limits=Limits()))
+    found = words(Sandbox(bwrap="bwrap", limits=KernelLimits()))
     assert "sk-secret" not in " ".join(found)
     bound = {found[place + 1] for place, word in enumerate(found) if "bind" in word}
     assert not bound & {"/", "/home", "/etc", "/root", "/var", "/run", str(Path.home())}
@@ -80,6 +74,6 @@ def test_links_on_the_way_to_the_program_are_followed(monkeypatch: pytest.Monkey
 
 def test_limits_must_be_positive() -> None:
     with pytest.raises(ValueError, match="memory"):
-        Limits(memory=0)
+        KernelLimits(memory=0)
     with pytest.raises(ValueError, match="pieces"):
-        Caps(pieces=-1)
+        OutputCaps(pieces=-1)

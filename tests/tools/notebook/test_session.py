@@ -11,12 +11,11 @@ import pytest
 from tests.tools.doubles import Numbers
 from tests.tools.notebook.conftest import Loop
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Event, LeakBlocked
-from foretell.tools.notebook.endpoints.local_files import LocalFile, LocalFiles
-from foretell.tools.notebook.endpoints.series import SeriesObservations
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.notebook.endpoints import LocalFile, LocalFilesEndpoint, SeriesEndpoint
 from foretell.tools.notebook.notebook import MarkdownCell, PythonCell
-from foretell.tools.notebook.pool import Pool
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.proxy import ProxyLimits
 from foretell.tools.notebook.session import NotebookSession, open_notebook, setup_source
 
@@ -25,17 +24,19 @@ ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-27": 666.0}
 
 
 @pytest.fixture(scope="module")
-def pool(loop: Loop, sandboxed: None) -> Iterator[Pool]:
-    pool = loop.run(Pool(warm=2, most=2).__aenter__())
+def pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
+    pool = loop.run(KernelPool(warm=2, most=2).__aenter__())
     yield pool
     loop.run(pool.__aexit__(None, None, None))
 
 
-def opened(pool: Pool, tmp_path: Path, **options: Any) -> AbstractAsyncContextManager[NotebookSession]:
+def opened(pool: KernelPool, tmp_path: Path, **options: Any) -> AbstractAsyncContextManager[NotebookSession]:
     (tmp_path / "polls.csv").write_text("day,share\n2025-10-20,41\n2025-10-30,666\n", encoding="utf-8")
     (tmp_path / "secret.csv").write_text("a\nthe host's secret\n", encoding="utf-8")
-    files = LocalFiles.in_folder(tmp_path, polls=LocalFile(path=Path("polls.csv"), meaning="polls", date_column="day"))
-    series = SeriesObservations(
+    files = LocalFilesEndpoint.in_folder(
+        tmp_path, polls=LocalFile(path=Path("polls.csv"), meaning="polls", date_column="day")
+    )
+    series = SeriesEndpoint(
         source=Numbers(rows=ROWS), providers={"fred": "ids such as DGS10"}, emit=options.get("emit", lambda _: None)
     )
     return open_notebook(pool, CUTOFF, [series, files], **options)
@@ -45,7 +46,7 @@ def python(*sources: str) -> list[PythonCell]:
     return [PythonCell(source=source) for source in sources]
 
 
-def test_a_whole_notebook(loop: Loop, pool: Pool, tmp_path: Path) -> None:
+def test_a_whole_notebook(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     path = tmp_path / "book.ipynb"
     cells = [
@@ -126,8 +127,8 @@ print('crowd', len(doors))
 }
 
 
-def test_data_cannot_be_had_by_force(loop: Loop, pool: Pool, tmp_path: Path) -> None:
-    events: list[Event] = []
+def test_data_cannot_be_had_by_force(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
+    events: list[TraceEvent] = []
 
     async def attacking() -> dict[str, str]:
         reports: dict[str, str] = {}
@@ -153,7 +154,7 @@ def test_data_cannot_be_had_by_force(loop: Loop, pool: Pool, tmp_path: Path) -> 
     assert any("after the cutoff" in event.reason for event in events if isinstance(event, LeakBlocked))
 
 
-def test_what_waits_is_dropped_by_other_cells(loop: Loop, pool: Pool, tmp_path: Path) -> None:
+def test_what_waits_is_dropped_by_other_cells(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
     async def changing_its_mind() -> tuple[Any, ...]:
         async with opened(pool, tmp_path) as session:
             first = await session.run(python("1 / 0", "print('never')"))
@@ -171,7 +172,7 @@ def test_what_waits_is_dropped_by_other_cells(loop: Loop, pool: Pool, tmp_path: 
     assert second.results[0].report == ""
 
 
-def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, pool: Pool, tmp_path: Path) -> None:
+def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
     async def repeating() -> tuple[Any, Any]:
         async with opened(pool, tmp_path, limits=ProxyLimits(calls=1)) as session:
             await session.run(python("seen = CALL_API('/files/read', {'name': 'polls'})"))
@@ -186,7 +187,7 @@ def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, pool: Poo
 
 
 def test_cells_that_kill_a_kernel_when_repeated_do_not_hold_up_the_notebook(
-    loop: Loop, pool: Pool, tmp_path: Path
+    loop: Loop, pool: KernelPool, tmp_path: Path
 ) -> None:
     once = "import os\ntry: CALL_API('/files/read', {'name': 'polls'})\nexcept ApiError: os._exit(9)"
 

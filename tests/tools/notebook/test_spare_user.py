@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from foretell.tools.notebook import spare_user as module
-from foretell.tools.notebook.spare_user import SPARE_USERS, becoming, closed_above, spare_user
+from foretell.tools.notebook import sandbox as module
+from foretell.tools.notebook.sandbox import SPARE_USERS, becoming, closed_above, spare_user
 
 
 def test_spare_users_are_only_for_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from foretell.tools.notebook.limits import MIB, Limits
-from foretell.tools.notebook.watch import (
-    Watcher,
+from foretell.tools.notebook.limits import MIB, KernelLimits
+from foretell.tools.notebook.watchdog import (
+    SandboxWatchdog,
     children,
     descendants,
     entries_in,
@@ -68,18 +68,18 @@ def test_files_without_names_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "told"),
     [
-        (Limits(processes=1), "more than the 1 processes"),
-        (Limits(memory=1), "MiB of memory, more than the 0 MiB"),
-        (Limits(disk_bytes=1), "files grew beyond"),
-        (Limits(disk_entries=2), "more than the 2 files"),
+        (KernelLimits(processes=1), "more than the 1 processes"),
+        (KernelLimits(memory=1), "MiB of memory, more than the 0 MiB"),
+        (KernelLimits(disk_bytes=1), "files grew beyond"),
+        (KernelLimits(disk_entries=2), "more than the 2 files"),
     ],
 )
 def test_it_kills_whoever_goes_too_far(
-    family: "subprocess.Popen[bytes]", limits: Limits, told: str, tmp_path: Path
+    family: "subprocess.Popen[bytes]", limits: KernelLimits, told: str, tmp_path: Path
 ) -> None:
     for number in range(3):
         (tmp_path / str(number)).write_bytes(b"x" * 10_000)
-    watcher = Watcher(family.pid, (tmp_path,), limits, lambda: killed(family))
+    watcher = SandboxWatchdog(family.pid, (tmp_path,), limits, lambda: killed(family))
     watcher.start()
     watcher.join(20)
     assert watcher.breach is not None
@@ -90,7 +90,7 @@ def test_it_kills_whoever_goes_too_far(
 
 def test_depth_is_bounded(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     tmp_path.joinpath(*["d"] * 70).mkdir(parents=True)
-    watcher = Watcher(family.pid, (tmp_path,), Limits(), lambda: killed(family))
+    watcher = SandboxWatchdog(family.pid, (tmp_path,), KernelLimits(), lambda: killed(family))
     watcher.start()
     watcher.join(20)
     assert watcher.breach == "it nested directories more than 64 deep"
@@ -103,13 +103,15 @@ def test_links_are_not_followed(family: "subprocess.Popen[bytes]", tmp_path: Pat
     for number in range(50):
         (outside / str(number)).touch()
     (inside / "link").symlink_to(outside)
-    watcher = Watcher(family.pid, (inside, inside / "link"), Limits(disk_entries=10), lambda: killed(family))
+    watcher = SandboxWatchdog(
+        family.pid, (inside, inside / "link"), KernelLimits(disk_entries=10), lambda: killed(family)
+    )
     assert watcher._look() is None  # pyright: ignore[reportPrivateUsage]
     killed(family)
 
 
 def test_it_stops_when_told(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
-    watcher = Watcher(family.pid, (tmp_path, tmp_path / "gone"), Limits(), lambda: None)
+    watcher = SandboxWatchdog(family.pid, (tmp_path, tmp_path / "gone"), KernelLimits(), lambda: None)
     watcher.start()
     time.sleep(0.3)
     watcher.stop()

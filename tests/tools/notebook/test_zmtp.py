@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from foretell.tools.notebook.zmtp import GREETING, HungUp, SocketKind, Wire, WireBroken
+from foretell.tools.notebook.protocol import GREETING, PeerHungUp, SocketKind, ZmtpBroken, ZmtpConnection
 
 zmq: Any = pytest.importorskip("zmq")
 
@@ -26,7 +26,7 @@ def test_a_dealer_talks_to_a_router(path: Path) -> None:
     router.bind(f"ipc://{path}")
 
     async def talk() -> list[bytes]:
-        wire = await Wire.connect(path, "DEALER", most=10_000_000)
+        wire = await ZmtpConnection.connect(path, "DEALER", most=10_000_000)
         wire.allowance = 10_000_000
         await wire.send([b"hello", b"", b"x" * 100_000])
         who, *parts = await asyncio.to_thread(router.recv_multipart)
@@ -46,7 +46,7 @@ def test_a_subscriber_hears_a_publisher(path: Path) -> None:
     publisher.bind(f"ipc://{path}")
 
     async def listen() -> list[bytes]:
-        wire = await Wire.connect(path, "SUB", most=1_000)
+        wire = await ZmtpConnection.connect(path, "SUB", most=1_000)
         assert await asyncio.to_thread(publisher.recv) == b"\x01"
         publisher.send_multipart([b"topic", b"news"])
         found = await wire.receive()
@@ -73,7 +73,7 @@ def against(path: Path, said: bytes, *, most: int = 1_000, kind: SocketKind = "D
     async def meet() -> list[bytes]:
         server = await asyncio.start_unix_server(peer, path)
         try:
-            wire = await Wire.connect(path, kind, most=most)
+            wire = await ZmtpConnection.connect(path, kind, most=most)
             try:
                 return await wire.receive()
             finally:
@@ -106,15 +106,15 @@ HELLO = GREETING + b"\x04\x06\x05READY"
     ],
 )
 def test_a_peer_that_does_not_keep_to_the_protocol(path: Path, said: bytes, told: str) -> None:
-    with pytest.raises(WireBroken, match=told):
+    with pytest.raises(ZmtpBroken, match=told):
         against(path, said)
 
 
 def test_parts_and_their_number_are_bounded(path: Path) -> None:
     assert against(path, HELLO + b"\x01\x02ab\x04\x03cmd\x00\x01c", most=10_000) == [b"ab", b"c"]
-    with pytest.raises(WireBroken, match="more than 64 parts"):
+    with pytest.raises(ZmtpBroken, match="more than 64 parts"):
         against(path, HELLO + b"\x01\x00" * 65, most=100_000)
-    with pytest.raises(WireBroken, match="more than 5,000 bytes"):
+    with pytest.raises(ZmtpBroken, match="more than 5,000 bytes"):
         against(
             path,
             HELLO + b"\x03" + (3_000).to_bytes(8, "big") + b"x" * 3_000 + b"\x02" + (3_000).to_bytes(8, "big"),
@@ -123,7 +123,7 @@ def test_parts_and_their_number_are_bounded(path: Path) -> None:
 
 
 def test_a_peer_that_does_not_listen_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foretell.tools.notebook.zmtp.PATIENCE", 0.1)
+    monkeypatch.setattr("foretell.tools.notebook.protocol.PATIENCE", 0.1)
     over = asyncio.Event()
 
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -133,7 +133,7 @@ def test_a_peer_that_does_not_listen_is_not_waited_for(path: Path, monkeypatch: 
 
     async def talk() -> None:
         server = await asyncio.start_unix_server(deaf, path)
-        wire = await Wire.connect(path, "DEALER", most=1_000)
+        wire = await ZmtpConnection.connect(path, "DEALER", most=1_000)
         try:
             await wire.send([b"x" * 10_000_000])
         finally:
@@ -141,11 +141,11 @@ def test_a_peer_that_does_not_listen_is_not_waited_for(path: Path, monkeypatch: 
             wire.close()
             server.close()
 
-    with pytest.raises(WireBroken, match="does not listen"):
+    with pytest.raises(ZmtpBroken, match="does not listen"):
         asyncio.run(talk())
 
 
 def test_nobody_there(path: Path) -> None:
-    with pytest.raises(WireBroken, match="no connection"):
-        asyncio.run(Wire.connect(path, "SUB", most=10))
-    assert issubclass(HungUp, WireBroken)
+    with pytest.raises(ZmtpBroken, match="no connection"):
+        asyncio.run(ZmtpConnection.connect(path, "SUB", most=10))
+    assert issubclass(PeerHungUp, ZmtpBroken)

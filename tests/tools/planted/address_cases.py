@@ -6,12 +6,11 @@ from typing import Any
 from tests.tools.doubles import Articles, Engine, Pages, at, question
 from tests.tools.planted.case import Case, Decider, Must
 
+from foretell.data.pages import Page
+from foretell.data.search.engine import SearchHit
+from foretell.data.wikipedia import ArticleRevision
 from foretell.questions.question import Question
-from foretell.sources.page import Page
-from foretell.sources.search import SearchHit
-from foretell.sources.wikipedia import Revision
-from foretell.tools.page import LookupUrl
-from foretell.tools.search import WebSearch
+from foretell.tools.web import LookupUrl, WebSearch
 from foretell.tools.wikipedia import FetchWikipedia
 
 WORDS = "The market page with everything on it."
@@ -196,7 +195,9 @@ def encyclopedia() -> Iterator[Case]:
         ("2025-10-27T00:01:00Z", "drop"),
         ("2026-02-01", "drop"),
     ):
-        revision = Revision(title="FIDE rankings", revid=1, at=at(moment), wikitext=WORDS + " {{Current Elo|Carlsen}}")
+        revision = ArticleRevision(
+            title="FIDE rankings", revid=1, at=at(moment), wikitext=WORDS + " {{Current Elo|Carlsen}}"
+        )
         tool = FetchWikipedia(wikipedia=Articles(revision_=revision))
         for name, arguments in (("by title", {"title": "FIDE rankings"}), ("by address", {"url": article})):
             yield Case(

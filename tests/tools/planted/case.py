@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 from tests.tools.doubles import CUTOFF, question
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Event, LeakBlocked
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
-from foretell.tools.fence import Fence, Fenced, Observation
-from foretell.tools.leaks import LeakFilter
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.fence import FencedTools, Observation
+from foretell.tools.leak_filter import LeakFilter
 from foretell.tools.prices import FetchPrices
+from foretell.tools.rules import FenceRules
 from foretell.tools.series import FetchSeries
 from foretell.tools.tool import Tool
 
@@ -44,11 +45,11 @@ class Case:
 
     def run(self, model: Any) -> "Outcome":
         """Send the case through a whole fence with the given filter model."""
-        events: list[Event] = []
-        fence = Fence(as_of=self.as_of, question=self.asked, emit=events.append, **self.options)
+        events: list[TraceEvent] = []
+        fence = FenceRules(as_of=self.as_of, question=self.asked, emit=events.append, **self.options)
         leak_filter = LeakFilter(model=model, name="scripted:filter", seconds=5.0)
         tool = replace(self.tool, emit=events.append) if isinstance(self.tool, FetchSeries | FetchPrices) else self.tool
-        toolbox = Fenced.around((tool,), fence, leak_filter)
+        toolbox = FencedTools.around((tool,), fence, leak_filter)
         seen = asyncio.run(toolbox.use(self.tool.spec.name, self.arguments))
         layers = [event.layer for event in events if isinstance(event, LeakBlocked)]
         return Outcome(admitted=self.needle in seen.text, layers=tuple(layers), seen=seen)

@@ -6,11 +6,11 @@ from typing import Any
 from tests.tools.doubles import Numbers, Plugin, Prices, at, question
 from tests.tools.planted.case import Case, Must
 
+from foretell.data.markets.prices import PricePoint
 from foretell.questions.question import SeriesRef, Target
-from foretell.sources.market import PricePoint
 from foretell.tools.prices import FetchPrices
 from foretell.tools.series import FetchSeries
-from foretell.tools.tool import Item
+from foretell.tools.tool import SourceItem
 
 KNOWN = {"2025-10-24": 4.01, "2025-10-25": 4.02, "2025-10-26": 4.03}
 LATE = {
@@ -64,7 +64,7 @@ def late_points() -> Iterator[Case]:
         yield case(kind, f"series past it by {name}", "drop", tool, "7.77", asked=ASKED)
         yield case(kind, f"known part before {name}", "keep", tool, "4.03", asked=ASKED)
         text = "\n".join(f"{day}, {value}" for day, value in {**KNOWN, **late}.items())
-        plugin = Plugin(items=(Item(title="x", text=text, clamped=True),))
+        plugin = Plugin(items=(SourceItem(title="x", text=text, clamped=True),))
         yield case(kind, f"plug-in that did not clamp, {name}", "drop", plugin, "7.77", asked=ASKED)
     for hour in ("2025-10-27T00:00:01Z", "2025-10-27T08:00:00Z", "2025-12-31T00:00:00Z"):
         points = [PricePoint(at=at("2025-10-26T20:00:00Z"), p=0.41), PricePoint(at=at(hour), p=0.977)]
@@ -72,7 +72,7 @@ def late_points() -> Iterator[Case]:
         yield case(kind, f"price at {hour}", "drop", tool, "0.977", asked=MARKET)
         yield case(kind, f"price before {hour}", "keep", tool, "0.410", asked=MARKET)
         rows = "\n".join(f"{point.at:%Y-%m-%d %H:%M:%S} | {point.p}" for point in points)
-        plugin = Plugin(items=(Item(title="x", text=rows, clamped=True),))
+        plugin = Plugin(items=(SourceItem(title="x", text=rows, clamped=True),))
         yield case(kind, f"plug-in with a price at {hour}", "drop", plugin, "0.977", asked=MARKET)
 
 
@@ -93,11 +93,11 @@ def told_later() -> Iterator[Case]:
     kind = "market status, volume, close time"
     rows = "2025-10-25T12:00Z, 0.40\n2025-10-26T12:00Z, 0.41"
     for line in TOLD_LATER:
-        plugin = Plugin(items=(Item(title="x", text=f"{line}\n{rows}", clamped=True),))
+        plugin = Plugin(items=(SourceItem(title="x", text=f"{line}\n{rows}", clamped=True),))
         yield case(kind, line, "drop", plugin, line, asked=MARKET)
-        heading = Plugin(items=(Item(title="x", text=rows, clamped=True),), heading=line)
+        heading = Plugin(items=(SourceItem(title="x", text=rows, clamped=True),), heading=line)
         yield case(kind, f"{line} (in the heading)", "drop", heading, line, asked=MARKET)
-    plain = Plugin(items=(Item(title="x", text=f"moment, price\n{rows}", clamped=True),))
+    plain = Plugin(items=(SourceItem(title="x", text=f"moment, price\n{rows}", clamped=True),))
     yield case(kind, "moments and prices only", "keep", plain, "0.41", asked=MARKET)
 
 

@@ -8,10 +8,9 @@ from tests.tools.doubles import Engine, Pages, at
 from tests.tools.planted.case import Case, Must
 from tests.tools.planted.topics import TOPICS, Topic
 
-from foretell.sources.page import Page
-from foretell.sources.search import SearchHit
-from foretell.tools.page import LookupUrl
-from foretell.tools.search import WebSearch
+from foretell.data.pages import Page
+from foretell.data.search.engine import SearchHit
+from foretell.tools.web import LookupUrl, WebSearch
 
 DECOY = SearchHit(
     url="https://archive.example/background",

@@ -6,8 +6,8 @@ from datetime import date
 
 from tests.tools.doubles import Judge
 
-from foretell.questions.clock import AsOf
-from foretell.tools.stamps import dates_in, is_after
+from foretell.questions.as_of import AsOf
+from foretell.tools.text_dates import dates_in, is_after
 
 SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z\"'({])|\n+")
 DONE = re.compile(

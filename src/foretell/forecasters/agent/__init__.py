@@ -1,1 +1,1 @@
-"""The belief agent: a model that searches step by step and keeps a probability with its reasons all the way."""
+"""The belief agent: researches step by step and keeps a written belief."""

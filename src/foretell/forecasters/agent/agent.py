@@ -1,39 +1,88 @@
 """The belief agent as a forecaster: from a question and a context to a forecast with reasons and citations."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from foretell.forecasters.agent.belief import start
-from foretell.forecasters.agent.context import AgentContext, Tally, Watched
-from foretell.forecasters.agent.ending import Ending, Stop
-from foretell.forecasters.agent.form import Form
-from foretell.forecasters.agent.job import Job, Push
-from foretell.forecasters.agent.loop import Trial
-from foretell.forecasters.agent.offer import Offer
-from foretell.forecasters.agent.prompts import Start, opening, system_prompt
-from foretell.forecasters.agent.rationale import rationale
-from foretell.forecasters.agent.settings import AgentSettings
-from foretell.forecasters.agent.signals import crowd_of, prior_of
-from foretell.forecasters.agent.variants import FULL, Variant
-from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
-from foretell.llm.message import Request, ToolSpec
-from foretell.questions.event import Failed, ForecastMade
+from foretell.forecasters.agent.actions import AgentToolset
+from foretell.forecasters.agent.answer_format import AnswerFormat
+from foretell.forecasters.agent.belief import QUESTION, BeliefEvidence, starting_belief
+from foretell.forecasters.agent.loop import AgentTrial, BeliefIntervention, StopReason, TrialResult, TrialSetup
+from foretell.forecasters.agent.prompts import StartingSignals, crowd_of, opening, prior_of, system_prompt
+from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
+from foretell.forecasters.forecaster import (
+    AgentContext,
+    CannotForecast,
+    Forecaster,
+    RunContext,
+    TracedModel,
+    UsageMeter,
+)
+from foretell.models.model import Request, ToolSpec
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.tools.fence import Fenced
-from foretell.tools.policy import ANY_SOURCE, FIXED, offered
+from foretell.questions.trace import Failed, ForecastMade
+from foretell.tools.fence import FencedTools, SourceStore
+from foretell.tools.names import ANY_SOURCE, FIXED, offered_tools
+
+# A belief as text for people: the answer, the case for and against with its sources, and what stayed open.
+
+FORECAST = "Forecast: "
+"""How the line with the numbers begins: whoever must not see them leaves it out."""
+
+
+def rationale(ending: TrialResult, p: Mapping[str, float], shelf: SourceStore) -> str:
+    """The reasons behind a forecast, with one line per cited source at the end."""
+    belief = ending.belief
+    numbers = ", ".join(f"{target} {value:.3f}" for target, value in p.items())
+    how = f"{ending.stop.value}; {ending.detail}" if ending.detail else ending.stop.value
+    parts = [
+        f"{FORECAST}{numbers} ({how}).",
+        ending.reason or belief.reason,
+        _listed("For", belief.evidence_for),
+        _listed("Against", belief.evidence_against),
+        "\n".join(["Open:", *(f"- {question}" for question in belief.open_questions)]) if belief.open_questions else "",
+        _sources((*belief.evidence_for, *belief.evidence_against), shelf),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def without_numbers(text: str) -> str:
+    """A rationale without the line that states the forecast.
+
+    >>> without_numbers("Forecast: yes 0.300 (submitted)."), without_numbers("Polls moved.")
+    ('', 'Polls moved.')
+    """
+    return "\n".join(line for line in text.splitlines() if not line.startswith(FORECAST)).strip()
+
+
+def _listed(heading: str, evidence: Sequence[BeliefEvidence]) -> str:
+    if not evidence:
+        return ""
+    return "\n".join([f"{heading}:", *(f"- {item.claim} [{item.source_id or 'no source'}]" for item in evidence)])
+
+
+def _sources(evidence: Sequence[BeliefEvidence], shelf: SourceStore) -> str:
+    cited = dict.fromkeys(item.source_id for item in evidence if item.source_id and item.source_id != QUESTION)
+    lines = [_source(shelf, source) for source in cited if source in shelf]
+    return "\n".join(["Sources:", *lines]) if lines else ""
+
+
+def _source(shelf: SourceStore, source_id: str) -> str:
+    found = shelf[source_id]
+    when = found.published.date().isoformat() if found.published else "undated"
+    return f"[{source_id}] {found.title} ({when}) {found.url}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefAgent:
     """Searches step by step and keeps a belief all the way; what it is allowed and told is its variant."""
 
-    variant: Variant = FULL
+    variant: AgentVariant = FULL
     settings: AgentSettings = field(default_factory=AgentSettings)
     bypass: Mapping[str, Forecaster] = field(default_factory=dict[str, Forecaster])
     """Forecasters by source whose estimate is submitted as it is, without asking any language model."""
-    push: Push | None = None
+    push: BeliefIntervention | None = None
     """For experiments: replaces the belief's numbers at one step."""
     extra: str = ""
     """More material for the question prompt."""
@@ -57,35 +106,35 @@ class BeliefAgent:
             raise TypeError("the belief agent needs models and tools: give it an AgentContext")
         bypassed = await self._bypassed(question, context)
         if bypassed is not None:
-            context.emit(ForecastMade(p=bypassed.p, how=Stop.BYPASS.value))
+            context.emit(ForecastMade(p=bypassed.p, how=StopReason.BYPASS.value))
             return bypassed
-        tally = Tally(context.emit)
+        tally = UsageMeter(context.emit)
         context = replace(context, emit=tally)
         began = asyncio.get_running_loop().time()
         job = self._job(question, context)
-        ending = await Trial(job).run()
+        ending = await AgentTrial(job).run()
         usage = replace(tally.usage, seconds=asyncio.get_running_loop().time() - began)
         answer = self._answer(question, context, job, ending)
         return replace(answer, usage=usage) if isinstance(answer, Forecast) else answer
 
-    def _job(self, question: Question, context: AgentContext) -> Job:
+    def _job(self, question: Question, context: AgentContext) -> TrialSetup:
         toolbox = context.toolbox(question, context)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
         by_schema = self.settings.asking == "schema"
-        form = Form.of(question, percent=by_schema)
-        offer = Offer(form=form, variant=self.variant, research=_research(toolbox, question.source))
+        form = AnswerFormat.of(question, percent=by_schema)
+        offer = AgentToolset(form=form, variant=self.variant, research=_research(toolbox, question.source))
         laid_down = self.settings.fixed and question.source in FIXED
         signals = self._start(question, context)
-        job = Job(
+        job = TrialSetup(
             request=self._request(context, question),
             offer=offer,
-            belief=start(form, crowd=signals.crowd, prior=signals.prior),
-            model=Watched(context.model, context.emit, "agent", context.prices),
+            belief=starting_belief(form, crowd=signals.crowd, prior=signals.prior),
+            model=TracedModel(context.model, context.emit, "agent", context.prices),
             toolbox=toolbox,
             emit=context.emit,
             settings=self.settings,
-            allowed=lambda step: offered(question.source, step, offer.by_name) if laid_down else None,
+            allowed=lambda step: offered_tools(question.source, step, offer.by_name) if laid_down else None,
             push=self.push,
         )
         system = system_prompt(offer, steps=job.steps, clamp=self.settings.clamp, by_schema=by_schema)
@@ -99,10 +148,10 @@ class BeliefAgent:
         slot = f"{question.id}/trial {context.trial}"
         return Request(model=context.models.name("agent"), messages=(), settings=sampling, slot=slot)
 
-    def _start(self, question: Question, context: AgentContext) -> Start:
+    def _start(self, question: Question, context: AgentContext) -> StartingSignals:
         crowd, day = crowd_of(question, context.as_of) if self.variant.crowd else (None, "")
         shown = question.closes_at if context.as_of.mode == "live" or self.settings.closing_time else None
-        return Start(
+        return StartingSignals(
             crowd=crowd,
             crowd_day=day,
             prior=prior_of(question, context) if self.variant.prior else None,
@@ -110,7 +159,9 @@ class BeliefAgent:
             extra=self.extra,
         )
 
-    def _answer(self, question: Question, context: AgentContext, job: Job, ending: Ending) -> Forecast | Failure:
+    def _answer(
+        self, question: Question, context: AgentContext, job: TrialSetup, ending: TrialResult
+    ) -> Forecast | Failure:
         name = self._marked(job.toolbox)
         if ending.p is None:
             why = ending.stop.value.replace("standing belief", "no probability was stated")
@@ -132,7 +183,7 @@ class BeliefAgent:
             distribution=form.distribution(p, ending.distribution),
         )
 
-    def _marked(self, toolbox: Fenced) -> str:
+    def _marked(self, toolbox: FencedTools) -> str:
         """A run that saw the future is never shown under the name of one that did not."""
         return f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
 
@@ -144,12 +195,12 @@ class BeliefAgent:
             estimate = await model.forecast(question, context)
         except CannotForecast:
             return None
-        p = self.settings.clamp.apply(estimate.p, exclusive=Form.of(question).exclusive)
-        told = f"{Stop.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
+        p = self.settings.clamp.apply(estimate.p, exclusive=AnswerFormat.of(question).exclusive)
+        told = f"{StopReason.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
         return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=told)
 
 
-def _research(toolbox: Fenced, source: str) -> tuple[ToolSpec, ...]:
+def _research(toolbox: FencedTools, source: str) -> tuple[ToolSpec, ...]:
     """The tools that suit the source; one the policy has never heard of is offered to all."""
-    usual = offered(source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
+    usual = offered_tools(source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
     return tuple(spec for spec in toolbox.specs() if spec.name in usual or spec.name not in ANY_SOURCE)

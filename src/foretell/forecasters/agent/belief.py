@@ -1,13 +1,127 @@
 """The belief an agent holds: probabilities, the cited evidence behind them, and what is still open."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from foretell.forecasters.agent.form import Form
-from foretell.forecasters.agent.numeric import write_quantiles
-from foretell.forecasters.agent.statement import Claim, Confidence, Statement
-from foretell.questions.distribution import Numeric
+from foretell.forecasters.agent.answer_format import AnswerFormat, StatedProbabilities, write_quantiles
+from foretell.questions.forecast import Numeric
+
+# What a model says about its belief: the schema it fills in, and a patient reading of what it filled in.
+
+BELIEF = "updated_belief"
+"""The argument of every tool call that carries the belief."""
+Confidence = Literal["low", "medium", "high"]
+CONFIDENCES: tuple[Confidence, ...] = ("low", "medium", "high")
+MOST_ITEMS = 20
+LONGEST_CLAIM = 600
+LONGEST_REASON = 3000
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedClaim:
+    """A piece of evidence as stated: nobody has checked yet that its source exists."""
+
+    text: str
+    source_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeliefStatement:
+    """An `updated_belief`, read. Lists hold what is new; earlier evidence stays unless retracted."""
+
+    stated: StatedProbabilities
+    confidence: Confidence | None = None
+    evidence_for: tuple[StatedClaim, ...] = ()
+    evidence_against: tuple[StatedClaim, ...] = ()
+    retracted: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] | None = None
+    reason: str = ""
+
+
+def belief_schema(form: AnswerFormat) -> dict[str, Any]:
+    """JSON schema of the belief.
+
+    The reason comes first, because what is written before the number can still change it; then the number, so that
+    a reply that is cut off in its lists has told it.
+    """
+    claim = {
+        "type": "object",
+        "properties": {
+            "claim": {"type": "string", "description": "One fact, in a sentence."},
+            "source_id": {"type": "string", "description": "Id of the result it comes from, or `question`."},
+        },
+        "required": ["claim", "source_id"],
+        "additionalProperties": False,
+    }
+    texts = {"type": "array", "items": {"type": "string"}}
+    properties = {
+        "reason": {"type": "string", "description": "What the last result changed, and why by this much."},
+        form.field: form.schema(),
+        "confidence": {"type": "string", "enum": list(CONFIDENCES), "description": "How firm the number is."},
+        "evidence_for": {"type": "array", "items": claim, "description": "New facts that raise it."},
+        "evidence_against": {"type": "array", "items": claim, "description": "New facts that lower it."},
+        "retract": {**texts, "description": "Ids (e1, e2, …) of recorded evidence that proved wrong."},
+        "open_questions": {**texts, "description": "What could still move the number most."},
+    }
+    return {
+        "type": "object",
+        "description": "Your belief with all results so far taken in.",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read_statement(given: Any, form: AnswerFormat) -> BeliefStatement | None:
+    """Whatever can be understood; None where there is nothing like a belief at all."""
+    if not isinstance(given, Mapping):
+        return None
+    said = cast("Mapping[str, Any]", given)
+    confidence = said.get("confidence")
+    return BeliefStatement(
+        stated=form.read(said),
+        confidence=confidence if confidence in CONFIDENCES else None,
+        evidence_for=_claims(said.get("evidence_for")),
+        evidence_against=_claims(said.get("evidence_against")),
+        retracted=_texts(said.get("retract")),
+        open_questions=_texts(said["open_questions"]) if "open_questions" in said else None,
+        reason=as_text(said.get("reason"))[:LONGEST_REASON],
+    )
+
+
+def as_text(given: Any) -> str:
+    """A stated text, or nothing where something else was stated.
+
+    >>> as_text(" so "), as_text({"a": 1})
+    ('so', '')
+    """
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _list(given: Any) -> Sequence[Any]:
+    if isinstance(given, str | Mapping):
+        return (given,)
+    return cast("list[Any]", given)[:MOST_ITEMS] if isinstance(given, list) else ()
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    return tuple(text for item in _list(given) if (text := as_text(item)[:LONGEST_CLAIM]))
+
+
+def _claims(given: Any) -> tuple[StatedClaim, ...]:
+    return tuple(claim for item in _list(given) if (claim := _claim(item)) is not None)
+
+
+def _claim(item: Any) -> StatedClaim | None:
+    """An object with claim and source, or a bare sentence without a source."""
+    if not isinstance(item, Mapping):
+        text, source = as_text(item), ""
+    else:
+        said = cast("Mapping[str, Any]", item)
+        text, source = as_text(said.get("claim")), as_text(said.get("source_id"))
+    return StatedClaim(text=text[:LONGEST_CLAIM], source_id=source[:200]) if text else None
+
 
 Origin = Literal["blank", "crowd", "prior", "model", "overwritten"]
 QUESTION = "question"
@@ -15,7 +129,7 @@ QUESTION = "question"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class BeliefEvidence:
     """A fact with the result it came from. No source: the model named one that does not exist, or none."""
 
     id: str
@@ -34,8 +148,8 @@ class Belief:
     origin: Origin
     """Where the numbers come from. `blank` is the even start that no one stated: it is never an answer."""
     confidence: Confidence = "low"
-    evidence_for: tuple[Evidence, ...] = ()
-    evidence_against: tuple[Evidence, ...] = ()
+    evidence_for: tuple[BeliefEvidence, ...] = ()
+    evidence_against: tuple[BeliefEvidence, ...] = ()
     open_questions: tuple[str, ...] = ()
     reason: str = ""
     step: int = 0
@@ -47,14 +161,14 @@ class Belief:
     """Ids cited in the last revision that stand for no result; they were taken out."""
 
     def revise(
-        self, statement: Statement, form: Form, *, step: int, sources: Collection[str]
+        self, statement: BeliefStatement, form: AnswerFormat, *, step: int, sources: Collection[str]
     ) -> tuple["Belief", tuple[str, ...]]:
         """The belief after a statement, and what the model must be told about it.
 
         Targets without a readable number keep the one they had. Evidence adds up; a claim stated again is not
         counted again; only what is retracted by its id goes.
         """
-        ledger = _Ledger(self, sources)
+        ledger = _EvidenceLog(self, sources)
         supports = ledger.take(self.evidence_for, statement.evidence_for, statement.retracted)
         opposes = ledger.take(self.evidence_against, statement.evidence_against, statement.retracted)
         p, said = self._numbers(statement, form)
@@ -72,7 +186,7 @@ class Belief:
         )
         return revised, (*said, *ledger.notes(statement.retracted))
 
-    def _numbers(self, statement: Statement, form: Form) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def _numbers(self, statement: BeliefStatement, form: AnswerFormat) -> tuple[dict[str, Any], tuple[str, ...]]:
         stated = statement.stated
         if not stated.p or (self.origin == "blank" and form.missing(stated.p)):
             return {}, (f"your p was not taken over: {'; '.join(stated.problems) or 'none was given'}",)
@@ -80,7 +194,7 @@ class Belief:
         numbers = {"p": form.coherent(merged), "stated": merged, "distribution": stated.distribution}
         return {**numbers, "origin": "model"}, stated.problems
 
-    def overwrite(self, p: Mapping[str, float], form: Form) -> "Belief":
+    def overwrite(self, p: Mapping[str, float], form: AnswerFormat) -> "Belief":
         """The same belief with other numbers, for experiments that push it and watch what follows."""
         merged = {**self.p, **p}
         return replace(self, p=form.coherent(merged), stated=merged, origin="overwritten", distribution=None)
@@ -104,7 +218,7 @@ class Belief:
         return self.origin != "blank"
 
 
-class _Ledger:
+class _EvidenceLog:
     """Numbers new evidence and checks its sources while one statement is taken in."""
 
     def __init__(self, belief: Belief, sources: Collection[str]) -> None:
@@ -115,8 +229,8 @@ class _Ledger:
         self.added: list[str] = []
 
     def take(
-        self, old: tuple[Evidence, ...], new: tuple[Claim, ...], retracted: tuple[str, ...]
-    ) -> tuple[Evidence, ...]:
+        self, old: tuple[BeliefEvidence, ...], new: tuple[StatedClaim, ...], retracted: tuple[str, ...]
+    ) -> tuple[BeliefEvidence, ...]:
         kept = [item for item in old if item.id not in retracted]
         said = {_plain(item.claim) for item in kept}
         for claim in new:
@@ -125,12 +239,12 @@ class _Ledger:
                 kept.append(self._record(claim))
         return tuple(kept)
 
-    def _record(self, claim: Claim) -> Evidence:
+    def _record(self, claim: StatedClaim) -> BeliefEvidence:
         self.count += 1
         exists = claim.source_id == QUESTION or claim.source_id in self.sources
         if claim.source_id and not exists:
             self.unknown.append(claim.source_id)
-        item = Evidence(id=f"e{self.count}", claim=claim.text, source_id=claim.source_id if exists else "")
+        item = BeliefEvidence(id=f"e{self.count}", claim=claim.text, source_id=claim.source_id if exists else "")
         self.added.append(item.id)
         return item
 
@@ -148,12 +262,14 @@ def _plain(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".")
 
 
-def start(form: Form, *, crowd: Mapping[str, float] | None = None, prior: Mapping[str, float] | None = None) -> Belief:
+def starting_belief(
+    form: AnswerFormat, *, crowd: Mapping[str, float] | None = None, prior: Mapping[str, float] | None = None
+) -> Belief:
     """Where an agent begins: at the crowd's price, else at the base rate, else at one half without meaning it.
 
-    >>> from foretell.questions import Question, Target
+    >>> from foretell.questions.question import Question, Target
     >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
-    >>> start(Form.of(q)).formed, start(Form.of(q), prior={"yes": 0.1}).p
+    >>> start(Form.of(q)).formed, starting_belief(AnswerFormat.of(q), prior={"yes": 0.1}).p
     (False, {'yes': 0.1})
     """
     ids = set(form.targets.values())

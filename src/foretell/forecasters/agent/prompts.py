@@ -11,20 +11,21 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from foretell.forecasters.agent.form import Form
-from foretell.forecasters.agent.offer import ACTION, ACTIONS, TOOL, Offer
-from foretell.forecasters.agent.statement import BELIEF
-from foretell.forecasters.agent.submit import Clamp
-from foretell.llm.message import Message, System, ToolSpec, User
-from foretell.questions.clock import AsOf
+from foretell.forecasters.agent.actions import ACTION, ACTIONS, TOOL, AgentToolset
+from foretell.forecasters.agent.answer_format import AnswerFormat
+from foretell.forecasters.agent.belief import BELIEF
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.forecaster import AgentContext
+from foretell.models.model import Message, SystemMessage, ToolSpec, UserMessage
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
-from foretell.tools.policy import hint
+from foretell.tools.names import tool_hint
 
 NOT_GIVEN = "None were given; take the question's words in their plain sense."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class StartingSignals:
     """Numbers known at the start, and where to begin."""
 
     crowd: Mapping[str, float] | None = None
@@ -44,12 +45,14 @@ def wording(name: str) -> Template:
     )
 
 
-def opening(question: Question, as_of: AsOf, offer: Offer, *, system: str, start: Start) -> tuple[Message, ...]:
+def opening(
+    question: Question, as_of: AsOf, offer: AgentToolset, *, system: str, start: StartingSignals
+) -> tuple[Message, ...]:
     """The two messages every trial begins with."""
-    return System(text=system), User(text=question_prompt(question, as_of, offer, start), cached=True)
+    return SystemMessage(text=system), UserMessage(text=question_prompt(question, as_of, offer, start), cached=True)
 
 
-def system_prompt(offer: Offer, *, steps: int, clamp: Clamp, by_schema: bool = False) -> str:
+def system_prompt(offer: AgentToolset, *, steps: int, clamp: Clamp, by_schema: bool = False) -> str:
     """Who the model is and how it works; the same for all questions of one kind."""
     scale = "whole numbers from 0 to 100, in percent" if offer.form.percent else "numbers from 0 to 1"
     bounds = {"low": f"{clamp.low:g}", "high": f"{clamp.high:g}"}
@@ -60,7 +63,7 @@ def system_prompt(offer: Offer, *, steps: int, clamp: Clamp, by_schema: bool = F
     return "\n\n".join(parts)
 
 
-def question_prompt(question: Question, as_of: AsOf, offer: Offer, start: Start) -> str:
+def question_prompt(question: Question, as_of: AsOf, offer: AgentToolset, start: StartingSignals) -> str:
     """The question with all that decides it, as it stood on the day."""
     today = as_of.at.date().isoformat()
     sections = [
@@ -71,13 +74,13 @@ def question_prompt(question: Question, as_of: AsOf, offer: Offer, start: Start)
         ("What to answer", _asked(question, offer.form)),
         ("Market price", _crowd(start, offer.form) if offer.variant.crowd else ""),
         ("Base rate", _prior(start, offer.form) if offer.variant.prior else ""),
-        ("Where to begin", hint(offer.by_name)),
+        ("Where to begin", tool_hint(offer.by_name)),
     ]
     told = [f"# {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
     return "\n\n".join([*told, start.extra.strip()] if start.extra.strip() else told)
 
 
-def _asked(question: Question, form: Form) -> str:
+def _asked(question: Question, form: AnswerFormat) -> str:
     if form.thresholds is not None:
         levels = "the quantiles of the quantity: values that it stays below with 5, 10, 25, 50, 75, 90 and 95 %"
         return f"State {levels}. They are used for these targets: {', '.join(form.thresholds)}."
@@ -98,13 +101,13 @@ def _day(target: Target) -> str:
     return f" Decided on {target.resolves_at.date().isoformat()}." if target.resolves_at else ""
 
 
-def _numbers(p: Mapping[str, float], form: Form) -> str:
+def _numbers(p: Mapping[str, float], form: AnswerFormat) -> str:
     if len(form.targets) == 1:
         return f"{next(iter(p.values())):.3g}"
     return ", ".join(f"`{key}` {p[id]:.3g}" for key, id in form.targets.items() if id in p)
 
 
-def _crowd(start: Start, form: Form) -> str:
+def _crowd(start: StartingSignals, form: AnswerFormat) -> str:
     if not start.crowd:
         return ""
     when = f"On {start.crowd_day} the" if start.crowd_day else "The"
@@ -112,14 +115,14 @@ def _crowd(start: Start, form: Form) -> str:
     return f"{told} Traders know much of what you can find: leave the price only for reasons they may have missed."
 
 
-def _prior(start: Start, form: Form) -> str:
+def _prior(start: StartingSignals, form: AnswerFormat) -> str:
     if not start.prior:
         return ""
     told = f"Of earlier questions of this kind this share came true: {_numbers(start.prior, form)}."
     return f"{told} Begin there and adjust for this case."
 
 
-def _tools_as_text(offer: Offer) -> str:
+def _tools_as_text(offer: AgentToolset) -> str:
     lines = [f"- `{spec.name}`: {spec.description} Arguments: {_arguments(spec)}" for spec in offer.tools]
     if offer.variant.belief:
         lines.append(f"\nBeside `{ACTION}` stands `{BELIEF}`.")
@@ -133,3 +136,24 @@ def _tools_as_text(offer: Offer) -> str:
 def _arguments(spec: ToolSpec) -> str:
     own: Mapping[str, object] = {k: v for k, v in spec.parameters.get("properties", {}).items() if k != BELIEF}
     return json.dumps(own, ensure_ascii=False) if own else "none"
+
+
+# What is known before any research: the market's price and the base rate, both as of the cutoff.
+
+
+def crowd_of(question: Question, as_of: AsOf) -> tuple[dict[str, float] | None, str]:
+    """Prices by target and the day of the oldest; a snapshot taken after the cutoff is not the crowd of that day."""
+    known = {t.id: t.snapshot for t in question.targets if t.snapshot is not None and as_of.admits(t.snapshot.at)}
+    prices = {id: shot.price for id, shot in known.items() if shot.price is not None}
+    if not prices:
+        return None, ""
+    return prices, min(known[id].at for id in prices).date().isoformat()
+
+
+def prior_of(question: Question, context: AgentContext) -> dict[str, float] | None:
+    """Base rates by target, for questions about data sets; markets have their price."""
+    if context.rates is None or question.kind != "dataset":
+        return None
+    rates = {t.id: context.rates.rate(question, t, context.as_of) for t in question.targets}
+    known = {id: rate for id, rate in rates.items() if rate is not None}
+    return known or None

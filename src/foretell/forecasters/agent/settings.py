@@ -1,10 +1,57 @@
 """The numbers of the loop, in one place."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from foretell.forecasters.agent.submit import Clamp
-from foretell.llm.message import Settings
+from foretell.forecasters.agent.answer_format import AnswerFormat
+from foretell.models.model import ModelSettings, ToolSpec
+from foretell.tools.names import SUBMIT
+
+# The answer: the one tool every variant has, and the one place where probabilities are clamped.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clamp:
+    """How near to certainty a submitted probability may come. It bounds what one confident mistake can cost.
+
+    >>> Clamp().apply({"yes": 0.999})
+    {'yes': 0.95}
+    >>> Clamp(low=0, high=1).apply({"yes": 0.999})
+    {'yes': 0.999}
+    """
+
+    low: float = 0.05
+    high: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high <= 1:
+            raise ValueError(f"a clamp needs 0 <= low < high <= 1, not [{self.low}, {self.high}]")
+
+    def apply(self, p: Mapping[str, float], *, exclusive: bool = False) -> dict[str, float]:
+        """Each probability within the bounds.
+
+        Of m exclusive options most must be small: there the lower bound is 2·low/m (equal to `low` for two), and
+        the clamped options are divided by their sum once more.
+        """
+        if not exclusive:
+            return {target: min(self.high, max(self.low, value)) for target, value in p.items()}
+        clamped = {target: min(self.high, max(2 * self.low / len(p), value)) for target, value in p.items()}
+        total = sum(clamped.values())
+        return {target: value / total for target, value in clamped.items()}
+
+
+def submit_spec(form: AnswerFormat) -> ToolSpec:
+    """The tool that ends a trial."""
+    reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": {"reason": reason, form.field: form.schema()},
+        "required": ["reason", form.field],
+        "additionalProperties": False,
+    }
+    return ToolSpec(name=SUBMIT, description="Give the final answer and end the research.", parameters=parameters)
+
 
 Asking = Literal["tools", "schema"]
 
@@ -23,7 +70,7 @@ class AgentSettings:
     clamp: Clamp = field(default_factory=Clamp)
     asking: Asking = "tools"
     """`schema` for models that cannot call tools: the same action and belief as one JSON answer."""
-    sampling: Settings | None = None
+    sampling: ModelSettings | None = None
     """None: what the run says for the agent's role."""
     fixed: bool = True
     """Obey sources whose tools are laid down step by step."""
@@ -33,3 +80,47 @@ class AgentSettings:
     def __post_init__(self) -> None:
         if self.steps < 1 or self.again < 0 or self.seconds <= 0:
             raise ValueError("an agent needs at least one step, some time, and a count of repetitions >= 0")
+
+
+# The forms the agent comes in, as data: what it keeps, what it may call, and what it is told at the start.
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentVariant:
+    """One way to run the loop. Ablations differ in these values and in nothing else.
+
+    >>> FULL.name, FULL.told(crowd=True, prior=False).name
+    ('full', 'full+crowd')
+    """
+
+    kind: str
+    wording: str
+    """Which text explains the work to the model."""
+    belief: bool = True
+    """Every call carries `updated_belief`; without it no prompt and no schema mentions one."""
+    tools: bool = True
+    """Research tools are offered; without them only `submit` is."""
+    parallel: bool = False
+    """All calls of one reply are run at once; otherwise only the first is."""
+    steps: int | None = None
+    """How many generations, where that is part of the variant."""
+    crowd: bool = False
+    """The market's price is in the prompt and is the belief to start from."""
+    prior: bool = False
+    """The base rate of such questions is in the prompt and, without a price, is the belief to start from."""
+
+    @property
+    def name(self) -> str:
+        """The kind with its flags, as shown in tables."""
+        return self.kind + "+crowd" * self.crowd + "+prior" * self.prior
+
+    def told(self, *, crowd: bool, prior: bool) -> "AgentVariant":
+        """The same variant with other starting signals."""
+        return replace(self, crowd=crowd, prior=prior)
+
+
+FULL = AgentVariant(kind="full", wording="belief")
+NOBELIEF = AgentVariant(kind="nobelief", wording="plain", belief=False)
+ZERO_SHOT = AgentVariant(kind="zero-shot", wording="alone", belief=False, tools=False, steps=1)
+BATCH = AgentVariant(kind="batch", wording="batch", belief=False, parallel=True, steps=2)
+VARIANTS = {variant.kind: variant for variant in (FULL, NOBELIEF, ZERO_SHOT, BATCH)}

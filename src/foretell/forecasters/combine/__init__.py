@@ -1,1 +1,1 @@
-"""From several forecasts of one question to one."""
+"""From several answers to one: aggregation, shrinkage, calibration, coherence, ensembles."""

@@ -1,15 +1,21 @@
 """Every example judged by a rule that did not see it: left out by question or event, or asked before it was known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats, Ints
-from foretell.forecasters.combine.chain import Chain, said_by
-from foretell.forecasters.combine.fitted import Check, Method, apply
-from foretell.forecasters.combine.left_out import left_out
-from foretell.forecasters.combine.rows import Examples, Rows, Strings
+from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
+from foretell.forecasters.combine.rules import (
+    ChainedMethod,
+    Check,
+    CombinationMethod,
+    apply,
+    left_out,
+    with_rule_applied,
+)
+from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.clusters import factorise
 
 GROUPINGS = ("event", "question", "cluster", "asking", "due", "resolved_on", "source", "subtype", "kind")
 """What may be left out together: `event` is each row alone, `asking` one question on one day with all its targets."""
@@ -25,7 +31,7 @@ def groups_by(examples: Examples, by: str) -> Ints:
     return np.unique(column, return_inverse=True)[1].astype(np.int64)
 
 
-def leave_one_out(method: Method, examples: Examples, *, by: str = "question") -> Floats:
+def leave_one_out(method: CombinationMethod, examples: Examples, *, by: str = "question") -> Floats:
     """Each example's probability from the rule fitted without all that shares its question (or event, day, …).
 
     Whatever the method tunes, it tunes without the group. `by="event"` is what BLF 2026 does: it leaves other dates of
@@ -34,24 +40,24 @@ def leave_one_out(method: Method, examples: Examples, *, by: str = "question") -
     return left_out(method, examples, groups_by(examples, by))
 
 
-def leave_last_out(chain: Chain, examples: Examples, *, by: str = "event") -> Floats:
+def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event") -> Floats:
     """As `leave_one_out`, but only the last stage leaves groups out; the others are fitted on everything.
 
     This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on: for reproducing its
     tables, not for a number to publish.
     """
     for method in chain.methods[:-1]:
-        examples = said_by(method.fit(examples), examples)
+        examples = with_rule_applied(method.fit(examples), examples)
     return leave_one_out(chain.methods[-1], examples, by=by) if chain.methods else examples.rows.raw
 
 
-def raw(rows: Rows) -> Floats:
+def raw(rows: TrialRows) -> Floats:
     """The logit mean: what is said where nothing can be learnt yet."""
     return rows.raw
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rolled:
+class RollingForecasts:
     """What was said on each day by a rule that knew only what was known by then."""
 
     p: Floats
@@ -59,7 +65,9 @@ class Rolled:
     """How many examples the rule for each row had learnt from; 0 where the fallback spoke."""
 
 
-def rolling(method: Method, examples: Examples, *, fallback: Callable[[Rows], Floats] = raw) -> Rolled:
+def rolling(
+    method: CombinationMethod, examples: Examples, *, fallback: Callable[[TrialRows], Floats] = raw
+) -> RollingForecasts:
     """For each due date, the rule fitted on examples asked before it whose answers were known before it.
 
     Where there are none yet, `fallback` speaks. Every fitted rule checks that it is not asked about its own past.
@@ -71,10 +79,10 @@ def rolling(method: Method, examples: Examples, *, fallback: Callable[[Rows], Fl
         known = examples.take((examples.known_on < due) & (examples.rows.due < due))
         past[today] = len(known)
         p[today] = apply(method.fit(known), rows) if len(known) else fallback(rows)
-    return Rolled(p=p, past=past)
+    return RollingForecasts(p=p, past=past)
 
 
-def across(method: Method, train: Examples, test: Examples, *, check: Check = "ids") -> Floats:
+def across(method: CombinationMethod, train: Examples, test: Examples, *, check: Check = "ids") -> Floats:
     """The test set's probabilities from a rule fitted on the training set, less the targets that are in both.
 
     A target asked about in both rounds has one outcome: known, it would not have been asked about again. With
@@ -84,5 +92,76 @@ def across(method: Method, train: Examples, test: Examples, *, check: Check = "i
     return apply(method.fit(other), test.rows, check=check)
 
 
-def _event(rows: Rows) -> Strings:
+def _event(rows: TrialRows) -> Strings:
     return np.char.add(np.char.add(rows.question.astype(str), "\n"), rows.target.astype(str))
+
+
+# Is a rule's gain more than noise on what came later? Splits in time, and clustered standard errors.
+#
+# What decides between rules while they are being fitted must be cheap: no resampling here. Published intervals come
+# from `foretell.metrics`.
+
+ROUNDING = 1e-12
+"""Equal forecasts may differ by this much in their errors, with a standard error as small."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """A weighted mean with its standard error."""
+
+    mean: float
+    se: float
+    n_clusters: float
+    """Effective number: (Σ weight)² / Σ over clusters of (its weight)²."""
+
+    def __str__(self) -> str:
+        """As told beside a fitted rule: Brier points in thousandths."""
+        return f"{1000 * self.mean:.1f} ± {1000 * self.se:.1f} thousandths"
+
+    def beyond(self, noise: float) -> bool:
+        """Whether the mean is positive by more than so many standard errors."""
+        return self.mean > noise * self.se + ROUNDING
+
+
+NOTHING = Gain(mean=0.0, se=float("inf"), n_clusters=0.0)
+
+
+def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
+    """Mean m = Σwd/Σw and its standard error by clusters: se² = C/(C−1) · Σ_c (Σ_c w(d − m))² / (Σw)².
+
+    Rows whose difference is NaN do not count. Fewer than two clusters leave the error unknown (infinite).
+
+    >>> found = gain(np.array([1.0, 3.0, 2.0]), np.array(["a", "a", "b"]), np.ones(3))
+    >>> round(found.mean, 3), round(found.n_clusters, 2)
+    (2.0, 1.8)
+    """
+    counts = ~np.isnan(difference) & (weight > 0)
+    if not counts.any():
+        return NOTHING
+    d, w, groups = difference[counts], weight[counts], factorise(cluster[counts])
+    total = w.sum()
+    mean = float((w * d).sum() / total)
+    sums = groups.sums(np.column_stack([w * (d - mean), w]))
+    if groups.n < 2:
+        return Gain(mean=mean, se=float("inf"), n_clusters=1.0)
+    se = float(np.sqrt(groups.n / (groups.n - 1) * np.sum(sums[:, 0] ** 2)) / total)
+    return Gain(mean=mean, se=se, n_clusters=float(total**2 / np.sum(sums[:, 1] ** 2)))
+
+
+def later_splits(examples: Examples, folds: int = 5) -> Iterator[tuple[Bools, Bools]]:
+    """Past and later rows: every round but the first, and all that was known before it was asked.
+
+    With a single round its clusters are dealt into folds, each judged by what the others teach: weaker evidence, as
+    they share their day.
+    """
+    due = examples.rows.due
+    rounds = np.unique(due)
+    for later in rounds[1:]:
+        past = examples.known_on < later
+        if past.any():
+            yield past, due == later
+    if len(rounds) == 1:
+        clusters = factorise(examples.rows.cluster)
+        fold = np.random.default_rng(0).permutation(clusters.n)[clusters.codes] % folds
+        for one in range(min(folds, clusters.n) if clusters.n > 1 else 0):
+            yield fold != one, fold == one

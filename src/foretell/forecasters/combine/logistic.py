@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from foretell.evaluate.arrays import Bools, Floats, Ints, group_sums
 from foretell.forecasters.combine.rows import sigmoid
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 
 TINY = 1e-6
 """The penalty of a coefficient that is to be free."""
@@ -27,11 +27,11 @@ CELLS = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Regression:
+class LogisticProblem:
     """What is to be fitted: n rows, p coefficients.
 
-    >>> two = Regression.of(np.ones((4, 1)), [1, 1, 1, 0], penalty=1e-9)
-    >>> float(fit(two)[0].round(4)), float(np.log(3).round(4))
+    >>> two = LogisticProblem.of(np.ones((4, 1)), [1, 1, 1, 0], penalty=1e-9)
+    >>> float(fit_logistic_ridge(two)[0].round(4)), float(np.log(3).round(4))
     (1.0986, 1.0986)
     """
 
@@ -63,7 +63,7 @@ class Regression:
         weight: npt.ArrayLike = 1.0,
         penalty: npt.ArrayLike = TINY,
         centre: npt.ArrayLike = 0.0,
-    ) -> "Regression":
+    ) -> "LogisticProblem":
         """The same from anything array-like; a single number stands for every row or coefficient."""
         design = np.asarray(design, np.float64)
         n, p = design.shape
@@ -75,12 +75,12 @@ class Regression:
             centre=np.broadcast_to(np.asarray(centre, np.float64), p),
         )
 
-    def without(self, out: Bools) -> "Regression":
+    def without(self, out: Bools) -> "LogisticProblem":
         """The same problem without some rows."""
         kept = ~out
         return replace(self, design=self.design[kept], outcome=self.outcome[kept], weight=self.weight[kept])
 
-    def only(self, columns: Bools) -> "Regression":
+    def only(self, columns: Bools) -> "LogisticProblem":
         """The same problem with some of its coefficients."""
         penalty, centre = self.penalty[columns], self.centre[columns]
         return replace(self, design=self.design[:, columns], penalty=penalty, centre=centre)
@@ -101,11 +101,11 @@ class Regression:
         return gradient, hessian
 
 
-def fit(problem: Regression, start: Floats | None = None) -> Floats:
+def fit_logistic_ridge(problem: LogisticProblem, start: Floats | None = None) -> Floats:
     """The coefficients of least loss, by Newton steps halved until the loss falls.
 
-    >>> separable = Regression.of([[1, -1], [1, 1]], [0, 1])
-    >>> bool(np.isfinite(fit(separable)).all())
+    >>> separable = LogisticProblem.of([[1, -1], [1, 1]], [0, 1])
+    >>> bool(np.isfinite(fit_logistic_ridge(separable)).all())
     True
     """
     at = np.array(problem.centre if start is None else start, np.float64)
@@ -129,37 +129,37 @@ def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def leave_out(problem: Regression, groups: Ints) -> Floats:
+def leave_out(problem: LogisticProblem, groups: Ints) -> Floats:
     """The linear predictor of every row from coefficients fitted without its group; exact.
 
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
-    >>> z = leave_out(Regression.of(x, y), np.arange(40))
+    >>> z = leave_out(LogisticProblem.of(x, y), np.arange(40))
     >>> rest = np.arange(40) != 7
-    >>> bool(abs(z[7] - x[7] @ fit(Regression.of(x[rest], y[rest]))) < 1e-8)
+    >>> bool(abs(z[7] - x[7] @ fit_logistic_ridge(LogisticProblem.of(x[rest], y[rest]))) < 1e-8)
     True
     """
     return np.einsum("ij,ij->i", problem.design, coefficients_without(problem, groups)[groups])
 
 
-def coefficients_without(problem: Regression, groups: Ints) -> Floats:
+def coefficients_without(problem: LogisticProblem, groups: Ints) -> Floats:
     """The coefficients fitted without each group 0…G−1, a row per group.
 
     At the coefficients of the whole, the gradient without a group is minus the group's own, and the Hessian is the
     whole one less the group's: one step costs next to nothing. Further steps keep that Hessian and renew only the
     gradient, for many groups in one matrix product; groups that do not settle get a Newton fit of their own.
     """
-    whole = fit(problem)
+    whole = fit_logistic_ridge(problem)
     found = np.empty((int(groups.max(initial=-1)) + 1, len(whole)))
     for block in _blocks(problem, len(found)):
         inverse, start = _first_step(problem, whole, groups, block)
         found[block.start : block.stop] = _settle(problem, groups, block, inverse, start)
     for group in np.flatnonzero(~np.isfinite(found).all(axis=1)):
-        found[group] = fit(problem.without(groups == group), whole)
+        found[group] = fit_logistic_ridge(problem.without(groups == group), whole)
     return found
 
 
-def one_sided_without(problem: Regression, groups: Ints) -> Bools:
+def one_sided_without(problem: LogisticProblem, groups: Ints) -> Bools:
     """For each group 0…G−1, whether the outcomes outside it are all the same, or there are none."""
     counted = (problem.weight > 0).astype(np.float64)
     size = int(groups.max(initial=-1)) + 1
@@ -168,12 +168,12 @@ def one_sided_without(problem: Regression, groups: Ints) -> Bools:
     return (yes < 0.5) | (every - yes < 0.5)
 
 
-def approximate_leave_out(problem: Regression, groups: Ints, at: Floats | None = None) -> Floats:
+def approximate_leave_out(problem: LogisticProblem, groups: Ints, at: Floats | None = None) -> Floats:
     """As `leave_out`, but by a single downdated Newton step from the whole fit (ALO, Rad & Maleki 2020).
 
     Off by some 1e-3 in probability where a few hundred rows speak about a dozen coefficients: for tuning loops.
     """
-    whole = fit(problem) if at is None else at
+    whole = fit_logistic_ridge(problem) if at is None else at
     if len(np.unique(groups)) == len(groups):
         return _without_each_row(problem, whole)
     found = np.empty((int(groups.max(initial=-1)) + 1, len(whole)))
@@ -182,7 +182,7 @@ def approximate_leave_out(problem: Regression, groups: Ints, at: Floats | None =
     return np.einsum("ij,ij->i", problem.design, found[groups])
 
 
-def _without_each_row(problem: Regression, whole: Floats) -> Floats:
+def _without_each_row(problem: LogisticProblem, whole: Floats) -> Floats:
     """The single step for groups of one row, in closed form (Sherman & Morrison 1950)."""
     z = problem.design @ whole
     p = sigmoid(z)
@@ -191,13 +191,13 @@ def _without_each_row(problem: Regression, whole: Floats) -> Floats:
     return z + spread * weight * (p - problem.outcome) / (1 - weight * p * (1 - p) * spread)
 
 
-def _blocks(problem: Regression, groups: int) -> list[range]:
+def _blocks(problem: LogisticProblem, groups: int) -> list[range]:
     n, p = problem.design.shape
     size = max(1, CELLS // max(n, p * p, 1))
     return [range(first, min(first + size, groups)) for first in range(0, groups, size)]
 
 
-def _first_step(problem: Regression, whole: Floats, groups: Ints, block: range) -> tuple[Floats, Floats]:
+def _first_step(problem: LogisticProblem, whole: Floats, groups: Ints, block: range) -> tuple[Floats, Floats]:
     """For each group of the block: the inverse Hessian without it at `whole`, and the coefficients one step away."""
     rows = np.flatnonzero((groups >= block.start) & (groups < block.stop))
     rows = rows[np.argsort(groups[rows], kind="stable")]
@@ -215,7 +215,7 @@ def _first_step(problem: Regression, whole: Floats, groups: Ints, block: range) 
     return inverse, whole + np.einsum("gij,gj->gi", inverse, gradients)
 
 
-def _settle(problem: Regression, groups: Ints, block: range, inverse: Floats, start: Floats) -> Floats:
+def _settle(problem: LogisticProblem, groups: Ints, block: range, inverse: Floats, start: Floats) -> Floats:
     """Chord steps for all groups of a block at once; NaN for a group that does not settle."""
     from scipy.special import expit
 

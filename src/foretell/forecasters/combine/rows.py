@@ -1,12 +1,16 @@
 """What is combined: the trials on many targets side by side, with what tells the targets apart."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from foretell.evaluate.arrays import Bools, Floats, Ints
+from foretell.forecasters.base_rates.rates import Rates
+from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Target
 
 Days = npt.NDArray[np.datetime64]
 Strings = npt.NDArray[np.str_]
@@ -32,7 +36,7 @@ def sigmoid(x: npt.ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class TrialRows:
     """One entry per target: what each trial said of it, and what else was known when it was asked. Holds no answer.
 
     `trials` is K × n with NaN where a trial failed; everything else has length n.
@@ -73,12 +77,12 @@ class Rows:
     def __len__(self) -> int:
         return self.trials.shape[1]
 
-    def take(self, which: Bools | Ints) -> "Rows":
+    def take(self, which: Bools | Ints) -> "TrialRows":
         """Some of the rows, in the order given."""
         columns = {f.name: getattr(self, f.name)[which] for f in fields(self) if f.name != "trials"}
-        return Rows(trials=self.trials[:, which], **columns)
+        return TrialRows(trials=self.trials[:, which], **columns)
 
-    def with_trials(self, trials: npt.ArrayLike) -> "Rows":
+    def with_trials(self, trials: npt.ArrayLike) -> "TrialRows":
         """The same targets with other probabilities; a vector counts as a single trial."""
         return replace(self, trials=np.atleast_2d(np.asarray(trials, np.float64)))
 
@@ -109,7 +113,7 @@ class Rows:
 class Examples:
     """Rows with their answers and the day each answer became known: what a rule may learn from."""
 
-    rows: Rows
+    rows: TrialRows
     outcome: Floats
     """0 or 1."""
     known_on: Days
@@ -139,3 +143,47 @@ class Examples:
     def known_before(self, day: np.datetime64) -> "Examples":
         """What somebody asking on `day` could have learnt from."""
         return self.take(self.known_on < day)
+
+
+# One question's trials as rows, so that a learnt rule can be put to work on a question just asked.
+
+
+def rows_of_question(
+    question: Question, trials: Sequence[Mapping[str, float]], as_of: AsOf, rates: Rates | None = None
+) -> TrialRows:
+    """A row per target; prices and base rates as far as they were known at the cutoff.
+
+    >>> from foretell.questions.question import Target
+    >>> q = Question(id="q", source="asked", text="?", due="2026-01-01", targets=(Target(id="yes"),))
+    >>> rows_of_question(q, [{"yes": 0.2}, {"yes": 0.5}], q.as_of).raw.round(3).tolist()
+    [0.333]
+    """
+    n = len(question.targets)
+    snapshots = [t.snapshot if t.snapshot and as_of.admits(t.snapshot.at) else None for t in question.targets]
+
+    def text(value: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+        return np.full(n, value)
+
+    return TrialRows(
+        trials=np.array([[trial.get(t.id, np.nan) for t in question.targets] for trial in trials], np.float64),
+        question=text(question.id),
+        due=np.full(n, np.datetime64(question.due.date(), "D")),
+        target=np.array([t.id for t in question.targets]),
+        source=text(question.source),
+        subtype=text(question.subtype),
+        kind=text(question.kind),
+        horizon=_numbers(question.horizon_days(t) for t in question.targets),
+        price=_numbers(snapshot.price if snapshot else None for snapshot in snapshots),
+        prior=_numbers(_rate(rates, question, t, as_of) for t in question.targets),
+        cluster=text(question.cluster),
+        liquidity=_numbers(snapshot.volume if snapshot else None for snapshot in snapshots),
+    )
+
+
+def _rate(rates: Rates | None, question: Question, target: Target, as_of: AsOf) -> float | None:
+    # A market's own price says more than how often its platform said yes.
+    return None if rates is None or question.kind == "market" else rates.rate(question, target, as_of)
+
+
+def _numbers(values: Iterable[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([np.nan if value is None else value for value in values], np.float64)

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foretell.evaluate.arrays import Bools, Floats, Ints, group_sums
-from foretell.forecasters.combine.fitted import Training
-from foretell.forecasters.combine.platt import PAPER_EDGE
-from foretell.forecasters.combine.rows import Examples, Rows, logit, sigmoid
+from foretell.forecasters.combine.calibration import PAPER_EDGE
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rules import Training
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 
 FLOORS = tuple(round(0.1 * step, 1) for step in range(11))
 SLOPES = tuple(round(0.2 * step, 1) for step in range(11))
@@ -16,7 +16,7 @@ SAME = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class TrialSpread:
     """What shrinkage looks at, per row, on the log-odds scale."""
 
     mean: Floats
@@ -28,7 +28,7 @@ class Spread:
     """The price, else the base rate, else one half."""
 
     @classmethod
-    def of(cls, rows: Rows, edge: float) -> "Spread":
+    def of(cls, rows: TrialRows, edge: float) -> "TrialSpread":
         """From rows, with probabilities kept `edge` away from certainty."""
         x = logit(rows.trials, edge)
         said = ~np.isnan(x)
@@ -57,9 +57,9 @@ class FittedShrink:
     edge: float = PAPER_EDGE
     training: Training = field(default_factory=Training)
 
-    def probabilities(self, rows: Rows) -> Floats:
+    def probabilities(self, rows: TrialRows) -> Floats:
         """The shrunken mean; NaN where no trial answered."""
-        spread = Spread.of(rows, self.edge)
+        spread = TrialSpread.of(rows, self.edge)
         return spread.toward_anchor(np.maximum(self.floor, 1 - self.slope * spread.std))
 
 
@@ -103,7 +103,7 @@ class Shrink:
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
         """Each row under the pair chosen without its group."""
         p, chosen = self._chosen_without(examples, groups)
-        unshrunk = sigmoid(Spread.of(examples.rows, self.edge).mean)
+        unshrunk = sigmoid(TrialSpread.of(examples.rows, self.edge).mean)
         return np.where(chosen < 0, unshrunk, p[chosen, np.arange(len(examples))])
 
     def rules_without(self, examples: Examples, groups: Ints) -> tuple[list[FittedShrink], Ints]:
@@ -131,7 +131,7 @@ class Shrink:
 
     def _losses(self, examples: Examples) -> tuple[Floats, Bools, Floats]:
         """Weighted Brier score of every row under every pair, which rows count, and the probabilities."""
-        spread = Spread.of(examples.rows, self.edge)
+        spread = TrialSpread.of(examples.rows, self.edge)
         floor, slope = (np.ravel(axis)[:, None] for axis in np.meshgrid(self.floors, self.slopes, indexing="ij"))
         p = spread.toward_anchor(np.maximum(floor, 1 - slope * spread.std))
         counted = (spread.count > 0) & (examples.weight > 0)
@@ -141,3 +141,74 @@ class Shrink:
 def _first_least(losses: Floats) -> Ints:
     """The first column of each row that is as low as any."""
     return np.argmax(losses <= losses.min(axis=1, keepdims=True) + SAME, axis=1)
+
+
+# Shrinkage of the trials' mean by a normal model whose variances are read off the trials themselves.
+
+UNSEEN = 1e6
+"""τ² before any example: the trials are believed as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedBayesShrink:
+    """The posterior mean of a normal model: α = Kτ² / (Kτ² + σ²) on the trials' mean, the rest on the anchor."""
+
+    between: float = 0.0
+    """τ²: how far the forecaster's log-odds truly lie from the anchor, squared."""
+    within: float = 0.0
+    """σ²: variance of one trial about the forecaster's mean, over all questions."""
+    degrees: float = 4.0
+    edge: float = PAPER_EDGE
+    training: Training = field(default_factory=Training)
+
+    def probabilities(self, rows: TrialRows) -> Floats:
+        """The posterior mean's probability; NaN where no trial answered."""
+        spread = TrialSpread.of(rows, self.edge)
+        squares = spread.std**2 * spread.count
+        freedom = self.degrees + np.maximum(spread.count - 1, 0)
+        noise = (self.degrees * self.within + squares) / np.maximum(freedom, 1e-300)
+        signal = spread.count * self.between
+        share = np.where(noise > 0, signal / np.where(noise > 0, signal + noise, 1.0), 1.0)
+        return spread.toward_anchor(share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesShrink:
+    """Normal shrinkage with empirical-Bayes variances (James & Stein 1961, Efron & Morris 1973; BLF 2026, eq. 9).
+
+    Trials scatter about a question's own log-odds with variance σ²_q, and these about the anchor with variance τ².
+    σ² is the pooled variance within questions, and σ²_q = (d·σ² + squares_q) / (d + K − 1) leans on it with d `degrees`
+    of freedom, since five trials tell little about their own scatter. τ² is what is left of the mean squared distance
+    between mean and anchor after σ²/K, and not below 0. No outcome is used. Where no question has two trials σ² is 0
+    and nothing shrinks, and neither does anything before the first example.
+
+    >>> BayesShrink().name
+    'bayes shrink'
+    """
+
+    degrees: float = 4.0
+    edge: float = PAPER_EDGE
+
+    def __post_init__(self) -> None:
+        if not self.degrees >= 0:
+            raise ValueError(f"degrees = {self.degrees} must not be negative")
+        if not 0 < self.edge < 0.5:
+            raise ValueError(f"edge = {self.edge} is outside (0, 0.5)")
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        return "bayes shrink"
+
+    def fit(self, examples: Examples) -> FittedBayesShrink:
+        """The two variances, from the trials and the anchors alone."""
+        spread, weight = TrialSpread.of(examples.rows, self.edge), examples.weight
+        said = (spread.count > 0) & (weight > 0)
+        count, weight = spread.count[said], weight[said]
+        freedom = float(weight @ (count - 1))
+        within = float(weight @ (spread.std[said] ** 2 * count)) / freedom if freedom > 0 else 0.0
+        apart = (spread.mean[said] - spread.anchor[said]) ** 2 - within / count
+        between = max(0.0, float(weight @ apart) / float(weight.sum())) if said.any() else UNSEEN
+        return FittedBayesShrink(
+            between=between, within=within, degrees=self.degrees, edge=self.edge, training=Training.of(examples)
+        )

@@ -1,1 +1,1 @@
-"""Forecasts of a time series without a language model."""
+"""Forecasters for questions about time series; they ask no model."""

@@ -2,12 +2,118 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from foretell.evaluate.arrays import Bools, Floats, Ints
-from foretell.forecasters.series.history import History
-from foretell.forecasters.series.regress import Fitted, Outcomes, Regression
+from foretell.data.series.series import Days, Values
+from foretell.forecasters.series.history import SeriesChances, SeriesHistory, history
+from foretell.metrics.arrays import Bools, Floats, Ints
+
+# Regression along the past: every origin is predicted from what had already come out by then.
+
+REFITS = 24
+"""How often the coefficients are fitted anew along the past; the last fit uses everything known now."""
+SCALE_PRIOR = 5.0
+"""Weight, in independent outcomes, of the belief that outcomes are scaled to spread one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OriginOutcomes:
+    """What followed each origin, known `lead` origins later: the newest origins have none yet."""
+
+    y: Floats
+    """One value per origin whose outcome is known, scaled to a spread near one."""
+    valid: Bools
+    n_origins: int
+    lead: int
+    share: float
+    """Independent outcomes per origin: overlapping ones tell the same story more than once."""
+
+    @cached_property
+    def known(self) -> Ints:
+        """How many outcomes were known at each origin."""
+        return np.maximum(np.arange(self.n_origins, dtype=np.int64) + 1 - self.lead, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionFit:
+    """Predicted mean of the outcome at each origin, and the spread around it."""
+
+    mean: Floats
+    spread: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class OriginRegression:
+    """Columns known at each origin, outcomes, and what is believed of the coefficients before seeing the series."""
+
+    x: Floats
+    outcomes: OriginOutcomes
+    prior: Floats
+    strength: Floats
+    """Precision of the prior per column, in independent outcomes."""
+
+    def using(self, columns: list[int]) -> RegressionFit:
+        """Ridge regression on some columns, refitted along the past.
+
+        With the outcomes known at a refit: b = (w Σ x xᵀ + Λ)⁻¹ (w Σ x y + Λ b₀), w the independent share
+        (ridge regression, Hoerl & Kennard 1970, shrunk to b₀ instead of nothing).
+        """
+        j = self.x.shape[1]
+        strength, prior = self.strength[columns], self.prior[columns]
+        gram = self.outcomes.share * self._sums
+        xx, xy = gram[:, columns][:, :, columns], gram[:, columns, j]
+        b = np.linalg.solve(xx + np.diag(strength), (xy + strength * prior)[:, :, None])[:, :, 0]
+        rest = gram[:, j, j] - 2 * (b * xy).sum(axis=1) + np.einsum("ri,rij,rj->r", b, xx, b)
+        spread = np.sqrt((np.maximum(rest, 0.0) + SCALE_PRIOR) / (gram[:, j + 1, j + 1] + SCALE_PRIOR))
+        full = np.zeros((len(b), j))
+        full[:, columns] = b
+        return RegressionFit(mean=np.einsum("nj,nj->n", self.x, full[self._refit]), spread=spread[self._refit])
+
+    @cached_property
+    def _edges(self) -> Ints:
+        """Counts of known outcomes at which to refit: none, then every so many, ending with all."""
+        known = len(self.outcomes.y)
+        size = max(1, -(-known // REFITS))
+        return np.unique(np.concatenate([[0], np.arange(known % size, known + 1, size)])).astype(np.int64)
+
+    @cached_property
+    def _refit(self) -> Ints:
+        """For each origin, the last refit before it."""
+        return np.searchsorted(self._edges, self.outcomes.known, side="right") - 1
+
+    @cached_property
+    def _sums(self) -> Floats:
+        """Running sums of products of [x, y, 1] over valid outcomes, one matrix per refit."""
+        known = len(self.outcomes.y)
+        table = np.concatenate([self.x[:known], self.outcomes.y[:, None], np.ones((known, 1))], axis=1)
+        table *= self.outcomes.valid[:, None]
+        sums = np.zeros((len(self._edges), table.shape[1], table.shape[1]))
+        for i, (start, stop) in enumerate(pairwise(self._edges.tolist()), start=1):
+            sums[i] = table[start:stop].T @ table[start:stop]
+        return np.cumsum(sums, axis=0)
+
+
+def independent_share(y: Floats, valid: Bools, *, least: float) -> float:
+    """Independent values per value of an autocorrelated sequence: 2 (1−ρ)/(1+ρ), at most 1, at least `least`.
+
+    For sums over k overlapping steps ρ = 1 − 1/k, which gives about 1/k.
+
+    >>> independent_share(np.tile([1.0, -1.0], 8), np.ones(16, bool), least=0.1)
+    1.0
+    """
+    used = valid.astype(np.float64)
+    n, pairs = float(used.sum()), float(used[1:] @ used[:-1])
+    if pairs < 8:
+        return least
+    centred = (y - float(y @ used) / n) * used
+    power = float(centred @ centred) / n
+    if power <= 0:
+        return least
+    rho = float(centred[1:] @ centred[:-1]) / (pairs * power)
+    return float(np.clip(2 * (1 - rho) / (1 + rho), least, 1.0)) if rho > -1 else 1.0
+
 
 DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON = range(8)
 """Columns: a constant; changes over 1, 4, 13 and 52 strides; distances from two past means; the same season before."""
@@ -66,11 +172,11 @@ class Changes:
         return self.fresh[self._started] & self.fresh[self._started + self.horizon]
 
     @cached_property
-    def outcomes(self) -> Outcomes:
+    def outcomes(self) -> OriginOutcomes:
         """Changes in units of their expected spread."""
         y = np.clip(self.moved / self.spread[: len(self.moved)], -CLIP, CLIP)
         share = min(1.0, self.apart / self.horizon)
-        return Outcomes(y=y, valid=self.valid, n_origins=len(self.origins), lead=self.lead, share=share)
+        return OriginOutcomes(y=y, valid=self.valid, n_origins=len(self.origins), lead=self.lead, share=share)
 
     @cached_property
     def stillness(self) -> Floats:
@@ -85,7 +191,7 @@ class Changes:
         return 0.5 * whole + 0.5 * recent * share / ((valid[known] - valid[early]) * share + STILLNESS_PRIOR)
 
     @cached_property
-    def regression(self) -> Regression:
+    def regression(self) -> OriginRegression:
         """The scaled change on everything known at its origin; models use some of the columns."""
         x = self.predictors.copy()
         x[:, SEASON] = self._same_season
@@ -96,15 +202,15 @@ class Changes:
         prior[DRIFT] = self.drift * np.sqrt(self.horizon / self.per_year)
         strength[DRIFT] = max(3.0, DRIFT_YEARS * self.per_year / max(self.horizon, self.stride))
         strength[SEASON] = SEASON_STRENGTH
-        return Regression(x=x, outcomes=self.outcomes, prior=prior, strength=strength)
+        return OriginRegression(x=x, outcomes=self.outcomes, prior=prior, strength=strength)
 
-    def rises(self, fitted: Fitted) -> Floats:
+    def rises(self, fitted: RegressionFit) -> Floats:
         """P(change > 0) at each origin: a normal change, or none at all."""
         from scipy.special import ndtr
 
         return (1.0 - self.stillness) * ndtr(fitted.mean / fitted.spread)
 
-    def beyond(self, fitted: Fitted, offset: float) -> tuple[float, float]:
+    def beyond(self, fitted: RegressionFit, offset: float) -> tuple[float, float]:
         """P(change > offset) and P(change < offset) from now on."""
         from scipy.special import ndtr
 
@@ -139,7 +245,7 @@ class Changes:
         return total / (count + 2.0)
 
 
-def changes(history: History, horizon: int, *, drift: float = 0.0) -> Changes:
+def changes(history: SeriesHistory, horizon: int, *, drift: float = 0.0) -> Changes:
     """Changes over a horizon of one step or more."""
     return from_motion(motion(history), history, horizon, drift=drift)
 
@@ -154,7 +260,7 @@ class Motion:
     predictors: Floats
 
 
-def motion(history: History) -> Motion:
+def motion(history: SeriesHistory) -> Motion:
     """Measure how a series moves. Series whose moves grow with their level are taken by logarithm."""
     logarithmic = _moves_in_proportion(history)
     level = np.log(history.values) if logarithmic else history.values
@@ -175,7 +281,7 @@ def motion(history: History) -> Motion:
     return Motion(level=level, logarithmic=logarithmic, scale=scale, predictors=np.clip(x, -CLIP, CLIP))
 
 
-def from_motion(motion: Motion, history: History, horizon: int, *, drift: float) -> Changes:
+def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: float) -> Changes:
     """Changes over one horizon of a series already measured."""
     hop = hop_of(history, horizon)
     rows = slice((len(history.origins) - 1) % hop, None, hop)
@@ -193,7 +299,7 @@ def from_motion(motion: Motion, history: History, horizon: int, *, drift: float)
     )
 
 
-def hop_of(history: History, horizon: int) -> int:
+def hop_of(history: SeriesHistory, horizon: int) -> int:
     """Strides between the origins to try: at most a quarter of the horizon, and no more than eight."""
     return int(np.clip(horizon // (4 * history.stride), 1, 8))
 
@@ -229,7 +335,7 @@ def _tiny(level: Floats) -> Floats:
     return 1e-9 * (np.abs(level) + 1e-9)
 
 
-def _moves_in_proportion(history: History) -> bool:
+def _moves_in_proportion(history: SeriesHistory) -> bool:
     """Whether the spread of moves is steadier on the logarithmic scale, comparing eighths of the record."""
     if history.values.min() <= 0 or len(history.origins) < 64:
         return bool(history.values.min() > 0)
@@ -241,3 +347,73 @@ def _moves_in_proportion(history: History) -> bool:
         return float(np.std(np.log(power + 1e-12 * power.max() + 1e-300)))
 
     return unsteadiness(np.log(history.values)) <= unsteadiness(history.values)
+
+
+# How far a series moves over a horizon: random walk, momentum or mean reversion, each with a chance of not moving.
+
+WALK_MODEL = [DRIFT]
+MOMENTUM_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR]
+REVERSION_MODEL = [OFF_YEAR, OFF_LONG]
+JOINT_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON]
+
+
+def walk(
+    days: Days,
+    values: Values,
+    due: np.datetime64,
+    resolution: Days,
+    *,
+    threshold: float | None = None,
+    drift: float = 0.0,
+) -> SeriesChances:
+    """P(y(r) > v) for a random walk: y(r) − y(f) is 0 with P(no change), else normal with spread ∝ √h.
+
+    P(no change) is how often the series stood still over that horizon; the drift is shrunk hard to `drift` (per
+    unit of yearly spread), since even a decade of data says little about it.
+    """
+    return _moving(WALK_MODEL, history(days, values, due), resolution, threshold=threshold, drift=drift)
+
+
+def momentum(
+    days: Days, values: Values, due: np.datetime64, resolution: Days, *, threshold: float | None = None
+) -> SeriesChances:
+    """The walk with a mean that continues changes of the last week, month, quarter and year as far as they used to."""
+    return _moving(MOMENTUM_MODEL, history(days, values, due), resolution, threshold=threshold, drift=0.0)
+
+
+def revert(
+    days: Days, values: Values, due: np.datetime64, resolution: Days, *, threshold: float | None = None
+) -> SeriesChances:
+    """The walk with a mean that returns to the averages of the last year and five years as far as it used to.
+
+    A direct regression at the horizon: no half-life has to be assumed to be the same at all horizons.
+    """
+    return _moving(REVERSION_MODEL, history(days, values, due), resolution, threshold=threshold, drift=0.0)
+
+
+def offset(measured: Motion, past: SeriesHistory, threshold: float | None) -> float:
+    """The change the question asks to exceed, on the scale on which the series moves."""
+    if threshold is None or threshold == past.last:
+        return 0.0
+    if not measured.logarithmic:
+        return threshold - past.last
+    return float(np.log(threshold / past.last)) if threshold > 0 else -np.inf
+
+
+def now(changes: Changes, columns: list[int], at: float) -> tuple[float, float]:
+    """P(change > at) and P(change < at) from now on, by a regression on some columns."""
+    return changes.beyond(changes.regression.using(columns), at)
+
+
+def _moving(
+    columns: list[int], past: SeriesHistory, resolution: Days, *, threshold: float | None, drift: float
+) -> SeriesChances:
+    measured = motion(past)
+    at = offset(measured, past, threshold)
+    steps: Ints = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
+    pairs = [
+        now(from_motion(measured, past, int(h), drift=drift), columns, at) if h > 0 else (float(at < 0), float(at > 0))
+        for h in steps
+    ]
+    table: Floats = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
+    return SeriesChances(above=table[:, 0], below=table[:, 1])

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from foretell.evaluate.arrays import Bools, Floats
-from foretell.forecasters.series.history import DAYS_PER_YEAR, Chances, History, history
-from foretell.sources.series import Days, Values
+from foretell.data.series.series import Days, Values
+from foretell.forecasters.series.history import DAYS_PER_YEAR, SeriesChances, SeriesHistory, history
+from foretell.metrics.arrays import Bools, Floats
 
 YEARS_NEEDED = 3.0
 HARMONICS = 3
@@ -27,7 +27,7 @@ KERNEL = 0.3
 class Normals:
     """Seasonal mean and spread as fitted on everything known now, and the anomalies of the past around them."""
 
-    past: History
+    past: SeriesHistory
     waves: Floats
     """Harmonics at each origin."""
     mean: Floats
@@ -42,7 +42,7 @@ class Normals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Season:
+class SeasonalNormal:
     """The forecast of a seasonal series over one horizon."""
 
     normals: Normals
@@ -92,7 +92,7 @@ class Season:
         return self.normals.anomalies[used, 0], 1 - np.abs(apart[used]) / (SHAPE_WINDOW + 1)
 
 
-def normals(past: History) -> Normals | None:
+def normals(past: SeriesHistory) -> Normals | None:
     """Seasonal normals; None where the record is too short or too coarse to have a season."""
     columns = _columns(past)
     if not columns:
@@ -120,7 +120,7 @@ class RunningNormals:
     Just enough to see on the past whether a series keeps to its seasons.
     """
 
-    past: History
+    past: SeriesHistory
     waves: Floats
     """Harmonics at each origin."""
     mean: Floats
@@ -137,7 +137,7 @@ class RunningNormals:
         return ndtr((expected - self.past.values[self.past.origins[rows]]) / self.spread[rows])
 
 
-def running_normals(past: History) -> RunningNormals | None:
+def running_normals(past: SeriesHistory) -> RunningNormals | None:
     """Seasonal normals along the past; None where the record is too short or too coarse to have a season."""
     columns = _columns(past)
     if not columns:
@@ -155,7 +155,7 @@ def running_normals(past: History) -> RunningNormals | None:
 
 def climatology(
     days: Days, values: Values, due: np.datetime64, resolution: Days, *, threshold: float | None = None
-) -> Chances:
+) -> SeriesChances:
     """P(y(r) > v) from the seasonal mean and spread and the anomaly that is left of today's after the lag.
 
     y(r) = μ(r) + σ(r)·(b·a(f) + s·ε): harmonics for μ and σ, anomalies a of the last value, week, month and year,
@@ -168,11 +168,13 @@ def climatology(
     v = past.last if threshold is None else threshold
     steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
     pairs = [
-        Season(normals=fitted, horizon=int(h)).chances(v) if h > 0 else (float(past.last > v), float(past.last < v))
+        SeasonalNormal(normals=fitted, horizon=int(h)).chances(v)
+        if h > 0
+        else (float(past.last > v), float(past.last < v))
         for h in steps
     ]
     table: Floats = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
-    return Chances(above=table[:, 0], below=table[:, 1])
+    return SeriesChances(above=table[:, 0], below=table[:, 1])
 
 
 def harmonics(day: Floats, columns: int) -> Floats:
@@ -195,7 +197,7 @@ def ahead_by(coefficients: Floats, years: float) -> Floats:
     return turned
 
 
-def _columns(past: History) -> int:
+def _columns(past: SeriesHistory) -> int:
     """How many harmonic columns the record can bear; none where it has no season to show."""
     per_year = past.per_year / past.stride
     if per_year < 3.5 or len(past.values) < YEARS_NEEDED * past.per_year:
@@ -203,7 +205,7 @@ def _columns(past: History) -> int:
     return 2 * HARMONICS + 1 if per_year > 7 else 3
 
 
-def _levels(past: History) -> tuple[Floats, Floats]:
+def _levels(past: SeriesHistory) -> tuple[Floats, Floats]:
     """Mean over the stride that ends at each origin, and the day in its middle."""
     origins, stride = past.origins, past.stride
     total = np.concatenate([[0.0], np.cumsum(past.values)])

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats
+from foretell.data.series.series import Days, Values
 from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.series.auto import NOTHING_KNOWN, TRUST_OF_PRICES, AutoChoice, Expectation, choices
+from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.history import Chances
-from foretell.forecasters.series.hybrid import hybrid
-from foretell.forecasters.series.seasonal import Neighbourhood, knn
-from foretell.forecasters.series.select import NOTHING_KNOWN, TRUST_OF_PRICES, Choice, Expectation, choices
-from foretell.forecasters.series.trend import linear, safe
-from foretell.forecasters.series.walk import walk
+from foretell.forecasters.series.history import SeriesChances
+from foretell.forecasters.series.seasonal import Neighbourhood, hybrid, knn, linear, safe
+from foretell.metrics.arrays import Floats
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef
-from foretell.sources.series import Days, Values
 
 PRICES = Expectation(drift=0.3, trust=TRUST_OF_PRICES)
 """Share prices gain about a third of their yearly spread a year: long-run excess return and interest together."""
@@ -24,7 +22,7 @@ PRICE_PROVIDERS = frozenset({"yfinance", "yahoo"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SeriesQuestion:
     """A question about a series in the form the models take."""
 
     ref: SeriesRef
@@ -39,12 +37,12 @@ class Asked:
         """Days, values, due day and resolution days, in the order the models take them."""
         return self.days, self.values, self.due, self.resolution
 
-    def chosen(self, chances: Chances) -> Floats:
+    def chosen(self, chances: SeriesChances) -> Floats:
         """P(yes): the side of the threshold the question asks about."""
         return chances.above if self.ref.comparison == "above" else chances.below
 
 
-async def ask(question: Question, context: RunContext) -> Asked:
+async def read_series_question(question: Question, context: RunContext) -> SeriesQuestion:
     """Read the series of a question as of the cutoff, or say why it cannot be forecast."""
     series = await context.series_of(question)
     assert question.series is not None
@@ -57,7 +55,7 @@ async def ask(question: Question, context: RunContext) -> Asked:
             raise CannotForecast(f"target {target.id} of question {question.id} resolves on or before the due date")
         horizons.append(horizon)
     due = np.datetime64(question.due.date(), "D")
-    return Asked(
+    return SeriesQuestion(
         ref=question.series,
         days=series.days,
         values=series.values,
@@ -77,8 +75,10 @@ def _answer(question: Question, context: RunContext, name: str, p: Floats, ratio
     )
 
 
-async def _run(question: Question, context: RunContext, name: str, model: Callable[[Asked], Chances]) -> Forecast:
-    asked = await ask(question, context)
+async def _run(
+    question: Question, context: RunContext, name: str, model: Callable[[SeriesQuestion], SeriesChances]
+) -> Forecast:
+    asked = await read_series_question(question, context)
     try:
         chances = model(asked)
     except ValueError as error:
@@ -86,7 +86,7 @@ async def _run(question: Question, context: RunContext, name: str, model: Callab
     return _answer(question, context, name, asked.chosen(chances), _seen(asked))
 
 
-def _seen(asked: Asked) -> str:
+def _seen(asked: SeriesQuestion) -> str:
     return f"{len(asked.values)} observations of {asked.ref.id}, the last {asked.values[-1]:g} on {asked.days[-1]}."
 
 
@@ -127,7 +127,7 @@ class LinearTrend:
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date."""
 
-        def model(asked: Asked) -> Chances:
+        def model(asked: SeriesQuestion) -> SeriesChances:
             return safe(linear(*asked.arrays, threshold=asked.ref.threshold, window=self.window), self.alpha)
 
         return await _run(question, context, self.name, model)
@@ -160,7 +160,7 @@ class Walk:
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date."""
 
-        def model(asked: Asked) -> Chances:
+        def model(asked: SeriesQuestion) -> SeriesChances:
             return walk(*asked.arrays, threshold=asked.ref.threshold, drift=self.drift)
 
         return await _run(question, context, self.name, model)
@@ -178,14 +178,16 @@ class Auto:
 
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per date, with the weights of the models in the rationale."""
-        asked = await ask(question, context)
+        asked = await read_series_question(question, context)
         expected = PRICES if asked.ref.provider in PRICE_PROVIDERS else NOTHING_KNOWN
         chosen = choices(*asked.arrays, threshold=asked.ref.threshold, expected=expected)
-        chances = Chances(above=np.asarray([c.above for c in chosen]), below=np.asarray([c.below for c in chosen]))
+        chances = SeriesChances(
+            above=np.asarray([c.above for c in chosen]), below=np.asarray([c.below for c in chosen])
+        )
         return _answer(question, context, self.name, asked.chosen(chances), f"{_seen(asked)} {_trusted(asked, chosen)}")
 
 
-def _trusted(asked: Asked, chosen: list[Choice]) -> str:
+def _trusted(asked: SeriesQuestion, chosen: list[AutoChoice]) -> str:
     """Which models were listened to at the first and the last date."""
     lines: list[str] = []
     for i in sorted({0, len(chosen) - 1}):

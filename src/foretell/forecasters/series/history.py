@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from foretell.evaluate.arrays import Bools, Floats, Ints
-from foretell.sources.series import Days, Values
+from foretell.data.series.series import Days, Values
+from foretell.metrics.arrays import Bools, Floats, Ints
 
 DAYS_PER_YEAR = 365.2425
 WEEK = 7
@@ -18,7 +18,7 @@ LONGEST_DAYS = 25 * 365
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chances:
+class SeriesChances:
     """P(y > v) and P(y < v) per resolution day; what is missing to one is P(y = v)."""
 
     above: Floats
@@ -31,7 +31,7 @@ class Chances:
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class SeriesHistory:
     """A series until its due day on an index of equal steps.
 
     A daily, business-daily or weekly series is laid out by calendar day, each day holding the last value on or
@@ -96,7 +96,7 @@ class History:
         return np.maximum(elapsed, 0) // self.months
 
 
-def history(days: Days, values: Values, due: np.datetime64) -> History:
+def history(days: Days, values: Values, due: np.datetime64) -> SeriesHistory:
     """Lay out what is known of a series on its due day; later observations are dropped.
 
     >>> h = history(np.array(["2024-01-05", "2024-01-08"], "M8[D]"), np.array([1.0, 3.0]), np.datetime64("2024-01-09"))
@@ -111,7 +111,7 @@ def history(days: Days, values: Values, due: np.datetime64) -> History:
     if gap > SLOWEST_DAILY_GAP:
         months = round(gap / (DAYS_PER_YEAR / 12)) if gap >= 28 else 0
         gap = months * DAYS_PER_YEAR / 12 if months else gap
-        return History(
+        return SeriesHistory(
             values=values[:known],
             day=number.astype(np.float64),
             fresh=np.ones(known, dtype=np.bool_),
@@ -124,14 +124,14 @@ def history(days: Days, values: Values, due: np.datetime64) -> History:
     return _by_day(number, values[:known], today=today, gap=gap)
 
 
-def _by_day(number: Ints, values: Values, *, today: int, gap: float) -> History:
+def _by_day(number: Ints, values: Values, *, today: int, gap: float) -> SeriesHistory:
     day = np.arange(number[0], today + 1, dtype=np.int64)
     index = np.searchsorted(number, day, side="right") - 1
     age = day - number[index]
     # A due day far beyond the record adds nothing but carried values: stop where the last value is still fresh.
     keep = int(np.searchsorted(day, number[-1] + int(STALE_AFTER), side="right"))
     skip = max(0, keep - LONGEST_DAYS)
-    return History(
+    return SeriesHistory(
         values=values[index[skip:keep]],
         day=day[skip:keep].astype(np.float64),
         fresh=age[skip:keep] <= STALE_AFTER,

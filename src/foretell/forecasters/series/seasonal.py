@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats, Ints
-from foretell.forecasters.series.history import Chances
-from foretell.sources.series import Days, Values
+from foretell.data.series.series import Days, Values
+from foretell.forecasters.series.history import SeriesChances
+from foretell.metrics.arrays import Floats, Ints
 
 YEAR = 365
 
@@ -71,7 +71,7 @@ def knn(
     *,
     threshold: float | None = None,
     near: Neighbourhood = WHOLE_RECORD,
-) -> Chances:
+) -> SeriesChances:
     """P(y(r) > v) = (k+1)/(n+2) over all neighbours by day of the year (BLF 2026, eq. 17-19; w = 10, any age).
 
     The threshold defaults to the last value on or before the due day.
@@ -79,7 +79,7 @@ def knn(
     v = reference(days, values, due) if threshold is None else threshold
     pairs = [exceedance(neighbours(days, values, due, r, near), v) for r in resolution]
     table: Floats = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
-    return Chances(above=table[:, 0], below=table[:, 1])
+    return SeriesChances(above=table[:, 0], below=table[:, 1])
 
 
 def reference(days: Days, values: Values, due: np.datetime64) -> float:
@@ -88,3 +88,84 @@ def reference(days: Days, values: Values, due: np.datetime64) -> float:
     if known == 0:
         raise ValueError("days: nothing of the series was known on the due day")
     return float(values[known - 1])
+
+
+# A straight line through the last observations, carried on.
+
+
+def linear(
+    days: Days,
+    values: Values,
+    due: np.datetime64,
+    resolution: Days,
+    *,
+    threshold: float | None = None,
+    window: int = 30,
+) -> SeriesChances:
+    """P(y(r) > v) = Φᶜ((v − ŷ(r)) / σ̂), ŷ the least-squares line through the last `window` observations.
+
+    σ̂ is the residual standard deviation (n − 2 degrees of freedom) and does not grow with the horizon, which
+    makes the model far too sure of distant days: it is here to be compared with (BLF 2026, eq. 21; window 30
+    for FRED, 60 for stocks).
+    """
+    from scipy.special import ndtr
+
+    v = reference(days, values, due) if threshold is None else threshold
+    known = int(np.searchsorted(days, np.asarray(due, "M8[D]"), side="right"))
+    start = max(0, known - window)
+    level, spread = _line(_number(days[start:known]), values[start:known], _number(resolution))
+    if spread <= 0:
+        return SeriesChances(above=(level > v).astype(np.float64), below=(level < v).astype(np.float64))
+    return SeriesChances(above=ndtr((level - v) / spread), below=ndtr((v - level) / spread))
+
+
+def safe(chances: SeriesChances, alpha: float) -> SeriesChances:
+    """α·p + (1−α)·½: a forecast that trusts its model by a share α (BLF 2026, eq. 20; 0.5 for FRED, 0.1 for stocks)."""
+    return SeriesChances(above=alpha * chances.above + (1 - alpha) / 2, below=alpha * chances.below + (1 - alpha) / 2)
+
+
+def _number(days: Days) -> Floats:
+    return days.astype("M8[D]").astype(np.int64).astype(np.float64)
+
+
+def _line(x: Floats, y: Floats, at: Floats) -> tuple[Floats, float]:
+    """The fitted line at given places, and the residual standard deviation."""
+    if len(x) < 3:
+        return np.full(len(at), y[-1]), 0.0
+    centred = x - x.mean()
+    slope = float(centred @ (y - y.mean())) / float(centred @ centred)
+    residuals = y - y.mean() - slope * centred
+    spread = float(np.sqrt(residuals @ residuals / (len(x) - 2)))
+    # A line through a constant leaves rounding noise, not a spread.
+    spread = spread if spread > 1e-12 * (1 + float(np.abs(y).max())) else 0.0
+    return y.mean() + slope * (at - x.mean()), spread
+
+
+# Half trend, half the same time of year in recent years.
+
+
+def hybrid(
+    days: Days,
+    values: Values,
+    due: np.datetime64,
+    resolution: Days,
+    *,
+    threshold: float | None = None,
+    line: tuple[int, float, float] = (30, 0.5, 0.5),
+) -> SeriesChances:
+    """β·safe-linear + (1−β)·prior-year neighbours; safe-linear alone where there are none (BLF 2026, eq. 22).
+
+    `line` holds the trend's window, its trust α, and the trend's share β. Prior-year neighbours lie within seven
+    days of the resolution's day of year and are at most five years old.
+    """
+    window, alpha, beta = line
+    v = reference(days, values, due) if threshold is None else threshold
+    steady = safe(linear(days, values, due, resolution, threshold=v, window=window), alpha)
+    above, below = steady.above.copy(), steady.below.copy()
+    for i, day in enumerate(resolution):
+        near = neighbours(days, values, due, day, PRIOR_YEARS)
+        if len(near):
+            up, down = exceedance(near, v)
+            above[i] = beta * above[i] + (1 - beta) * up
+            below[i] = beta * below[i] + (1 - beta) * down
+    return SeriesChances(above=above, below=below)

@@ -1,1 +1,1 @@
-"""The best that is to be had without a language model: the crowd, series, and a small model per kind of question."""
+"""Forecasts for data-set questions from several series models, weighted by their past scores."""

@@ -9,14 +9,23 @@ from datetime import date
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats
+from foretell.data.series.series import Series
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.combine.rows import logit
 from foretell.forecasters.series.forecasters import PRICES
-from foretell.forecasters.stack.family import Estimate, Pooling, horizons, rises
-from foretell.forecasters.stack.past import Past
-from foretell.forecasters.stack.pooling import NONE, Beliefs, Cases, Learnt, Taught
+from foretell.forecasters.stack.source_model import (
+    NONE,
+    EffectPriors,
+    Estimate,
+    LearntEffects,
+    PastCases,
+    PooledCases,
+    PooledSourceModel,
+    horizons,
+    rises,
+)
+from foretell.metrics.arrays import Floats
 from foretell.questions.question import Question, Target
-from foretell.sources.series import Series
 
 ADMINISTERED, GROWING, MARKET = "administered", "growing", "market"
 WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -39,7 +48,7 @@ STILL = -0.2
 """Market series: a little less than even, for a value that has not moved has not risen."""
 SELDOM = -2.0
 """Administered rates: rises only, and these only in some years."""
-BELIEFS = Beliefs(group_sd={"day": 0.4, "kind": 0.4, "steady": 0.8, "wandering": 0.3}, shared=frozenset({"day"}))
+BELIEFS = EffectPriors(group_sd={"day": 0.4, "kind": 0.4, "steady": 0.8, "wandering": 0.3}, shared=frozenset({"day"}))
 """Past rises of one series tell much of steady kinds and little of a market's."""
 WEIGHT = 0.6
 """The dates of one question overlap."""
@@ -67,7 +76,7 @@ def drifting(horizon: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shares:
+class ShareModel:
     """Share prices: a walk with the long-run drift, whatever came before."""
 
     name: str = "drifting walk"
@@ -76,11 +85,11 @@ class Shares:
         """Questions about a rise of a price."""
         return question.source == "yfinance" and rises(question)
 
-    def study(self, past: Past) -> "Shares":
+    def study(self, past: Past) -> "ShareModel":
         """There is nothing to learn: past rises of shares say nothing of the next ones (docs/studies/series.md)."""
         return self
 
-    def as_of(self, day: date) -> "Shares":
+    def as_of(self, day: date) -> "ShareModel":
         """The same on every day."""
         return self
 
@@ -92,7 +101,7 @@ class Shares:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Economy:
+class EconomyModel:
     """FRED series by kind and by their own past rises."""
 
     name: str = "kind of series"
@@ -101,24 +110,24 @@ class Economy:
         """Questions about a rise of a series of FRED."""
         return question.source == "fred" and rises(question)
 
-    def study(self, past: Past) -> Pooling:
+    def study(self, past: Past) -> PooledSourceModel:
         """All earlier outcomes of the source."""
         lessons = [x for x in past.lessons if self.covers(x.question)]
-        taught = Taught(
+        taught = PastCases(
             cases=_cases([(x.question, x.target) for x in lessons]),
             outcome=np.array([x.outcome for x in lessons], np.float64),
             known_on=np.array([x.known_on for x in lessons], "M8[D]"),
             beliefs=BELIEFS,
             weight=WEIGHT,
         )
-        return Pooling(taught=taught, make=lambda learnt: Kinds(learnt=learnt))
+        return PooledSourceModel(taught=taught, make=lambda learnt: EconomyEstimator(learnt=learnt))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kinds:
+class EconomyEstimator:
     """How series of each kind rise, as known on a day."""
 
-    learnt: Learnt
+    learnt: LearntEffects
 
     def estimate(self, question: Question, record: Series | None = None) -> Estimate:
         """By kind, then by what this series did."""
@@ -138,7 +147,7 @@ def _a(kind: str) -> str:
     return f"An {kind}" if kind[0] in "aeiou" else f"A {kind}"
 
 
-def _cases(asked: list[tuple[Question, Target]]) -> Cases:
+def _cases(asked: list[tuple[Question, Target]]) -> PooledCases:
     kind = np.array([kind_of(question.text) for question, _ in asked], str)
     id = np.array([question.id for question, _ in asked], str)
     day = np.array([str((target.resolves_at or question.due).date()) for question, target in asked], str)
@@ -150,4 +159,4 @@ def _cases(asked: list[tuple[Question, Target]]) -> Cases:
         "steady": np.where(kind == MARKET, NONE, id),
         "wandering": np.where(kind == MARKET, id, NONE),
     }
-    return Cases(start=start.astype(np.float64), columns=np.zeros((len(asked), 0)), labels=labels)
+    return PooledCases(start=start.astype(np.float64), columns=np.zeros((len(asked), 0)), labels=labels)

@@ -1,6 +1,6 @@
 """`stack`: the crowd where there is one, else the best estimate from the past, with its reasons in words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
@@ -8,25 +8,109 @@ from typing import Any
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats
-from foretell.forecasters.baselines import Crowd
-from foretell.forecasters.combine.coherence.chains import falling, rising
+from foretell.data.series.series import Series
+from foretell.forecasters.base_rates.baselines import CrowdForecaster
+from foretell.forecasters.base_rates.past import Past, PastTarget
+from foretell.forecasters.base_rates.rates import BaseRates, Rates
+from foretell.forecasters.combine.projection import falling, rising
+from foretell.forecasters.combine.rows import Days, sigmoid
 from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.priors import BaseRates, Rates
 from foretell.forecasters.series.forecasters import Auto
-from foretell.forecasters.stack.conflict import Conflict
-from foretell.forecasters.stack.economy import Economy, Shares
-from foretell.forecasters.stack.family import Estimate, Estimator, Family, Studied, horizons
-from foretell.forecasters.stack.lasting import TEMPLATES, Lasting
-from foretell.forecasters.stack.past import Past
-from foretell.forecasters.stack.ranks import Ranks
-from foretell.forecasters.stack.temperature import Temperatures
-from foretell.forecasters.stack.trust import TrackRecord
+from foretell.forecasters.stack.conflict import ConflictModel
+from foretell.forecasters.stack.economy import EconomyModel, ShareModel
+from foretell.forecasters.stack.source_model import Estimate, Estimator, SourceModel, StudiedModel, horizons
+from foretell.forecasters.stack.temperature import TemperatureModel
+from foretell.forecasters.stack.wikipedia import TEMPLATES, RankModel, RareChanges
+from foretell.metrics.arrays import Floats
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.sources.series import Series
 
-FAMILIES: tuple[Family, ...] = (Temperatures(), Economy(), Shares(), Conflict(), Ranks(), Lasting())
+# Whom to believe, a model or the plain base rate: by how both did on earlier rounds, each as it stood then.
+
+PRIOR = 1.0
+"""Log-odds for the model before anything is seen of it: 73 %, the rest for the base rate."""
+RATE = 2.0
+"""A Brier gain d near p = 1/2 is a log-likelihood gain of about 2 d."""
+CORRELATION = 0.1
+"""Between gains of answers known on one day: m of them are worth m / (1 + (m − 1)·ρ)."""
+ROUNDS = 26
+"""How many rounds back are looked at."""
+
+
+def trust_in_model(gain: Floats, known_on: Days) -> float:
+    """The weight of the model: σ(prior + rate · gain in Brier score, days of many answers discounted).
+
+    >>> days = np.arange("2025-03-02", "2025-04-11", dtype="M8[D]")
+    >>> round(trust(np.zeros(0), days[:0]), 2), round(trust_in_model(np.full(40, 0.05), days), 2)
+    (0.73, 0.99)
+    """
+    if not len(gain):
+        return float(sigmoid(PRIOR))
+    _, code, size = np.unique(known_on, return_inverse=True, return_counts=True)
+    worth = (1.0 / (1.0 + (size - 1) * CORRELATION))[code]
+    return float(sigmoid(PRIOR + RATE * float(worth @ gain)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackRecord:
+    """Gains of a family over the base rate, round by round, each round judged by the model of its own day."""
+
+    estimator: Callable[[date], Estimator]
+    """The family's model as it stood on a day."""
+    rates: Rates
+    rounds: Mapping[date, list[PastTarget]]
+    _gains: dict[date, tuple[Floats, Days]] = field(
+        default_factory=dict[date, tuple[Floats, Days]], repr=False, compare=False
+    )
+
+    @classmethod
+    def of(cls, family: SourceModel, estimator: Callable[[date], Estimator], past: Past, rates: Rates) -> "TrackRecord":
+        """Of the answers to questions the family covers, by the round they were asked in."""
+        rounds: dict[date, list[PastTarget]] = {}
+        for lesson in past.lessons:
+            if family.covers(lesson.question):
+                rounds.setdefault(lesson.question.due.date(), []).append(lesson)
+        return cls(estimator=estimator, rates=rates, rounds=rounds)
+
+    def weight(self, day: date) -> float:
+        """How far to believe the model on a day, from answers known before it."""
+        asked = sorted(due for due in self.rounds if due < day)[-ROUNDS:]
+        if not asked:
+            return trust_in_model(np.zeros(0), np.zeros(0, "M8[D]"))
+        parts = [self._round(due) for due in asked]
+        gain, known_on = (np.concatenate(column) for column in zip(*parts, strict=True))
+        known = known_on < np.datetime64(day, "D")
+        return trust_in_model(gain[known], known_on[known])
+
+    def _round(self, due: date) -> tuple[Floats, Days]:
+        if due not in self._gains:
+            estimator = self.estimator(due)
+            said: dict[str, Mapping[str, float]] = {}
+            rows: list[tuple[float, date]] = []
+            for lesson in self.rounds[due]:
+                question = lesson.question
+                if question.id not in said:
+                    p = estimator.estimate(question).p
+                    said[question.id] = {t.id: float(x) for t, x in zip(question.targets, p, strict=True)}
+                simple = self.rates.rate(question, lesson.target, question.as_of)
+                if simple is not None:
+                    model = said[question.id][lesson.target.id]
+                    rows.append(((simple - lesson.outcome) ** 2 - (model - lesson.outcome) ** 2, lesson.known_on))
+            self._gains[due] = (
+                np.array([gain for gain, _ in rows], np.float64),
+                np.array([known for _, known in rows], "M8[D]"),
+            )
+        return self._gains[due]
+
+
+FAMILIES: tuple[SourceModel, ...] = (
+    TemperatureModel(),
+    EconomyModel(),
+    ShareModel(),
+    ConflictModel(),
+    RankModel(),
+    RareChanges(),
+)
 TRUST_IN_SERIES = {"fred": 0.7}
 """How far `auto` on the series itself is believed beside the family's estimate; elsewhere it stands alone."""
 FRESH_DAYS, FRESH_STEPS = 45, 3
@@ -34,17 +118,17 @@ FRESH_DAYS, FRESH_STEPS = 45, 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class LearntModels:
     """What the stack has learnt from, laid out once, and the models as they stood on each day asked about."""
 
     past: Past
     rates: Rates
-    studied: dict[str, Studied] = field(default_factory=dict[str, Studied])
+    studied: dict[str, StudiedModel] = field(default_factory=dict[str, StudiedModel])
     records: dict[str, TrackRecord] = field(default_factory=dict[str, TrackRecord])
     estimators: dict[tuple[str, date], Estimator] = field(default_factory=dict[tuple[str, date], Estimator])
     weights: dict[tuple[str, date], float] = field(default_factory=dict[tuple[str, date], float])
 
-    def estimator(self, family: Family, day: date) -> Estimator:
+    def estimator(self, family: SourceModel, day: date) -> Estimator:
         """A family's model from what was known before the day."""
         key = (family.name, day)
         if key not in self.estimators:
@@ -53,7 +137,7 @@ class Known:
             self.estimators[key] = self.studied[family.name].as_of(day)
         return self.estimators[key]
 
-    def weight(self, family: Family, day: date) -> float:
+    def weight(self, family: SourceModel, day: date) -> float:
         """How far the family is believed against the base rate on that day."""
         key = (family.name, day)
         if key not in self.weights:
@@ -75,11 +159,11 @@ class Stack:
     past: Past | None = None
     rates: Rates | None = None
     """For questions no model covers, and for markets without a price; counted from `past` if not given."""
-    families: Sequence[Family] = FAMILIES
+    families: Sequence[SourceModel] = FAMILIES
     coherent: bool = True
     """Make the dates of things that stay changed fit each other: by March never exceeds by June."""
     name: str = "stack"
-    _known: list[Known] = field(default_factory=list[Known], repr=False, compare=False)
+    _known: list[LearntModels] = field(default_factory=list[LearntModels], repr=False, compare=False)
 
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """One probability per target, with the estimate used and why in the rationale."""
@@ -94,7 +178,7 @@ class Stack:
 
     async def _market(self, question: Question, context: RunContext) -> Forecast:
         try:
-            said = await Crowd(name=self.name).forecast(question, context)
+            said = await CrowdForecaster(name=self.name).forecast(question, context)
             return self._said(question, context, dict(said.p), "The market's own price, taken as it is.")
         except CannotForecast as reason:
             estimate = self._base_rate(question, context)
@@ -119,7 +203,9 @@ class Stack:
         estimate = self._by_family(family, question, context, record)
         return estimate if by_series is None else _blend(by_series, estimate, TRUST_IN_SERIES[question.source])
 
-    def _by_family(self, family: Family, question: Question, context: RunContext, record: Series | None) -> Estimate:
+    def _by_family(
+        self, family: SourceModel, question: Question, context: RunContext, record: Series | None
+    ) -> Estimate:
         day = min(context.as_of.at.date(), question.due.date())
         known = self._learnt()
         own = known.estimator(family, day).estimate(question, record)
@@ -142,10 +228,10 @@ class Stack:
         of = " ".join(filter(None, [question.source, question.subtype]))
         return Estimate(p=p, words=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
 
-    def _learnt(self) -> Known:
+    def _learnt(self) -> LearntModels:
         if not self._known:
             past = self.past or Past(questions=(), lessons=())
-            self._known.append(Known(past=past, rates=self.rates or BaseRates(past=past.outcomes)))
+            self._known.append(LearntModels(past=past, rates=self.rates or BaseRates(past=past.outcomes)))
         return self._known[0]
 
 
@@ -164,14 +250,14 @@ async def _by_series(question: Question, context: RunContext, record: Series | N
     if record is None or not fresh(record, question.due.date()):
         return None
     try:
-        said = await Auto().forecast(question, RunContext(as_of=context.as_of, series=_Found(series=record)))
+        said = await Auto().forecast(question, RunContext(as_of=context.as_of, series=_FetchedSeries(series=record)))
     except CannotForecast:
         return None
     return Estimate(p=np.asarray([said.p[t.id] for t in question.targets]), words=f"From the series: {said.rationale}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
+class _FetchedSeries:
     """A series fetched already."""
 
     series: Series

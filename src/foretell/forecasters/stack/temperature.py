@@ -11,13 +11,13 @@ from datetime import date
 
 import numpy as np
 
-from foretell.evaluate.arrays import Floats
+from foretell.data.series.series import Series
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.series.climatology import harmonics
 from foretell.forecasters.series.history import DAYS_PER_YEAR
-from foretell.forecasters.stack.family import Estimate, rises
-from foretell.forecasters.stack.past import Past
+from foretell.forecasters.stack.source_model import Estimate, rises
+from foretell.metrics.arrays import Floats
 from foretell.questions.question import Question
-from foretell.sources.series import Series
 
 COLUMNS = 5
 """A mean, the yearly wave and its first overtone."""
@@ -137,7 +137,7 @@ STATION = re.compile(r"\.(\d{5})\.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temperatures:
+class TemperatureModel:
     """Questions whether a station will be warmer on later days than on the due date."""
 
     name: str = "seasonal normals"
@@ -146,29 +146,29 @@ class Temperatures:
         """Series named after a temperature."""
         return rises(question) and question.series is not None and "TEMPERATURE" in question.series.id.upper()
 
-    def study(self, past: Past) -> "Reports":
+    def study(self, past: Past) -> "StationReports":
         """Everything stations had last reported when they were asked about before."""
         found: dict[str, list[tuple[date, float, float]]] = {}
         for question in past.questions:
             if question.last_value is not None and self.covers(question):
                 day = float(np.datetime64(question.last_value.at.date(), "D").astype(np.int64))
                 found.setdefault(question.id, []).append((question.due.date(), day, question.last_value.value))
-        return Reports(reports=found)
+        return StationReports(reports=found)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reports:
+class StationReports:
     """By station: the day on which a report could be read, the day it is of, its value."""
 
     reports: Mapping[str, list[tuple[date, float, float]]]
 
-    def as_of(self, day: date) -> "Station":
+    def as_of(self, day: date) -> "TemperatureEstimator":
         """What had been reported in questions asked before the day."""
-        return Station(reports=self.reports, day=day)
+        return TemperatureEstimator(reports=self.reports, day=day)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Station:
+class TemperatureEstimator:
     """Normals as known on a day."""
 
     reports: Mapping[str, list[tuple[date, float, float]]]

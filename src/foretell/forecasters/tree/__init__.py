@@ -1,1 +1,1 @@
-"""A claim decomposed into a tree of propositions, grounded at the leaves and synthesised upwards."""
+"""A claim as a tree of propositions: grown by agents, computed exactly, changed by what-if."""

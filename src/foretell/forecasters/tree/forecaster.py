@@ -4,31 +4,90 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.tree.files.tree_file import tree_to_dict
-from foretell.forecasters.tree.grounders.searching import Searching
-from foretell.forecasters.tree.growing.allotment import GrowSettings
-from foretell.forecasters.tree.growing.analyze import AnalyzeSettings
-from foretell.forecasters.tree.growing.ground import Crew, Grounder, GroundSettings
-from foretell.forecasters.tree.growing.grow import Plan, grow
-from foretell.forecasters.tree.growing.matter import Matter
-from foretell.forecasters.tree.growing.record import Record
-from foretell.forecasters.tree.growing.spending import Patient
-from foretell.forecasters.tree.growing.summary import summary
-from foretell.forecasters.tree.growing.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.growing.targets import analysed, probabilities
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.walk import leaves
-from foretell.questions.distribution import Categorical
-from foretell.questions.event import Emit, Failed, ForecastMade, TreeGrown, ignore
-from foretell.questions.forecast import Failure, Forecast, Usage
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
+from foretell.forecasters.tree.grow.budget import BudgetWaitingModel, TreeSizeSettings
+from foretell.forecasters.tree.grow.event_log import TreeEventLog
+from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool, GroundSettings
+from foretell.forecasters.tree.grow.grow import GrowthPlan, grow
+from foretell.forecasters.tree.grow.prompting import TreeQuestion
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
+from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
+from foretell.forecasters.tree.tree_file import tree_to_dict
+from foretell.questions.forecast import Categorical, Cost, Failure, Forecast
 from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent, Failed, ForecastMade, TreeGrown, ignore_event
+
+# A finished tree in words: what came out, what it rests on, and what is missing.
+
+MOST_SOURCES = 20
+
+
+def tree_summary(tree: Tree, target: str = "") -> str:
+    """The reasons behind a root's probability: its report, every leaf with its number, open ends, sources."""
+    root = tree.nodes[tree.root]
+    heading = f"Tree for {target}: " if target else ""
+    told = "" if root.p is None else f"{heading}{root.p:.3f} for: {root.claim}"
+    found = [tree.nodes[id] for id in leaves(tree)]
+    parts = [
+        told,
+        root.key_factor,
+        root.report,
+        "\n".join(["Leaves:", *map(_leaf, found)]),
+        "\n".join(["Notes:", *(f"- {note}" for note in tree.notes)]) if tree.notes else "",
+        _sources(found),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _leaf(node: Proposition) -> str:
+    source = node.grounding
+    if node.p is None:
+        return f"- {node.id} no number ({source.error if source else 'not grounded'}): {node.claim}"
+    factor = f" [{source.key_factor}]" if source and source.key_factor else ""
+    return f"- {node.id} {node.p:.3f}: {node.claim}{factor}"
+
+
+def _sources(found: list[Proposition]) -> str:
+    """Ids of results are counted leaf by leaf: each is told with its leaf."""
+    cited = [(node.id, source) for node in found if node.grounding for source in node.grounding.sources]
+    lines = [f"{id} {source}" for id, source in cited[:MOST_SOURCES]]
+    more = [f"and {len(cited) - MOST_SOURCES} more"] if len(cited) > MOST_SOURCES else []
+    return "\n".join(["Sources:", *lines, *more]) if lines else ""
+
+
+# Which targets of a question are analysed, and what that makes of the others.
+
+
+def targets_to_analyze(question: Question, *, shortcut: bool) -> tuple[Target, ...]:
+    """The targets to analyse: of two exclusive ones only the first, with the shortcut."""
+    two = question.exclusive and len(question.targets) == 2
+    return question.targets[:1] if two and shortcut else question.targets
+
+
+def target_probabilities(question: Question, found: Mapping[str, float]) -> dict[str, float]:
+    """By target: as found, options of which exactly one comes true divided by their sum.
+
+    >>> from foretell.questions.question import Target
+    >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusive=True,
+    ...              targets=(Target(id="a"), Target(id="b")))
+    >>> probabilities(q, {"a": 0.75}), target_probabilities(q, {"a": 0.75, "b": 0.75})
+    ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
+    """
+    if not question.exclusive or len(question.targets) < 2:
+        return dict(found)
+    if len(found) == 1:
+        first, other = (target.id for target in question.targets)
+        return {first: found[first], other: 1.0 - found[first]}
+    total = sum(found.values())
+    return {target: value / total if total else 1.0 / len(found) for target, value in found.items()}
+
 
 CLAIM = "claim"
 """The subtype of a question whose text is a claim already."""
-Keep = Callable[[Question, int, str, Tree], None]
+StoreTree = Callable[[Question, int, str, Tree], None]
 """Stores a finished tree: question, trial, target, tree."""
 
 
@@ -36,7 +95,7 @@ Keep = Callable[[Question, int, str, Tree], None]
 class TreeSettings:
     """How trees are grown."""
 
-    size: GrowSettings = field(default_factory=GrowSettings)
+    size: TreeSizeSettings = field(default_factory=TreeSizeSettings)
     analyze: AnalyzeSettings = field(default_factory=AnalyzeSettings)
     ground: GroundSettings = field(default_factory=GroundSettings)
     synthesize: SynthesizeSettings = field(default_factory=SynthesizeSettings)
@@ -58,11 +117,11 @@ class TreeSettings:
 class TreeForecaster:
     """Takes a question apart, has the parts examined, and puts them together again."""
 
-    grounder: Grounder = field(default_factory=Searching)
+    grounder: Grounder = field(default_factory=SearchGrounder)
     settings: TreeSettings = field(default_factory=TreeSettings)
-    keep: Keep | None = None
+    keep: StoreTree | None = None
     """Called with every finished tree, beside the event that holds it."""
-    watch: Emit = ignore
+    watch: EmitEvent = ignore_event
     """Hears everything at once; the context's own listener hears it in the order of the tree, when it is finished."""
     label: str = ""
 
@@ -83,8 +142,8 @@ class TreeForecaster:
         if not isinstance(context, AgentContext):
             raise TypeError("a tree needs models and tools: give it an AgentContext")
         began = asyncio.get_running_loop().time()
-        targets = analysed(question, shortcut=self.settings.shortcut)
-        plans = self._plans(question, replace(context, model=Patient(context.model)), targets)
+        targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
+        plans = self._plans(question, replace(context, model=BudgetWaitingModel(context.model)), targets)
         trees = await _all_grown(plans)
         for target, tree in trees.items():
             for event in plans[target].record.events(tree):
@@ -95,21 +154,21 @@ class TreeForecaster:
         answer = self._answer(question, context, trees)
         if isinstance(answer, Failure):
             return answer
-        spent = Usage.side_by_side(plan.record.usage() for plan in plans.values())
+        spent = Cost.side_by_side(plan.record.usage() for plan in plans.values())
         return replace(answer, usage=replace(spent, seconds=asyncio.get_running_loop().time() - began))
 
-    def _plans(self, question: Question, context: AgentContext, targets: tuple[Target, ...]) -> dict[str, Plan]:
+    def _plans(self, question: Question, context: AgentContext, targets: tuple[Target, ...]) -> dict[str, GrowthPlan]:
         """One plan per target; all of them share the crew, and each has an equal part of the money."""
         settings = self.settings
         dollars = settings.size.dollars
-        crew = Crew(self.grounder, settings.ground)
+        crew = GroundingPool(self.grounder, settings.ground)
         return {
-            target.id: Plan(
-                matter=Matter(question=question, as_of=context.as_of, target=target.id),
-                claim=claim_of(question, target),
+            target.id: GrowthPlan(
+                matter=TreeQuestion(question=question, as_of=context.as_of, target=target.id),
+                claim=claim_of_target(question, target),
                 context=context,
                 crew=crew,
-                record=Record(self.watch),
+                record=TreeEventLog(self.watch),
                 size=replace(settings.size, dollars=None if dollars is None else dollars / len(targets)),
                 analyze=replace(settings.analyze, hint=settings.synthesize.rule.hint),
                 synthesize=settings.synthesize,
@@ -133,7 +192,7 @@ class TreeForecaster:
                 )
         several = question.exclusive and len(question.targets) > 1
         roots = {target: tree.nodes[tree.root].p or 0.0 for target, tree in trees.items()}
-        p = self.settings.clamp.apply(probabilities(question, roots), exclusive=several)
+        p = self.settings.clamp.apply(target_probabilities(question, roots), exclusive=several)
         context.emit(ForecastMade(p=p, how=self._how(trees)))
         return Forecast(
             question_id=question.id,
@@ -141,7 +200,9 @@ class TreeForecaster:
             as_of=context.as_of,
             p=p,
             trial=context.trial,
-            rationale="\n\n".join(summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items()),
+            rationale="\n\n".join(
+                tree_summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items()
+            ),
             distribution=Categorical(p=p, normalise=True) if several else None,
         )
 
@@ -150,7 +211,7 @@ class TreeForecaster:
         return f"root of a tree, {lacking} claims without a number of their own" if lacking else "root of a tree"
 
 
-async def _all_grown(plans: Mapping[str, Plan]) -> dict[str, Tree]:
+async def _all_grown(plans: Mapping[str, GrowthPlan]) -> dict[str, Tree]:
     """Every tree, side by side; where one cannot be grown at all, the others are given up."""
     growing = {target: asyncio.create_task(grow(plan)) for target, plan in plans.items()}
     try:
@@ -161,11 +222,11 @@ async def _all_grown(plans: Mapping[str, Plan]) -> dict[str, Tree]:
         await asyncio.gather(*growing.values(), return_exceptions=True)
 
 
-def claim_of(question: Question, target: Target) -> str:
+def claim_of_target(question: Question, target: Target) -> str:
     """The question as a statement about one target.
 
     >>> q = Question(id="q", source="own", text="Will it snow?", due="2025-10-26", targets=(Target(id="yes"),))
-    >>> claim_of(q, q.targets[0])
+    >>> claim_of_target(q, q.targets[0])
     'The answer to the question "Will it snow?" is yes.'
     """
     if question.subtype == CLAIM:

@@ -7,22 +7,18 @@ Its leaves are not parts of the claim but opinions on it, and a weighted sum of 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from foretell.forecasters.agent.submit import Clamp
-from foretell.forecasters.baselines import Crowd, EmpiricalPrior
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.base_rates.baselines import BaseRateForecaster, CrowdForecaster
+from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
-from foretell.forecasters.outside.past import PastQuestions
-from foretell.forecasters.outside.view import OutsideView
-from foretell.forecasters.priors import Rates
 from foretell.forecasters.series.forecasters import Auto
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.forecaster import claim_of
-from foretell.forecasters.tree.growing.draft import ROOT, child_id
-from foretell.forecasters.tree.growing.summary import summary
-from foretell.forecasters.tree.growing.targets import analysed, probabilities
-from foretell.forecasters.tree.links import Linear
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.questions.distribution import Categorical
-from foretell.questions.forecast import Forecast
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze, tree_summary
+from foretell.forecasters.tree.grow.analyze import ROOT, child_id
+from foretell.forecasters.tree.proposition import Grounding, LinearLink, Proposition, Tree
+from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question, Target
 
 WORDS = {
@@ -34,7 +30,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Views:
+class ViewsForecaster:
     """A linear tree over views. A view without anything to say is left out, and the others share its weight."""
 
     rates: Rates | None = None
@@ -59,23 +55,25 @@ class Views:
     async def forecast(self, question: Question, context: RunContext) -> Forecast:
         """The roots of one tree for each target that is analysed."""
         said = await self._said(question, context)
-        targets = analysed(question, shortcut=self.shortcut)
+        targets = targets_to_analyze(question, shortcut=self.shortcut)
         trees = {target.id: self.tree(question, target, said, context) for target in targets}
         several = question.exclusive and len(question.targets) > 1
         roots = {target: tree.nodes[ROOT].p or 0.0 for target, tree in trees.items()}
-        p = self.clamp.apply(probabilities(question, roots), exclusive=several)
+        p = self.clamp.apply(target_probabilities(question, roots), exclusive=several)
         return Forecast(
             question_id=question.id,
             forecaster=self.name,
             as_of=context.as_of,
             p=p,
-            rationale="\n\n".join(summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items()),
+            rationale="\n\n".join(
+                tree_summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items()
+            ),
             distribution=Categorical(p=p, normalise=True) if several else None,
         )
 
     def tree(self, question: Question, target: Target, said: Mapping[str, Forecast], context: RunContext) -> Tree:
         """The tree of one target."""
-        claim = claim_of(question, target)
+        claim = claim_of_target(question, target)
         total = sum(getattr(self, view) for view in said)
         ids = {view: child_id(ROOT, place) for place, view in enumerate(said, start=1)}
         nodes = {
@@ -87,7 +85,7 @@ class Views:
             )
             for view, forecast in said.items()
         }
-        link = Linear(weights={ids[view]: getattr(self, view) / total for view in said})
+        link = LinearLink(weights={ids[view]: getattr(self, view) / total for view in said})
         top = Proposition(id=ROOT, claim=claim, children=tuple(nodes), causality="Opinions, weighed.", link=link)
         return evaluated(Tree(root=ROOT, nodes={ROOT: top, **nodes}, as_of=context.as_of))
 
@@ -105,7 +103,11 @@ class Views:
 
     def _asked(self) -> dict[str, Forecaster]:
         """Those with a weight, made once: the outside view is fitted anew for each date, and keeps what it fitted."""
-        made: dict[str, Forecaster] = {"price": Crowd(), "outside": OutsideView(bank=self.bank), "series": Auto()}
+        made: dict[str, Forecaster] = {
+            "price": CrowdForecaster(),
+            "outside": OutsideView(bank=self.bank),
+            "series": Auto(),
+        }
         if self.rates is not None:
-            made["rate"] = EmpiricalPrior(rates=self.rates)
+            made["rate"] = BaseRateForecaster(rates=self.rates)
         return {view: made[view] for view in WORDS if view in made and getattr(self, view)}

@@ -1,1 +1,1 @@
-"""Notebooks that run in a sandbox: a real Jupyter kernel without network, and a fenced door to data."""
+"""A notebook whose cells run in a sandboxed kernel."""

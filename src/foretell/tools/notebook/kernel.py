@@ -8,18 +8,98 @@ import shutil
 import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from foretell.questions.problems import MissingExtra
-from foretell.tools.notebook.execution import Channel, Ended, Execution, execute_request, now
-from foretell.tools.notebook.limits import Caps, Limits
-from foretell.tools.notebook.messages import Message, read, request
+from foretell.questions.errors import MissingExtra
+from foretell.tools.notebook.limits import KernelLimits, OutputCaps
 from foretell.tools.notebook.outputs import Output, output_of
-from foretell.tools.notebook.process import Confined, kernel_program, new_run
+from foretell.tools.notebook.process import SandboxedProcess, kernel_program, new_run
+from foretell.tools.notebook.protocol import (
+    JupyterMessage,
+    PeerAbsent,
+    PeerHungUp,
+    SocketKind,
+    ZmtpBroken,
+    ZmtpConnection,
+    jupyter_request,
+    read_message,
+)
 from foretell.tools.notebook.sandbox import WIRE, RunDirectory, Sandbox, SandboxUnavailable
-from foretell.tools.notebook.zmtp import HungUp, NobodyThere, SocketKind, Wire, WireBroken
+
+# One cell being run: what is still to come, and how it ended.
+
+Channel = Literal["shell", "iopub", "control"]
+ExecutionEnding = Literal["done", "failed", "interrupted", "dead"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionEnd:
+    """The last thing that is said of a cell."""
+
+    how: ExecutionEnding
+    """done; failed with an exception; interrupted because of its time, variables kept; dead, and everything gone."""
+    reason: str = ""
+    """In words, where it was not the cell's own exception."""
+    count: int | None = None
+    """The number the kernel gave the execution."""
+
+
+@dataclass(kw_only=True)
+class Execution:
+    """How far one execution has come."""
+
+    name: str
+    seconds: float
+    deadline: float = 0.0
+    interrupted: bool = False
+    idle: bool = False
+    reply: JupyterMessage | None = None
+
+    def __post_init__(self) -> None:
+        self.deadline = now() + self.seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether everything was said."""
+        return self.idle and self.reply is not None
+
+    def hear(self, channel: Channel, message: JupyterMessage) -> None:
+        """Take note of a message that belongs to it."""
+        if channel == "shell" and message.kind == "execute_reply":
+            self.reply = message
+        elif channel == "iopub" and message.kind == "status":
+            self.idle = self.idle or message.text("execution_state") == "idle"
+
+    def ended(self, death: str | None) -> ExecutionEnd:
+        """How it ended, given why the kernel died, if it did."""
+        if death is not None or self.reply is None:
+            return ExecutionEnd(how="dead", reason=death or "")
+        given = self.reply.content.get("execution_count")
+        count = given if isinstance(given, int) and 0 <= given < 1_000_000 else None
+        if self.interrupted:
+            return ExecutionEnd(how="interrupted", reason=f"it ran for more than {self.seconds:g} s", count=count)
+        return ExecutionEnd(how="done" if self.reply.text("status") == "ok" else "failed", count=count)
+
+
+def execute_request(source: str, *, silent: bool) -> dict[str, Any]:
+    """The content of the request to run some code."""
+    return {
+        "code": source,
+        "silent": silent,
+        "store_history": not silent,
+        "user_expressions": {},
+        "allow_stdin": False,
+        "stop_on_error": True,
+    }
+
+
+def now() -> float:
+    """The time of the loop, in seconds."""
+    return asyncio.get_running_loop().time()
+
 
 PORTS = {"shell": 1, "iopub": 2, "stdin": 3, "hb": 4, "control": 5}
 SOCKETS: tuple[tuple[Channel, SocketKind], ...] = (("shell", "DEALER"), ("control", "DEALER"), ("iopub", "SUB"))
@@ -30,19 +110,21 @@ POLL = 0.01
 class Kernel:
     """One kernel, for one notebook. Made by `Kernel.start`; `close` leaves nothing behind."""
 
-    def __init__(self, confined: Confined, sandbox: Sandbox | None, *, limits: Limits, caps: Caps, key: str) -> None:
+    def __init__(
+        self, confined: SandboxedProcess, sandbox: Sandbox | None, *, limits: KernelLimits, caps: OutputCaps, key: str
+    ) -> None:
         self._confined = confined
         self._sandbox = sandbox
         self._limits = limits
         self._caps = caps
         self._key = key.encode()
         self._names = map("request-{}".format, itertools.count(1))
-        self._wires: dict[Channel, Wire] = {}
+        self._wires: dict[Channel, ZmtpConnection] = {}
         self._coming: dict[Channel, asyncio.Task[list[bytes]]] = {}
         self._death: str | None = None
 
     @classmethod
-    async def start(cls, sandbox: Sandbox | None, *, limits: Limits, caps: Caps) -> "Kernel":
+    async def start(cls, sandbox: Sandbox | None, *, limits: KernelLimits, caps: OutputCaps) -> "Kernel":
         """A kernel that answers, or `SandboxUnavailable` with what was said instead. Without a sandbox: be careful."""
         if find_spec("ipykernel") is None:
             raise MissingExtra("running notebooks", "notebook")
@@ -54,12 +136,12 @@ class Kernel:
             shutil.copyfile(sandbox.fonts, run.fonts)
         _write_connection(run, str((WIRE if inside else run.wire) / "kernel"), key)
         program = kernel_program(run, limits=limits, caps=caps, inside=inside, user=user)
-        confined = await Confined.start(program, sandbox=sandbox, limits=limits, run=run)
+        confined = await SandboxedProcess.start(program, sandbox=sandbox, limits=limits, run=run)
         kernel = cls(confined, sandbox, limits=limits, caps=caps, key=key)
         try:
             async with asyncio.timeout(limits.start_seconds):
                 await kernel._connect()
-        except (TimeoutError, WireBroken) as error:
+        except (TimeoutError, ZmtpBroken) as error:
             await kernel._die(str(error) or f"it did not answer within {limits.start_seconds:g} s")
             said = confined.last_words.strip()
             raise SandboxUnavailable(f"no kernel could be started: {kernel.death}", hint=said or None) from None
@@ -100,13 +182,13 @@ class Kernel:
 
     async def execute(
         self, source: str, *, seconds: float | None = None, silent: bool = False
-    ) -> AsyncIterator[Output | Ended]:
-        """Run a cell; its outputs as they come, then one `Ended`. A cell that takes too long is stopped, or killed.
+    ) -> AsyncIterator[Output | ExecutionEnd]:
+        """Run a cell; its outputs as they come, then one `ExecutionEnd`. A cell that takes too long is stopped, or killed.
 
         A silent one is not counted.
         """
         if self._death is not None:
-            yield Ended(how="dead", reason=self._death)
+            yield ExecutionEnd(how="dead", reason=self._death)
             return
         seconds = self._limits.cell_seconds if seconds is None else seconds
         cell = Execution(name=next(self._names), seconds=seconds)
@@ -116,11 +198,11 @@ class Kernel:
                 output = output_of(message, self._caps)
                 if output is not None:
                     yield output
-        except HungUp as error:
+        except PeerHungUp as error:
             # Most often it is dying, and in a moment it will be known of what.
             await asyncio.wait([self._confined.ended], timeout=1.0)
             await self._die(str(error))
-        except WireBroken as error:
+        except ZmtpBroken as error:
             await self._die(str(error))
         finally:
             if self._death is None and not cell.over:
@@ -149,16 +231,16 @@ class Kernel:
         while waiting:
             waiting -= {message.kind for _, message in await self._arrived(None)}
 
-    async def _wire(self, path: Path, kind: SocketKind) -> Wire:
+    async def _wire(self, path: Path, kind: SocketKind) -> ZmtpConnection:
         """A connection as soon as there is something to connect to."""
         while self._confined.alive:
-            with suppress(FileNotFoundError, NobodyThere):
+            with suppress(FileNotFoundError, PeerAbsent):
                 if stat.S_ISSOCK(path.lstat().st_mode):
-                    return await Wire.connect(path, kind, most=self._caps.message)
+                    return await ZmtpConnection.connect(path, kind, most=self._caps.message)
             await asyncio.sleep(POLL)
-        raise WireBroken("it ended at once")
+        raise ZmtpBroken("it ended at once")
 
-    async def _messages_of(self, cell: Execution) -> AsyncIterator[Message]:
+    async def _messages_of(self, cell: Execution) -> AsyncIterator[JupyterMessage]:
         """What the kernel publishes on behalf of a cell, until it is over."""
         for wire in self._wires.values():
             wire.allowance = self._caps.flood
@@ -174,24 +256,24 @@ class Kernel:
     async def _hurry(self, cell: Execution) -> None:
         """First ask the cell to stop; the second time there is no more asking."""
         if cell.interrupted:
-            raise WireBroken(
+            raise ZmtpBroken(
                 f"it ran for more than {cell.seconds:g} s and did not stop when interrupted, so it was killed"
             )
         cell.interrupted = True
         cell.deadline = now() + self._limits.grace_seconds
         await self._ask("control", "interrupt_request", next(self._names), {})
 
-    async def _arrived(self, seconds: float | None) -> list[tuple[Channel, Message]]:
+    async def _arrived(self, seconds: float | None) -> list[tuple[Channel, JupyterMessage]]:
         """The next messages, at most one of each channel; none if time runs out. No read is broken off half-way."""
         for channel in HEARD:
             if channel not in self._coming:
                 self._coming[channel] = asyncio.create_task(self._wires[channel].receive())
         done, _ = await asyncio.wait(self._coming.values(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         ready: list[Channel] = [channel for channel, task in self._coming.items() if task in done]
-        return [(channel, read(self._coming.pop(channel).result())) for channel in ready]
+        return [(channel, read_message(self._coming.pop(channel).result())) for channel in ready]
 
     async def _ask(self, channel: Channel, kind: str, name: str, content: Mapping[str, Any]) -> None:
-        await self._wires[channel].send(request(kind, name, content, self._key))
+        await self._wires[channel].send(jupyter_request(kind, name, content, self._key))
 
     async def _die(self, reason: str) -> None:
         """Find out why it is gone, or make it so."""

@@ -8,10 +8,10 @@ GIB = 1024 * MIB
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class KernelLimits:
     """What the sandbox of one notebook may use. Whoever goes beyond is told, stopped, or killed, in this order.
 
-    >>> Limits(cell_seconds=0)
+    >>> KernelLimits(cell_seconds=0)
     Traceback (most recent call last):
     ...
     ValueError: the limit cell_seconds must be positive, got 0
@@ -49,7 +49,7 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caps:
+class OutputCaps:
     """How much of a cell's output is kept. The kernel cuts first, and whatever it says is cut again outside."""
 
     text: int = 100_000

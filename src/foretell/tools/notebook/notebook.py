@@ -1,17 +1,20 @@
 """A notebook as a value: cells are only ever added at the end. Just the last one may be corrected while it fails."""
 
+import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from foretell.tools.notebook.outputs import Output, Printed, Raised, Shown, shortened
+from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput, shortened
 
 MODEL_TEXT = 8_000
 """Characters of a cell's report to a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
+class CellAttempt:
     """A version of a cell that failed and was replaced."""
 
     source: str
@@ -39,7 +42,7 @@ class PythonCell:
     """Whether it ran to its end; None before it was run."""
     problem: str = ""
     """Why it ended, where its outputs do not tell: out of time, or its kernel died."""
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[CellAttempt, ...] = ()
     """Earlier versions, which failed."""
     setup: bool = False
     """Whether it was put there to make the others work; readers need not see its code."""
@@ -47,14 +50,14 @@ class PythonCell:
     """What else is known of its execution, such as the data it asked for."""
 
     @property
-    def error(self) -> Raised | None:
+    def error(self) -> ErrorOutput | None:
         """The exception that ended it."""
-        return next((output for output in reversed(self.outputs) if isinstance(output, Raised)), None)
+        return next((output for output in reversed(self.outputs) if isinstance(output, ErrorOutput)), None)
 
     @property
-    def images(self) -> tuple[Shown, ...]:
+    def images(self) -> tuple[DisplayOutput, ...]:
         """The figures it drew."""
-        return tuple(output for output in self.outputs if isinstance(output, Shown) and output.image)
+        return tuple(output for output in self.outputs if isinstance(output, DisplayOutput) and output.image)
 
     def report(self, most: int = MODEL_TEXT) -> str:
         """Everything it said, as plain text of bounded length; figures are only mentioned."""
@@ -63,7 +66,7 @@ class PythonCell:
         return shortened("\n".join(filter(None, parts)), most) or "[no output]"
 
 
-Cell = MarkdownCell | PythonCell
+NotebookCell = MarkdownCell | PythonCell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +82,11 @@ class Notebook:
     ValueError: only a last cell that failed can be corrected
     """
 
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[NotebookCell, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """About the notebook as a whole: the cutoff, the sandbox, who made it."""
 
-    def appended(self, cell: Cell) -> "Notebook":
+    def appended(self, cell: NotebookCell) -> "Notebook":
         """With one more cell at the end."""
         return replace(self, cells=(*self.cells, cell))
 
@@ -92,7 +95,7 @@ class Notebook:
         failed = self.failing
         if failed is None:
             raise ValueError("only a last cell that failed can be corrected")
-        attempt = Attempt(source=failed.source, outputs=failed.outputs, problem=failed.problem)
+        attempt = CellAttempt(source=failed.source, outputs=failed.outputs, problem=failed.problem)
         attempts = (*failed.attempts, attempt)
         return replace(self, cells=(*self.cells[:-1], replace(cell, attempts=attempts)))
 
@@ -104,8 +107,84 @@ class Notebook:
 
 
 def _told(output: Output, most: int) -> str:
-    if isinstance(output, Shown):
+    if isinstance(output, DisplayOutput):
         return f"[figure, {len(output.image):,} bytes] {output.text}" if output.image else shortened(output.text, most)
-    if isinstance(output, Printed):
+    if isinstance(output, StreamOutput):
         return shortened(output.text.rstrip("\n"), most)
     return shortened(output.text, most)
+
+
+# A notebook as a Jupyter file (format 4.5).
+
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+OURS = "foretell"
+
+
+def ipynb(notebook: Notebook) -> dict[str, Any]:
+    """The notebook as the content of an `.ipynb` file; what has no place in the format goes to our own metadata."""
+    return {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}, OURS: dict(notebook.facts)},
+        "cells": [_cell(cell, f"cell-{place}") for place, cell in enumerate(notebook.cells, start=1)],
+    }
+
+
+def write_ipynb(notebook: Notebook, path: Path) -> None:
+    """Write it to a file."""
+    text = json.dumps(ipynb(notebook), ensure_ascii=False, indent=1)
+    path.write_bytes(text.encode("utf-8", "replace") + b"\n")  # a model may write half a character
+
+
+def _cell(cell: NotebookCell, name: str) -> dict[str, Any]:
+    if isinstance(cell, MarkdownCell):
+        return {"cell_type": "markdown", "id": name, "metadata": {}, "source": _lines(cell.source)}
+    return {
+        "cell_type": "code",
+        "id": name,
+        "metadata": _metadata(cell),
+        "source": _lines(cell.source),
+        "execution_count": cell.count,
+        "outputs": [_output(output, cell.count) for output in cell.outputs] + _problem(cell),
+    }
+
+
+def _metadata(cell: PythonCell) -> dict[str, Any]:
+    ours: dict[str, Any] = dict(cell.facts)
+    if cell.problem:
+        ours["problem"] = cell.problem
+    if cell.attempts:
+        ours["failed_versions"] = [_attempt(attempt) for attempt in cell.attempts]
+    return {**({OURS: ours} if ours else {}), **({"jupyter": {"source_hidden": True}} if cell.setup else {})}
+
+
+def _attempt(attempt: CellAttempt) -> dict[str, Any]:
+    found: dict[str, Any] = {"source": attempt.source, "outputs": [_output(one, None) for one in attempt.outputs]}
+    return {**found, "problem": attempt.problem} if attempt.problem else found
+
+
+def _problem(cell: PythonCell) -> list[dict[str, Any]]:
+    """What no kernel could say any more is said for it."""
+    if not cell.problem:
+        return []
+    return [{"output_type": "stream", "name": "stderr", "text": _lines(f"[{cell.problem}]\n")}]
+
+
+def _output(output: Output, count: int | None) -> dict[str, Any]:
+    if isinstance(output, StreamOutput):
+        return {"output_type": "stream", "name": output.stream, "text": _lines(output.text)}
+    if isinstance(output, ErrorOutput):
+        traceback = list(output.traceback)
+        return {"output_type": "error", "ename": output.name, "evalue": output.message, "traceback": traceback}
+    data: dict[str, Any] = {"text/plain": _lines(output.text)}
+    if output.html:
+        data["text/html"] = _lines(output.html)
+    if output.image:
+        data[output.image_kind] = base64.b64encode(output.image).decode()
+    if output.result:
+        return {"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}
+    return {"output_type": "display_data", "data": data, "metadata": {}}
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)

@@ -1,29 +1,76 @@
 """Kernels kept ready, so that a notebook need not wait for one. Each serves one notebook and is then thrown away."""
 
 import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib.util import cache_from_source, find_spec
+from pathlib import Path
 from types import TracebackType
 
-from foretell.questions.problems import InputError
-from foretell.tools.notebook.execution import Ended
-from foretell.tools.notebook.kernel import Kernel
-from foretell.tools.notebook.limits import Caps, Limits
-from foretell.tools.notebook.prepared import prepare
-from foretell.tools.notebook.probe import probe, weaknesses
+from foretell.questions.errors import InputError
+from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
+from foretell.tools.notebook.limits import KernelLimits, OutputCaps
 from foretell.tools.notebook.process import sweep
-from foretell.tools.notebook.sandbox import Sandbox
-from foretell.tools.notebook.spare_user import spare_user
+from foretell.tools.notebook.sandbox import Sandbox, spare_user
+from foretell.tools.notebook.sandbox_check import check_sandbox, weaknesses
+
+# What a kernel would otherwise work out anew at every start: compiled modules and the list of fonts.
+#
+# A sandbox can write neither where the next one would find it, so it is done once outside, in the ordinary way: Python
+# and matplotlib write their own caches when they are first used.
+
+KERNEL_PACKAGES = ("ipykernel", "IPython", "pandas", "matplotlib")
+IMPORTS = ("ipykernel.kernelapp", "pandas", "matplotlib.pyplot", "matplotlib_inline.backend_inline")
+PATIENCE = 120.0
+
+
+async def prepare_kernel_cache() -> Path | None:
+    """See to it that the caches are there, as far as this user may write them; the list of fonts, if there is one."""
+    present = [name for name in KERNEL_PACKAGES if find_spec(name) is not None]
+    if not all(map(_compiled, present)) or ("matplotlib" in present and font_list() is None):
+        await _import_all()
+    return font_list()
+
+
+def font_list() -> Path | None:
+    """Matplotlib's own list of the fonts of this machine, the newest if there are several."""
+    own = os.environ.get("MPLCONFIGDIR")
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    found = (Path(own) if own else Path(cache) / "matplotlib").glob("fontlist-*.json")
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _compiled(package: str) -> bool:
+    found = find_spec(package)
+    return found is not None and found.origin is not None and Path(cache_from_source(found.origin)).exists()
+
+
+async def _import_all() -> None:
+    """Whatever goes wrong here only makes kernels start more slowly."""
+    lines = "\n".join(f"try: import {name}\nexcept ImportError: pass" for name in IMPORTS)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-c", lines), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, cwd="/"
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
 
 PRELOAD = ("numpy", "pandas")
 UNSANDBOXED = "NO SANDBOX: this code ran with all the rights of the user who started it"
 
 
-class Pool:
+class KernelPool:
     """At most `most` kernels at work, and `warm` more that wait with the usual libraries loaded.
 
-    `async with Pool() as pool` tries the sandbox first and refuses to go on without one. `unsandboxed=True` says that
+    `async with KernelPool() as pool` tries the sandbox first and refuses to go on without one. `unsandboxed=True` says that
     notebooks may do whatever the user may do; every notebook then carries a warning.
     """
 
@@ -32,15 +79,15 @@ class Pool:
         *,
         warm: int = 2,
         most: int = 4,
-        limits: Limits | None = None,
-        caps: Caps | None = None,
+        limits: KernelLimits | None = None,
+        caps: OutputCaps | None = None,
         preload: Iterable[str] = PRELOAD,
         unsandboxed: bool = False,
     ) -> None:
         if warm < 0 or most < 1:
             raise InputError(f"a pool of {warm} waiting and {most} working kernels is none")
-        self.limits = limits or Limits()
-        self.caps = caps or Caps()
+        self.limits = limits or KernelLimits()
+        self.caps = caps or OutputCaps()
         self._warm = warm
         self._preload = tuple(preload)
         self._unsandboxed = unsandboxed
@@ -51,10 +98,10 @@ class Pool:
         self._wanted = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Pool":
-        self._sandbox = None if self._unsandboxed else await probe(self.limits)
+    async def __aenter__(self) -> "KernelPool":
+        self._sandbox = None if self._unsandboxed else await check_sandbox(self.limits)
         await asyncio.to_thread(sweep)
-        fonts = await prepare()
+        fonts = await prepare_kernel_cache()
         if self._sandbox is not None:
             self._sandbox = replace(self._sandbox, fonts=fonts)
         self._wanted.set()
@@ -150,5 +197,5 @@ class Pool:
         lines = "\n".join(f"try: __import__({name!r})\nexcept ImportError: pass" for name in self._preload)
         if lines:
             async for event in kernel.execute(lines, seconds=self.limits.start_seconds, silent=True):
-                if isinstance(event, Ended) and event.how == "dead":
+                if isinstance(event, ExecutionEnd) and event.how == "dead":
                     raise InputError(f"the libraries cannot be loaded: {event.reason}")

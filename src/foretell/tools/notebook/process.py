@@ -5,6 +5,7 @@ import fcntl
 import itertools
 import json
 import os
+import secrets
 import signal
 import stat
 import sys
@@ -13,26 +14,140 @@ import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from foretell.tools.notebook.directories import remove
-from foretell.tools.notebook.limits import MIB, Caps, Limits
+from foretell.tools.notebook.limits import MIB, KernelLimits, OutputCaps
 from foretell.tools.notebook.sandbox import (
     WIRE,
     RunDirectory,
     Sandbox,
     SandboxUnavailable,
+    closed_above,
     package_directories,
     variables,
 )
 from foretell.tools.notebook.seccomp import seccomp_filter
-from foretell.tools.notebook.spare_user import closed_above
-from foretell.tools.notebook.watch import Watcher, descendants, is_running, resident, slay
+from foretell.tools.notebook.watchdog import SandboxWatchdog, descendants, is_running, kill_tree, resident
 
-SAID = 4_000
+# What is left in a notebook's directory, read and removed as if an enemy had made it.
+
+MAX_DEPTH = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectedFiles:
+    """Files a notebook left, by their path in its directory, and what was not taken along, with the reason."""
+
+    files: dict[str, bytes]
+    left: dict[str, str]
+
+
+def collect_files(directory: Path, *, most_files: int = 100, most_bytes: int = 32 * MIB) -> CollectedFiles:
+    """The ordinary files of a directory. Links, pipes and sockets are never opened; no name leads out of it."""
+    taking = _Collector(most_files, most_bytes)
+    top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        taking.directory(top, "", 0)
+    finally:
+        os.close(top)
+    return CollectedFiles(files=taking.files, left=taking.left)
+
+
+class _Collector:
+    def __init__(self, most_files: int, most_bytes: int) -> None:
+        self.files: dict[str, bytes] = {}
+        self.left: dict[str, str] = {}
+        self._most_files = most_files
+        self._bytes = most_bytes
+
+    def directory(self, opened: int, above: str, depth: int) -> None:
+        for name in sorted(os.listdir(opened)):
+            path = f"{above}{name}".encode("utf-8", "replace").decode()
+            if len(self.left) >= self._most_files:
+                return
+            reason = self._entry(opened, name, path, depth)
+            if reason is not None:
+                self.left[path] = reason
+
+    def _entry(self, parent: int, name: str, path: str, depth: int) -> str | None:
+        try:
+            # Not blocking: the other end of a pipe may never come.
+            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+        except OSError as error:
+            return f"it cannot be opened as a file ({error.strerror})"
+        try:
+            seen = os.fstat(opened)
+            if stat.S_ISDIR(seen.st_mode):
+                return self._below(opened, path, depth)
+            return self._file(opened, path, seen)
+        finally:
+            os.close(opened)
+
+    def _below(self, opened: int, path: str, depth: int) -> str | None:
+        if depth >= MAX_DEPTH:
+            return "it lies too deep"
+        self.directory(opened, f"{path}/", depth + 1)
+        return None
+
+    def _file(self, opened: int, path: str, seen: os.stat_result) -> str | None:
+        if not stat.S_ISREG(seen.st_mode):
+            return "it is no ordinary file"
+        if seen.st_nlink != 1:
+            return "it has more than one name"
+        if len(self.files) >= self._most_files:
+            return f"there are more than {self._most_files} files"
+        if seen.st_size > self._bytes:
+            return f"its {seen.st_size:,} bytes are too many"
+        with os.fdopen(os.dup(opened), "rb") as stream:
+            content = stream.read(self._bytes + 1)
+        if len(content) > self._bytes:
+            return "it grew while it was read"
+        self._bytes -= len(content)
+        self.files[path] = content
+        return None
+
+
+def remove_directory(directory: Path) -> None:
+    """Remove a directory and everything in it: of any depth, with any rights, and never through a link.
+
+    Nobody else may be at work in it any more. Directories are moved to the top one by one instead of being walked into,
+    so that neither the length of a path nor the depth of calls matters.
+    """
+    top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(top, 0o700)
+        waiting = _emptied(top, top)
+        while waiting:
+            name = waiting.pop()
+            opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+            try:
+                waiting += _emptied(opened, top)
+            finally:
+                os.close(opened)
+            os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(directory)
+
+
+def _emptied(opened: int, top: int) -> list[str]:
+    """Remove the files of a directory and move its directories to the top; their names there."""
+    moved: list[str] = []
+    for name in os.listdir(opened):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=opened)
+            continue
+        os.chmod(name, 0o700, dir_fd=opened)
+        there = secrets.token_hex(8)  # no name that somebody could have taken before
+        os.rename(name, there, src_dir_fd=opened, dst_dir_fd=top)
+        moved.append(there)
+    return moved
+
+
+STDERR_BYTES = 4_000
 """Bytes kept of what a process says on its standard error."""
 LONGEST_SOCKET = 103
 PREFIX = "foretell-nb-"
@@ -44,14 +159,14 @@ COUNTED_APART = (5, 14)
 """Since this Linux version processes are counted per user namespace, so that a limit concerns the sandbox only."""
 
 
-class Confined:
+class SandboxedProcess:
     """A program that runs in its own directories, watched."""
 
-    def __init__(self, process: Process, run: RunDirectory, limits: Limits, *, ear: int, inside: bool) -> None:
+    def __init__(self, process: Process, run: RunDirectory, limits: KernelLimits, *, ear: int, inside: bool) -> None:
         self.run = run
         self._process = process
         self._inside = inside
-        self._watcher = Watcher(process.pid, (run.work, run.wire), limits, self._kill)
+        self._watcher = SandboxWatchdog(process.pid, (run.work, run.wire), limits, self._kill)
         self._watcher.start()
         self._ear = ear
         self._said = ""
@@ -62,8 +177,8 @@ class Confined:
 
     @classmethod
     async def start(
-        cls, program: Sequence[str], *, sandbox: Sandbox | None, limits: Limits, run: RunDirectory
-    ) -> "Confined":
+        cls, program: Sequence[str], *, sandbox: Sandbox | None, limits: KernelLimits, run: RunDirectory
+    ) -> "SandboxedProcess":
         """Start a program in the directories of a run, which are removed with it. Without a sandbox: be careful."""
         filter_fd = _pipe_with(seccomp_filter())
         kept = () if filter_fd is None else (filter_fd,)
@@ -84,7 +199,7 @@ class Confined:
             )
         except BaseException:
             os.close(ear)
-            remove(run.top)
+            remove_directory(run.top)
             raise
         finally:
             for fd in (*kept, mouth):
@@ -110,7 +225,7 @@ class Confined:
         """Why it ended, in words for whoever wrote the program."""
         if self._watcher.breach is not None:
             return f"the sandbox was killed: {self._watcher.breach}"
-        return _told(self._process.returncode)
+        return _exit_reason(self._process.returncode)
 
     async def close(self) -> None:
         """Kill it with everything it started, and remove its directories. This is seen through once begun."""
@@ -125,7 +240,7 @@ class Confined:
             await asyncio.wait([self.ended], timeout=patience)
             if self.alive and self._process.returncode is None:
                 self._process.kill()
-        await asyncio.to_thread(remove, self.run.top)
+        await asyncio.to_thread(remove_directory, self.run.top)
         os.close(self._lock)
 
     def _kill(self) -> None:
@@ -133,7 +248,7 @@ class Confined:
         if self._process.returncode is not None:
             return
         if self._inside:
-            slay(self._process.pid)
+            kill_tree(self._process.pid)
         else:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -147,7 +262,7 @@ class Confined:
                 break
             await asyncio.sleep(0.01)
         with suppress(BlockingIOError):
-            self._said = os.read(self._ear, MIB)[-SAID:].decode("utf-8", "replace")
+            self._said = os.read(self._ear, MIB)[-STDERR_BYTES:].decode("utf-8", "replace")
         os.close(self._ear)
         return code
 
@@ -162,7 +277,7 @@ def new_run(user: int | None) -> RunDirectory:
             try:
                 run.make(user)
             except OSError as error:
-                remove(top)
+                remove_directory(top)
                 raise SandboxUnavailable(
                     f"root cannot give a directory to another user: {error.strerror}", hint="be an ordinary user"
                 ) from None
@@ -179,7 +294,7 @@ def sweep() -> None:
             ours = stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
             if ours and time.time() - seen.st_mtime > YOUNG:
                 lock = _locked(path)
-                remove(path)
+                remove_directory(path)
                 os.close(lock)
 
 
@@ -194,7 +309,9 @@ def _locked(path: Path) -> int:
     return opened
 
 
-def kernel_program(run: RunDirectory, *, limits: Limits, caps: Caps, inside: bool, user: int | None) -> list[str]:
+def kernel_program(
+    run: RunDirectory, *, limits: KernelLimits, caps: OutputCaps, inside: bool, user: int | None
+) -> list[str]:
     """The command that becomes a kernel; its connection file lies with its sockets."""
     wire = WIRE if inside else run.wire
     options: dict[str, Any] = {
@@ -208,7 +325,7 @@ def kernel_program(run: RunDirectory, *, limits: Limits, caps: Caps, inside: boo
     return [sys.executable, "-I", "-B", "-c", source, json.dumps(options)]
 
 
-def _resources(limits: Limits, *, inside: bool, user: int | None) -> dict[str, int]:
+def _resources(limits: KernelLimits, *, inside: bool, user: int | None) -> dict[str, int]:
     """Limits that the system keeps, by their names there."""
     found = {
         "AS": limits.address_space,
@@ -233,7 +350,7 @@ def _pipe_with(data: bytes | None) -> int | None:
     return out
 
 
-def _told(code: int | None) -> str:
+def _exit_reason(code: int | None) -> str:
     if code is None:
         return "the kernel is still there but does not answer"
     number = -code if code < 0 else code - 128 if code > 128 else 0

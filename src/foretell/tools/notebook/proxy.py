@@ -14,12 +14,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Emit, LeakBlocked, ignore
-from foretell.tools.notebook.endpoint import Endpoint, EndpointFailed, checked, described, summary
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
+from foretell.tools.notebook.endpoints import (
+    Endpoint,
+    EndpointFailed,
+    check_parameters,
+    describe_endpoint,
+    summarize_endpoints,
+)
 from foretell.tools.notebook.limits import KIB, MIB
-from foretell.tools.refusal import Refused
-from foretell.tools.tool import ToolFailed
+from foretell.tools.tool import LeakRefused, ToolFailed
 
 SOCKET = "data.sock"
 
@@ -45,7 +50,7 @@ class ProxyLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class ProxyCall:
     """One request for data, as it is noted with the cell that made it."""
 
     path: str
@@ -69,7 +74,7 @@ class DataProxy:
         as_of: AsOf,
         *,
         limits: ProxyLimits | None = None,
-        emit: Emit = ignore,
+        emit: EmitEvent = ignore_event,
     ) -> None:
         self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
         self._as_of = as_of
@@ -81,10 +86,10 @@ class DataProxy:
         self._next = 0.0
         self._asked = 0
         self._faults = 0
-        self._calls: list[Call] = []
+        self._calls: list[ProxyCall] = []
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[ProxyCall, ...]:
         """Every request for data so far, in the order of their answers."""
         return tuple(self._calls)
 
@@ -162,12 +167,12 @@ class DataProxy:
 
     def _doc(self, paths: Any) -> str:
         if paths is None:
-            lines = map(summary, self._endpoints.values())
+            lines = map(summarize_endpoints, self._endpoints.values())
             cutoff = f"Data as known at {self._as_of}. Ask with CALL_API(path, params)."
             return "\n".join([cutoff, *lines]) if self._endpoints else "There is no data to ask for."
         if not isinstance(paths, list):
             raise _Refusal("retrieve_api_doc takes a list of paths")
-        return "\n\n".join(described(self._found(path)) for path in cast("list[Any]", paths)[:50])
+        return "\n\n".join(describe_endpoint(self._found(path)) for path in cast("list[Any]", paths)[:50])
 
     def _found(self, path: Any) -> Endpoint:
         endpoint = self._endpoints.get(path) if isinstance(path, str) else None
@@ -197,7 +202,7 @@ class DataProxy:
         raise _Refusal(f"{endpoint.path}: {error}")
 
     async def _data(self, endpoint: Endpoint, params: Mapping[str, Any]) -> bytes:
-        read = checked(endpoint, params)
+        read = check_parameters(endpoint, params)
         async with self._turn, asyncio.timeout(self._limits.seconds):
             data = json.dumps(await endpoint.call(read, self._as_of)).encode()
         if len(data) > self._limits.answer_bytes:
@@ -213,7 +218,7 @@ class DataProxy:
 
     def _told(self, failure: Exception, endpoint: Endpoint) -> str:
         """In a backtest only our own words: why a source fails can tell the future."""
-        if isinstance(failure, Refused):
+        if isinstance(failure, LeakRefused):
             self._emit(LeakBlocked(layer=failure.refusal.layer, reason=failure.refusal.reason, title=endpoint.path))
             return str(failure)
         if self._as_of.mode == "live" or failure.__cause__ is None:
@@ -224,9 +229,9 @@ class DataProxy:
     def _note(self, endpoint: Endpoint, params: Mapping[str, Any], *, data: bytes = b"", error: str = "") -> None:
         digest = hashlib.sha256(data).hexdigest()[:16] if data else ""
         kept = {str(name)[:100]: str(value)[:300] for name, value in list(params.items())[:20]}
-        self._calls.append(Call(path=endpoint.path, params=kept, error=error, bytes=len(data), digest=digest))
+        self._calls.append(ProxyCall(path=endpoint.path, params=kept, error=error, bytes=len(data), digest=digest))
 
 
-def as_facts(calls: Iterable[Call]) -> list[dict[str, Any]]:
+def as_facts(calls: Iterable[ProxyCall]) -> list[dict[str, Any]]:
     """Calls as they stand in the metadata of a cell."""
     return [{name: value for name, value in asdict(call).items() if value} for call in calls]

@@ -6,17 +6,14 @@ from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-from foretell.questions.clock import AsOf
-from foretell.questions.event import Emit, ignore
-from foretell.tools.notebook.directories import Collected, collect
-from foretell.tools.notebook.endpoint import Endpoint
-from foretell.tools.notebook.execution import Ended, Ending, now
-from foretell.tools.notebook.inert import plain
-from foretell.tools.notebook.ipynb import write_ipynb
-from foretell.tools.notebook.kernel import Kernel
-from foretell.tools.notebook.notebook import Cell, MarkdownCell, Notebook, PythonCell
-from foretell.tools.notebook.outputs import Output, gathered
-from foretell.tools.notebook.pool import Pool
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import EmitEvent, ignore_event
+from foretell.tools.notebook.endpoints import Endpoint
+from foretell.tools.notebook.kernel import ExecutionEnd, ExecutionEnding, Kernel, now
+from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, write_ipynb
+from foretell.tools.notebook.outputs import Output, join_outputs, plain_text
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.process import CollectedFiles, collect_files
 from foretell.tools.notebook.proxy import SOCKET, DataProxy, ProxyLimits, as_facts
 from foretell.tools.notebook.sandbox import API, SandboxUnavailable
 
@@ -24,13 +21,13 @@ MAX_SOURCE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class CellResult:
     """What came of one cell."""
 
     place: int
     """Which cell of the notebook, counted from 0."""
-    cell: Cell
-    how: Ending = "done"
+    cell: NotebookCell
+    how: ExecutionEnding = "done"
     """interrupted: out of time, variables kept; dead: the kernel went down with it."""
     seconds: float = 0.0
 
@@ -46,17 +43,17 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class NotebookStep:
     """What came of some cells run in a row."""
 
-    results: tuple[Result, ...]
+    results: tuple[CellResult, ...]
     waiting: int = 0
     """Cells after a failed one that were not run yet; they are, once it is corrected."""
     notice: str = ""
     """What happened to the kernel before, if it had to be replaced."""
 
     @property
-    def failed(self) -> Result | None:
+    def failed(self) -> CellResult | None:
         """The cell that failed, always the last one."""
         return self.results[-1] if self.results and not self.results[-1].ok else None
 
@@ -64,19 +61,19 @@ class Step:
 class NotebookSession:
     """One notebook from its first cell to its last. Made by `open_notebook`. How often to try is up to the caller."""
 
-    def __init__(self, pool: Pool, kernel: Kernel, proxy: DataProxy, notebook: Notebook) -> None:
+    def __init__(self, pool: KernelPool, kernel: Kernel, proxy: DataProxy, notebook: Notebook) -> None:
         self._pool = pool
         self._kernel = kernel
         self._proxy = proxy
         self._notebook = notebook
-        self._waiting: tuple[Cell, ...] = ()
+        self._waiting: tuple[NotebookCell, ...] = ()
 
     @property
     def notebook(self) -> Notebook:
         """The notebook as it stands."""
         return self._notebook
 
-    async def run(self, cells: Sequence[Cell], *, seconds: float | None = None) -> Step:
+    async def run(self, cells: Sequence[NotebookCell], *, seconds: float | None = None) -> NotebookStep:
         """Add cells and run them until one fails. Cells still waiting from before are dropped.
 
         Each may take so many seconds, or as long as the limits of the pool say.
@@ -85,7 +82,7 @@ class NotebookSession:
         notice = await self._revive()
         return await self._go_on([], notice, seconds)
 
-    async def correct(self, cell: PythonCell, *, seconds: float | None = None) -> Step:
+    async def correct(self, cell: PythonCell, *, seconds: float | None = None) -> NotebookStep:
         """Put another version in the place of the last cell, which failed; if it works, run those that waited."""
         if self._notebook.failing is None:
             raise ValueError("only a last cell that failed can be corrected")
@@ -95,11 +92,11 @@ class NotebookSession:
         result = replace(result, cell=self._notebook.cells[-1])
         return await self._go_on([result], notice, seconds)
 
-    def collect(self) -> Collected:
+    def collect(self) -> CollectedFiles:
         """The files the notebook wrote, if its kernel still lives."""
         if not self._kernel.alive:
-            return Collected(files={}, left={})
-        return collect(self._kernel.run.work)
+            return CollectedFiles(files={}, left={})
+        return collect_files(self._kernel.run.work)
 
     def save(self, path: Path) -> None:
         """Write the notebook as an `.ipynb` file."""
@@ -117,20 +114,20 @@ class NotebookSession:
         await self._proxy.hush()
         await self._pool.give_back(self._kernel)
 
-    async def _go_on(self, results: list[Result], notice: str, seconds: float | None) -> Step:
+    async def _go_on(self, results: list[CellResult], notice: str, seconds: float | None) -> NotebookStep:
         while self._waiting and all(result.ok for result in results):
             cell, *rest = self._waiting
             self._waiting = tuple(rest)
             place = len(self._notebook.cells)
             if isinstance(cell, MarkdownCell):
-                result = Result(place=place, cell=MarkdownCell(source=_source(cell)))
+                result = CellResult(place=place, cell=MarkdownCell(source=_source(cell)))
             else:
                 result = await self._run(cell, place=place, seconds=seconds)
             self._notebook = self._notebook.appended(result.cell)
             results.append(result)
-        return Step(results=tuple(results), waiting=len(self._waiting), notice=notice)
+        return NotebookStep(results=tuple(results), waiting=len(self._waiting), notice=notice)
 
-    async def _run(self, cell: Cell, *, place: int, seconds: float | None = None) -> Result:
+    async def _run(self, cell: NotebookCell, *, place: int, seconds: float | None = None) -> CellResult:
         source = _source(cell)
         before = len(self._proxy.calls)
         start = now()
@@ -139,25 +136,25 @@ class NotebookSession:
         calls = as_facts(self._proxy.calls[before:])
         run = PythonCell(
             source=source,
-            outputs=gathered(outputs, self._pool.caps),
+            outputs=join_outputs(outputs, self._pool.caps),
             count=ended.count,
             ok=ended.how == "done",
             problem=_problem(ended),
             facts={"seconds": round(took, 3), **({"calls": calls} if calls else {})},
         )
-        return Result(place=place, cell=run, how=ended.how, seconds=took)
+        return CellResult(place=place, cell=run, how=ended.how, seconds=took)
 
-    async def _executed(self, source: str, seconds: float | None = None) -> tuple[list[Output], Ended]:
+    async def _executed(self, source: str, seconds: float | None = None) -> tuple[list[Output], ExecutionEnd]:
         outputs: list[Output] = []
-        ended = Ended(how="dead", reason="nothing was heard")
+        ended = ExecutionEnd(how="dead", reason="nothing was heard")
         async for event in self._kernel.execute(source, seconds=seconds):
-            if isinstance(event, Ended):
+            if isinstance(event, ExecutionEnd):
                 ended = event
             else:
                 outputs.append(event)
         return outputs, ended
 
-    async def _set_up(self) -> Result:
+    async def _set_up(self) -> CellResult:
         where = await self._proxy.serve(self._kernel.run.api, self._kernel.user)
         inside = API / SOCKET if self._kernel.confined else where
         source = setup_source(str(inside))
@@ -186,12 +183,12 @@ class NotebookSession:
 
 @asynccontextmanager
 async def open_notebook(
-    pool: Pool,
+    pool: KernelPool,
     as_of: AsOf,
     endpoints: Iterable[Endpoint] = (),
     *,
     limits: ProxyLimits | None = None,
-    emit: Emit = ignore,
+    emit: EmitEvent = ignore_event,
 ) -> AsyncGenerator[NotebookSession]:
     """A new notebook in a kernel of the pool. Data is served as of the cutoff, whatever the notebook asks for."""
     proxy = DataProxy(endpoints, as_of, limits=limits, emit=emit)
@@ -216,20 +213,20 @@ def setup_source(socket: str) -> str:
     return source.replace('"/api/data.sock"', repr(socket), 1)
 
 
-def _source(cell: Cell) -> str:
+def _source(cell: NotebookCell) -> str:
     """What a model wrote, as a kernel and a file can take it."""
     if len(cell.source) > MAX_SOURCE:
         raise ValueError(f"a cell of {len(cell.source):,} characters is too long; at most {MAX_SOURCE:,}")
-    return plain(cell.source.replace("\r\n", "\n"))
+    return plain_text(cell.source.replace("\r\n", "\n"))
 
 
-def _problem(ended: Ended) -> str:
+def _problem(ended: ExecutionEnd) -> str:
     if ended.how == "dead":
         return f"The kernel died: {ended.reason}."
     return f"The cell was interrupted: {ended.reason}." if ended.how == "interrupted" else ""
 
 
-def _python(cell: Cell) -> PythonCell:
+def _python(cell: NotebookCell) -> PythonCell:
     if not isinstance(cell, PythonCell):
         raise TypeError("not a cell of code")
     return cell

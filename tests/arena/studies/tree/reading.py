@@ -1,11 +1,11 @@
 """Numbers out of the cells of a study's tables."""
 
-from foretell.arena.study import Value
-from foretell.evaluate.intervals import Interval
-from foretell.evaluate.significance import Comparison
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import Comparison
+from foretell.report.study import CellValue
 
 
-def num(value: Value) -> float:
+def num(value: CellValue) -> float:
     """What a cell says, without its interval."""
     if isinstance(value, Interval):
         return value.estimate

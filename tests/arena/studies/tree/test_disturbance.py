@@ -9,12 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import KINDS, random_tree
 
-from foretell.arena.studies.tree.disturbance import DISTURBANCES, moved, normal, reverse, spoilt, uncertain
-from foretell.evaluate.arrays import Floats
 from foretell.forecasters.tree.arithmetic.circuit import run_many
-from foretell.forecasters.tree.arithmetic.compile import compile_tree
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.walk import leaves
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.proposition import Tree, leaves
+from foretell.metrics.arrays import Floats
+from foretell.studies.trees.noise import (
+    DISTURBANCES,
+    add_uniform_noise,
+    replace_by_chance,
+    reverse_by_chance,
+    rms_shift,
+    variance_lost,
+)
 
 
 @pytest.mark.parametrize("kind", DISTURBANCES)
@@ -29,21 +35,21 @@ def test_disturbed_chances_are_chances(kind: str, ratio: float):
 
 def test_the_three_kinds_do_what_they_say():
     p, rng = np.full(200_000, 0.3), np.random.default_rng(2)
-    assert normal(p, 0.4, rng).mean() == pytest.approx(0.5, abs=0.001)
-    assert normal(p, 0.4, rng).max() <= 0.7
-    some = uncertain(p, 0.25, rng)
+    assert add_uniform_noise(p, 0.4, rng).mean() == pytest.approx(0.5, abs=0.001)
+    assert add_uniform_noise(p, 0.4, rng).max() <= 0.7
+    some = replace_by_chance(p, 0.25, rng)
     assert np.mean(some == 0.3) == pytest.approx(0.75, abs=0.005)
     assert some[some != 0.3].mean() == pytest.approx(0.5, abs=0.01)
-    turned = reverse(p, 0.25, rng)
+    turned = reverse_by_chance(p, 0.25, rng)
     assert np.mean(turned == 0.7) == pytest.approx(0.25, abs=0.005)
-    assert (reverse(p, 1.0, rng) == 0.7).all()
+    assert (reverse_by_chance(p, 1.0, rng) == 0.7).all()
 
 
 def test_spoilt_by_hand():
     before, after = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.1, 0.4, 0.3])
-    assert spoilt(before, after) == pytest.approx(1 - 0.6**2)
-    assert moved(before, after) == pytest.approx(0.1)
-    assert np.isnan(spoilt(np.full(3, 0.5), before[:3]))
+    assert variance_lost(before, after) == pytest.approx(1 - 0.6**2)
+    assert rms_shift(before, after) == pytest.approx(0.1)
+    assert np.isnan(variance_lost(np.full(3, 0.5), before[:3]))
 
 
 Law = list[tuple[float, float, float]]

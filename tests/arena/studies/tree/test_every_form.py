@@ -7,17 +7,18 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from foretell.arena.report.study_page import study_page
-from foretell.arena.report.study_text import markdown_study, print_study
-from foretell.arena.studies.catalog import SIMULATED, run_study
-from foretell.arena.studies.tree.material import TreeMaterial
-from foretell.arena.studies.tree.play import Scene
-from foretell.arena.study import Study
-from foretell.evaluate.bootstrap import Resampling
+from foretell.metrics.bootstrap import Resampling
+from foretell.report.study import StudyResult
+from foretell.report.study_report import markdown_study, print_study, study_page
+from foretell.studies.registry import SIMULATED, run_study
+from foretell.studies.trees.inputs import TreeStudyInput
+from foretell.studies.trees.simulation import Simulation
 
 
-def played(name: str) -> Study:
-    material = TreeMaterial(tables={}, scene=Scene(worlds=2, questions=12, runs=2), resampling=Resampling(draws=100))
+def played(name: str) -> StudyResult:
+    material = TreeStudyInput(
+        tables={}, scene=Simulation(worlds=2, questions=12, runs=2), resampling=Resampling(draws=100)
+    )
     return run_study(name, material)
 
 

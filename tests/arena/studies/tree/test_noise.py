@@ -5,14 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from foretell.arena.studies.tree.disturbance import DISTURBANCES
-from foretell.arena.studies.tree.material import TreeMaterial
-from foretell.arena.studies.tree.noise import study
-from foretell.arena.studies.tree.play import Scene
-from foretell.arena.studies.tree.players import RULES as ALL_RULES
-from foretell.arena.studies.tree.stress import RATIOS, Effects, effects
-from foretell.arena.studies.tree.world import KINDS, Kind
-from foretell.evaluate.bootstrap import Resampling
+from foretell.metrics.bootstrap import Resampling
+from foretell.studies.trees.inputs import TreeStudyInput
+from foretell.studies.trees.noise import DISTURBANCES, RATIOS, NoiseEffects, noise_effects, study
+from foretell.studies.trees.simulation import RULES as ALL_RULES
+from foretell.studies.trees.simulation import Simulation
+from foretell.studies.trees.world import LINK_KINDS, LinkKind
 
 RULES = ("linear", "bayes-net", "logic")
 CHANCE = 0.01
@@ -20,19 +18,21 @@ CHANCE = 0.01
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[Kind, Effects]:
-    return {kind: effects(Scene(worlds=20, questions=4000, kinds=(kind,), seed=1), RULES) for kind in KINDS}
+def found() -> dict[LinkKind, NoiseEffects]:
+    return {
+        kind: noise_effects(Simulation(worlds=20, questions=4000, kinds=(kind,), seed=1), RULES) for kind in LINK_KINDS
+    }
 
 
-def mean(found: Effects, rule: str, noise: str, ratio: float) -> float:
+def mean(found: NoiseEffects, rule: str, noise: str, ratio: float) -> float:
     return float(np.nanmean([one.spoilt for one in found[rule, noise, ratio]]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LINK_KINDS)
 @pytest.mark.parametrize("noise", DISTURBANCES)
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_error_grows_no_faster_under_the_linear_rule_than_under_logic(
-    found: dict[Kind, Effects], kind: Kind, noise: str, ratio: float
+    found: dict[LinkKind, NoiseEffects], kind: LinkKind, noise: str, ratio: float
 ):
     logic = mean(found[kind], "logic", noise, ratio)
     assert mean(found[kind], "linear", noise, ratio) <= logic + CHANCE
@@ -40,14 +40,14 @@ def test_error_grows_no_faster_under_the_linear_rule_than_under_logic(
 
 
 @pytest.mark.parametrize("noise", ["uncertain", "reverse"])
-def test_and_clearly_less_where_there_is_something_left_to_spoil(found: dict[Kind, Effects], noise: str):
-    for kind in KINDS:
+def test_and_clearly_less_where_there_is_something_left_to_spoil(found: dict[LinkKind, NoiseEffects], noise: str):
+    for kind in LINK_KINDS:
         assert mean(found[kind], "bayes-net", noise, 0.25) < mean(found[kind], "logic", noise, 0.25) - CHANCE
     assert mean(found["logic"], "logic", "reverse", 1.0) > 0.3
     assert mean(found["logic"], "bayes-net", "reverse", 1.0) < 1e-9
 
 
-def test_in_every_single_world_the_weights_of_a_bayes_net_are_spoilt_least(found: dict[Kind, Effects]):
+def test_in_every_single_world_the_weights_of_a_bayes_net_are_spoilt_least(found: dict[LinkKind, NoiseEffects]):
     for noise in DISTURBANCES:
         for ratio in RATIOS:
             logic, linear = (
@@ -56,7 +56,7 @@ def test_in_every_single_world_the_weights_of_a_bayes_net_are_spoilt_least(found
             assert np.nanmax(linear - logic) < CHANCE
 
 
-def test_error_grows_with_the_noise_up_to_where_it_turns(found: dict[Kind, Effects]):
+def test_error_grows_with_the_noise_up_to_where_it_turns(found: dict[LinkKind, NoiseEffects]):
     for noise in ("normal", "uncertain"):
         for rule in RULES:
             curve = [mean(found["logic"], rule, noise, ratio) for ratio in RATIOS]
@@ -65,20 +65,20 @@ def test_error_grows_with_the_noise_up_to_where_it_turns(found: dict[Kind, Effec
 
 
 def test_the_same_seed_the_same_effects():
-    scene = Scene(worlds=2, questions=50, seed=3)
-    assert effects(scene, RULES) == effects(scene, RULES)
-    assert effects(scene, RULES) != effects(Scene(worlds=2, questions=50, seed=4), RULES)
+    scene = Simulation(worlds=2, questions=50, seed=3)
+    assert noise_effects(scene, RULES) == noise_effects(scene, RULES)
+    assert noise_effects(scene, RULES) != noise_effects(Simulation(worlds=2, questions=50, seed=4), RULES)
 
 
 def test_the_study_shows_every_noise_rule_and_kind_of_world():
-    scene = Scene(worlds=3, questions=10)
-    found = study(TreeMaterial(tables={}, scene=scene, resampling=Resampling(draws=100)))
+    scene = Simulation(worlds=3, questions=10)
+    found = study(TreeStudyInput(tables={}, scene=scene, resampling=Resampling(draws=100)))
     titles = [grid.title for grid in found.grids]
     assert [title for title in titles if title.startswith("Spoilt")] == [
         f"Spoilt by {noise} noise, %" for noise in DISTURBANCES
     ]
     accuracy = found.grid("Accuracy at one half under reverse noise, %")
-    assert len(accuracy.entries) == len(KINDS) * len(ALL_RULES)
+    assert len(accuracy.entries) == len(LINK_KINDS) * len(ALL_RULES)
     assert [column.label for column in accuracy.columns] == ["without", *(f"{ratio:g}" for ratio in RATIOS)]
     assert [picture.name for picture in found.pictures] == list(DISTURBANCES)
     assert "of 3 kinds of noise" in found.finding

@@ -3,23 +3,24 @@
 import numpy as np
 import pytest
 
-from foretell.arena.studies.tree.play import Scene, play
-from foretell.arena.studies.tree.players import (
+from foretell.metrics.arrays import Floats
+from foretell.studies.trees.simulation import (
     DIRECT,
     RULES,
-    Chances,
-    Method,
+    NoiseStreams,
     SimulatedGrounder,
+    SimulatedMethod,
     SimulatedSynthesizer,
+    Simulation,
+    simulate,
 )
-from foretell.evaluate.arrays import Floats
 
 PERFECT = SimulatedGrounder(bias=0, slant=0, sd=0)
 SURE = SimulatedSynthesizer(noise=0, judgement=0)
 
 
 def said(grounder: SimulatedGrounder, run: int = 0, *, factor: float = 1.0) -> Floats:
-    return grounder.say(np.full((4000, 3), 0.5), Chances.of(1, 2, run), factor=factor)
+    return grounder.say(np.full((4000, 3), 0.5), NoiseStreams.of(1, 2, run), factor=factor)
 
 
 def test_bias_slant_and_spread_are_those_that_were_set():
@@ -56,17 +57,19 @@ def test_grounders_that_cannot_be(wrong: dict[str, float]):
     with pytest.raises(ValueError, match="a grounder needs"):
         SimulatedGrounder(**wrong)
     with pytest.raises(ValueError, match="there is no rule"):
-        Method(name="x", rule="astrology")
+        SimulatedMethod(name="x", rule="astrology")
 
 
 def test_without_errors_the_rule_of_the_worlds_own_kind_and_the_grounder_say_the_truth():
-    scene = Scene(worlds=2, questions=40, runs=2)
+    scene = Simulation(worlds=2, questions=40, runs=2)
     methods = [
-        Method(name="alone", rule=DIRECT, grounder=PERFECT),
-        Method(name="linear", rule="linear", grounder=PERFECT, synthesizer=SURE),
-        Method(name="judge", rule="vanilla", grounder=PERFECT, synthesizer=SimulatedSynthesizer(noise=0, judgement=0)),
+        SimulatedMethod(name="alone", rule=DIRECT, grounder=PERFECT),
+        SimulatedMethod(name="linear", rule="linear", grounder=PERFECT, synthesizer=SURE),
+        SimulatedMethod(
+            name="judge", rule="vanilla", grounder=PERFECT, synthesizer=SimulatedSynthesizer(noise=0, judgement=0)
+        ),
     ]
-    played = play(scene, methods)
+    played = simulate(scene, methods)
     first = played.world == 0
     assert scene.kinds[0] == "linear"
     assert played.said["alone"] == pytest.approx(np.stack([played.truth] * 2))
@@ -76,10 +79,10 @@ def test_without_errors_the_rule_of_the_worlds_own_kind_and_the_grounder_say_the
 
 def test_asking_ten_times_takes_nine_tenths_of_the_chance_and_none_of_the_slant():
     grounder = SimulatedGrounder(bias=0, slant=0.05, sd=0.05, harder=1.0)
-    alone = Method(name="1", rule=DIRECT, grounder=grounder)
-    scene = Scene(worlds=10, questions=200, runs=8)
-    many = Method(name="10", rule=DIRECT, grounder=grounder, repeats=10)
-    played = play(scene, [alone, many])
+    alone = SimulatedMethod(name="1", rule=DIRECT, grounder=grounder)
+    scene = Simulation(worlds=10, questions=200, runs=8)
+    many = SimulatedMethod(name="10", rule=DIRECT, grounder=grounder, repeats=10)
+    played = simulate(scene, [alone, many])
     inside = (played.truth > 0.3) & (played.truth < 0.7)
     one, ten = (played.said[name][:, inside] for name in ("1", "10"))
     assert ten.var(axis=0, ddof=1).mean() / one.var(axis=0, ddof=1).mean() == pytest.approx(0.1, abs=0.01)
@@ -88,13 +91,15 @@ def test_asking_ten_times_takes_nine_tenths_of_the_chance_and_none_of_the_slant(
 
 
 def test_an_analyzer_who_sees_nothing_says_the_same_of_every_question():
-    blind = Method(name="blind", seen=0.0, grounder=PERFECT, synthesizer=SURE)
-    played = play(Scene(worlds=1, questions=30, runs=1), [blind])
+    blind = SimulatedMethod(name="blind", seen=0.0, grounder=PERFECT, synthesizer=SURE)
+    played = simulate(Simulation(worlds=1, questions=30, runs=1), [blind])
     assert np.ptp(played.said["blind"]) == pytest.approx(0, abs=1e-12)
 
 
 def test_played_runs_are_tables_that_other_studies_read():
-    played = play(Scene(worlds=3, questions=5, runs=4), [Method(name="m", rule=rule) for rule in RULES[:1]])
+    played = simulate(
+        Simulation(worlds=3, questions=5, runs=4), [SimulatedMethod(name="m", rule=rule) for rule in RULES[:1]]
+    )
     table = played.tables["m"]
     assert table.rows.trials.shape == (4, 15)
     assert sorted(set(table.rows.cluster)) == ["w0", "w1", "w2"]

@@ -7,63 +7,69 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.arena.studies.tree import noise, scale, stability, weights
-from foretell.arena.studies.tree.disturbance import DISTURBANCES, normal, reverse, uncertain
-from foretell.arena.studies.tree.material import TreeMaterial, read_trees
-from foretell.arena.studies.tree.play import Scene
-from foretell.arena.studies.tree.real_trees import DRAWS, spoilt_among
-from foretell.arena.studies.tree.world import WorldSettings, ask, draw_world
-from foretell.arena.study import Material
-from foretell.evaluate.bootstrap import Resampling
-from foretell.evaluate.intervals import Interval
-from foretell.evaluate.significance import Comparison
-from foretell.forecasters.tree.arithmetic.evaluate import evaluated
-from foretell.forecasters.tree.files.tree_file import write_tree
-from foretell.forecasters.tree.links import Judged, Linear
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.questions import InputError
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.proposition import JudgedLink, LinearLink, Proposition, Tree
+from foretell.forecasters.tree.tree_file import write_tree
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import Comparison
+from foretell.questions.errors import InputError
+from foretell.report.study import StudyInput
+from foretell.studies.trees import noise, scale, stability, weights
+from foretell.studies.trees.inputs import TreeStudyInput, read_trees
+from foretell.studies.trees.noise import (
+    DISTURBANCES,
+    DRAWS,
+    add_uniform_noise,
+    replace_by_chance,
+    reverse_by_chance,
+    variance_lost_among,
+)
+from foretell.studies.trees.simulation import Simulation
+from foretell.studies.trees.world import TreeWorldSettings, draw_questions, draw_world
 
 QUICK = Resampling(draws=100)
 EXAMPLES = Path(__file__).parents[4] / "examples" / "trees"
 
 
 def pair(first: float, second: float, weight: float = 0.5) -> Tree:
-    link = Linear(weights={"P1": weight, "P2": 1 - weight})
+    link = LinearLink(weights={"P1": weight, "P2": 1 - weight})
     top = Proposition(id="P0", claim="r", children=("P1", "P2"), link=link)
     ends = [Proposition(id=id, claim=id, p=p) for id, p in (("P1", first), ("P2", second))]
     return evaluated(Tree(root="P0", nodes={node.id: node for node in (top, *ends)}))
 
 
-def material(*trees: Tree, **fields: Any) -> TreeMaterial:
-    return TreeMaterial(tables={}, trees={"mine": trees}, resampling=QUICK, **fields)
+def material(*trees: Tree, **fields: Any) -> TreeStudyInput:
+    return TreeStudyInput(tables={}, trees={"mine": trees}, resampling=QUICK, **fields)
 
 
 def test_a_total_reversal_of_sums_spoils_nothing_and_equal_roots_have_nothing_to_spoil():
     trees = [pair(0.2, 0.4), pair(0.9, 0.5), pair(0.4, 0.4)]
-    found = spoilt_among(trees, reverse, 1.0, material())
+    found = variance_lost_among(trees, reverse_by_chance, 1.0, material())
     assert found is not None
     assert found.estimate == pytest.approx(0, abs=1e-6)
-    assert spoilt_among([pair(0.3, 0.3)] * 3, normal, 0.5, material()) is None
-    assert spoilt_among([pair(0.1 + 0.2, 0.3), pair(0.3, 0.3)], normal, 0.5, material()) is None, "up to rounding"
+    assert variance_lost_among([pair(0.3, 0.3)] * 3, add_uniform_noise, 0.5, material()) is None
+    assert variance_lost_among([pair(0.1 + 0.2, 0.3), pair(0.3, 0.3)], add_uniform_noise, 0.5, material()) is None, (
+        "up to rounding"
+    )
 
 
 def test_random_answers_spoil_everything():
-    found = spoilt_among([pair(0.2, 0.4), pair(0.9, 0.5), pair(0.4, 0.4)], uncertain, 1.0, material())
+    found = variance_lost_among([pair(0.2, 0.4), pair(0.9, 0.5), pair(0.4, 0.4)], replace_by_chance, 1.0, material())
     assert found is not None
     assert found.estimate > 97
 
 
 def test_normal_noise_by_hand():
     """Roots 0.2 and 0.6: variance 0.04. Noise U(0, 0.4) on two leaves of weight 1/2: 0.16/12/2 = 0.00667."""
-    found = spoilt_among([pair(0.2, 0.2), pair(0.6, 0.6)], normal, 0.4, material())
+    found = variance_lost_among([pair(0.2, 0.2), pair(0.6, 0.6)], add_uniform_noise, 0.4, material())
     assert found is not None
     assert found.estimate == pytest.approx(100 * (0.02 / 3) / (0.04 + 0.02 / 3), abs=2.5), f"{DRAWS} draws of each"
 
 
 def grown(kind: str, count: int = 12) -> list[Tree]:
     rng = np.random.default_rng(3)
-    world = draw_world(WorldSettings(kind=kind, leaves=6), rng)  # type: ignore[arg-type]
-    asked = ask(world, count, rng)
+    world = draw_world(TreeWorldSettings(kind=kind, leaves=6), rng)  # type: ignore[arg-type]
+    asked = draw_questions(world, count, rng)
     return [
         evaluated(
             replace(
@@ -79,7 +85,7 @@ def grown(kind: str, count: int = 12) -> list[Tree]:
 
 
 def test_the_noise_study_of_real_trees_has_every_kind_of_noise_and_three_ways_to_join():
-    found = noise.study(TreeMaterial(tables={}, trees={"logic": grown("logic")}, resampling=QUICK))
+    found = noise.study(TreeStudyInput(tables={}, trees={"logic": grown("logic")}, resampling=QUICK))
     assert [grid.title for grid in found.grids] == [f"Spoilt by {kind} noise, %" for kind in DISTURBANCES]
     assert [e.name for e in found.grids[0].entries] == ["logic, as they are", "logic, average", "logic, random"]
     assert found.finding.startswith("12 trees; % spoilt of logic, as they are at a ratio of 0.25: normal")
@@ -90,7 +96,7 @@ def test_the_noise_study_of_real_trees_has_every_kind_of_noise_and_three_ways_to
 
 
 def test_judged_roots_are_told():
-    top = Proposition(id="P0", claim="r", children=("P1", "P2"), link=Judged(p=0.3), p=0.3)
+    top = Proposition(id="P0", claim="r", children=("P1", "P2"), link=JudgedLink(p=0.3), p=0.3)
     judged = Tree(root="P0", nodes={**pair(0.2, 0.4).nodes, "P0": top})
     found = noise.study(material(judged, pair(0.8, 0.8)))
     assert any("1 root of 2 are judged" in note for note in found.notes)
@@ -109,8 +115,8 @@ def test_what_other_links_do_by_hand():
 
 
 def test_in_linear_worlds_weights_beat_means_and_means_beat_random_weights():
-    scene = Scene(worlds=8, questions=60, runs=2)
-    found = weights.study(TreeMaterial(tables={}, scene=scene, resampling=QUICK))
+    scene = Simulation(worlds=8, questions=60, runs=2)
+    found = weights.study(TreeStudyInput(tables={}, scene=scene, resampling=QUICK))
     gain = {entry.name: entry.values[3] for entry in found.grid("Linear worlds").entries}
     true, drawn = gain["weights off by 0"], gain["random"]
     assert isinstance(true, Comparison)
@@ -137,4 +143,4 @@ def test_studies_refuse_what_they_cannot_look_at():
     with pytest.raises(InputError, match="made-up world"):
         scale.study(trees)
     with pytest.raises(InputError, match="--trees"):
-        noise.study(Material(tables={"x": Any}))  # type: ignore[dict-item]
+        noise.study(StudyInput(tables={"x": Any}))  # type: ignore[dict-item]

@@ -5,15 +5,13 @@ import pytest
 from tests.arena.studies.made_trials import made
 from tests.arena.studies.tree.reading import num
 
-from foretell.arena.studies.tree.material import TreeMaterial
-from foretell.arena.studies.tree.play import Scene
-from foretell.arena.studies.tree.runs import Stable, mean_of_runs, runs_histogram, variance_of_runs
-from foretell.arena.studies.tree.stability import study
-from foretell.arena.study import Material
-from foretell.evaluate.arrays import Floats
-from foretell.evaluate.bootstrap import Resampling
-from foretell.evaluate.intervals import Interval
 from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.report.study import StudyInput
+from foretell.studies.trees.inputs import TreeStudyInput
+from foretell.studies.trees.simulation import Simulation
+from foretell.studies.trees.stability import RunStability, mean_of_runs, runs_histogram, study, variance_of_runs
 
 QUICK = Resampling(draws=100)
 
@@ -28,7 +26,7 @@ def table(trials: Floats, outcome: list[float]) -> Examples:
 
 def test_by_hand():
     runs = np.array([[0.8, 0.6], [0.4, 0.6]])
-    found = Stable.of(table(runs, [1.0, 0.0]))
+    found = RunStability.of(table(runs, [1.0, 0.0]))
     assert found.accuracy == pytest.approx([50, 0])
     assert found.soft == pytest.approx([60, 40])
     assert found.brier == pytest.approx([100 * (0.04 + 0.36) / 2, 36])
@@ -38,7 +36,7 @@ def test_by_hand():
 
 
 def test_one_half_is_wrong_and_failed_runs_are_left_out():
-    found = Stable.of(table(np.array([[0.5, np.nan], [0.5, 0.9]]), [1.0, 1.0]))
+    found = RunStability.of(table(np.array([[0.5, np.nan], [0.5, 0.9]]), [1.0, 1.0]))
     assert found.accuracy == pytest.approx([0, 100])
     assert np.isnan(found.variance[1])
     assert found.undecided == pytest.approx([100, 0])
@@ -54,7 +52,7 @@ def test_the_histogram_counts_every_run():
 
 
 def test_in_a_made_up_world_the_parts_add_up():
-    material = TreeMaterial(tables={}, scene=Scene(worlds=4, questions=30, runs=6), resampling=QUICK)
+    material = TreeStudyInput(tables={}, scene=Simulation(worlds=4, questions=30, runs=6), resampling=QUICK)
     found = study(material)
     for entry in found.grid("Against the true chance").entries:
         mse, bias, variance, _ = (value.estimate for value in entry.values if isinstance(value, Interval))
@@ -66,9 +64,9 @@ def test_in_a_made_up_world_the_parts_add_up():
 
 def test_real_runs_and_a_single_one():
     tables = {"calm": made(noise=0.1), "nervous": made(noise=1.5, method_seed=4)}
-    found = study(Material(tables=tables, resampling=QUICK))
+    found = study(StudyInput(tables=tables, resampling=QUICK))
     assert [grid.title for grid in found.grids] == ["Stability"]
     assert "least between runs for calm" in found.finding
     assert "most for nervous" in found.finding
-    once = study(Material(tables={"x": made(trials=1)}, resampling=QUICK))
+    once = study(StudyInput(tables={"x": made(trials=1)}, resampling=QUICK))
     assert once.finding.startswith("There is one run only")

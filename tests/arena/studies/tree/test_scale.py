@@ -4,35 +4,32 @@ import numpy as np
 import pytest
 from tests.arena.studies.tree.reading import num
 
-from foretell.arena.studies.tree.material import TreeMaterial
-from foretell.arena.studies.tree.play import Scene
-from foretell.arena.studies.tree.players import Chances, SimulatedGrounder
-from foretell.arena.studies.tree.scale import SIZES, cut, cut_off, study
-from foretell.arena.studies.tree.world import World, WorldSettings, ask, draw_world
-from foretell.evaluate.bootstrap import Resampling
-from foretell.forecasters.tree.links import Linear
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.walk import leaves
+from foretell.forecasters.tree.proposition import LinearLink, Proposition, Tree, leaves
+from foretell.metrics.bootstrap import Resampling
+from foretell.studies.trees.inputs import TreeStudyInput
+from foretell.studies.trees.scale import SIZES, cut_tree, score_cut, study
+from foretell.studies.trees.simulation import NoiseStreams, SimulatedGrounder, Simulation
+from foretell.studies.trees.world import TreeWorld, TreeWorldSettings, draw_questions, draw_world
 
 
-def world() -> World:
+def world() -> TreeWorld:
     """P0 = 0.5·P1 + 0.5·P2, P1 = 0.6·P1.1 + 0.4·P1.2."""
     nodes = {
-        "P0": Proposition(id="P0", claim="r", children=("P1", "P2"), link=Linear(weights={"P1": 0.5, "P2": 0.5})),
+        "P0": Proposition(id="P0", claim="r", children=("P1", "P2"), link=LinearLink(weights={"P1": 0.5, "P2": 0.5})),
         "P1": Proposition(
-            id="P1", claim="a", children=("P1.1", "P1.2"), link=Linear(weights={"P1.1": 0.6, "P1.2": 0.4})
+            id="P1", claim="a", children=("P1.1", "P1.2"), link=LinearLink(weights={"P1.1": 0.6, "P1.2": 0.4})
         ),
         **{id: Proposition(id=id, claim=id, p=0.5) for id in ("P2", "P1.1", "P1.2")},
     }
-    return World(tree=Tree(root="P0", nodes=nodes), settings=WorldSettings(size=40.0))
+    return TreeWorld(tree=Tree(root="P0", nodes=nodes), settings=TreeWorldSettings(size=40.0))
 
 
 def test_a_tree_is_taken_apart_until_it_has_enough_leaves():
     tree = world().tree
-    assert list(cut_off(tree, 1).nodes) == ["P0"]
-    assert leaves(cut_off(tree, 2)) == ["P1", "P2"]
-    assert sorted(leaves(cut_off(tree, 3))) == ["P1.1", "P1.2", "P2"]
-    assert cut_off(tree, 99) == cut_off(tree, 3)
+    assert list(cut_tree(tree, 1).nodes) == ["P0"]
+    assert leaves(cut_tree(tree, 2)) == ["P1", "P2"]
+    assert sorted(leaves(cut_tree(tree, 3))) == ["P1.1", "P1.2", "P2"]
+    assert cut_tree(tree, 99) == cut_tree(tree, 3)
 
 
 @pytest.mark.parametrize(
@@ -48,18 +45,18 @@ def test_a_tree_is_taken_apart_until_it_has_enough_leaves():
 def test_spread_is_what_the_weights_on_the_ways_say(size: int, correlation: float, variance: float):
     """By hand: leaves have weights 0.3, 0.2, 0.5 in the root, whose squares add up to 0.38."""
     here = world()
-    asked = ask(here, 400, np.random.default_rng(0))
+    asked = draw_questions(here, 400, np.random.default_rng(0))
     grounder = SimulatedGrounder(bias=0.01, slant=0, sd=0.05, correlation=correlation, harder=1.0)
-    found = cut(here, asked, size, grounder, [Chances.of(0, 0, run) for run in range(30)])
+    found = score_cut(here, asked, size, grounder, [NoiseStreams.of(0, 0, run) for run in range(30)])
     assert found.predicted == pytest.approx(variance**0.5)
     assert found.spread == pytest.approx(variance**0.5, rel=0.03)
     assert found.bias == pytest.approx(0.01, abs=0.003), "weights add up to one: a common bias stays"
 
 
 def test_more_leaves_less_error_and_less_so_where_they_err_together():
-    settings = WorldSettings(leaves=20)
-    scene = Scene(worlds=6, questions=40, settings=settings)
-    found = study(TreeMaterial(tables={}, scene=scene, resampling=Resampling(draws=100)))
+    settings = TreeWorldSettings(leaves=20)
+    scene = Simulation(worlds=6, questions=40, settings=settings)
+    found = study(TreeStudyInput(tables={}, scene=scene, resampling=Resampling(draws=100)))
     spread: dict[str, list[float]] = {}
     for grid in found.grids:
         spread[grid.title] = [num(entry.values[2]) for entry in grid.entries]
@@ -75,8 +72,8 @@ def test_more_leaves_less_error_and_less_so_where_they_err_together():
 
 
 def test_a_world_is_never_smaller_than_it_is_cut():
-    tree = draw_world(WorldSettings(leaves=40), np.random.default_rng(3)).tree
-    sizes = [len(leaves(cut_off(tree, size))) for size in (1, 5, 10, 40)]
+    tree = draw_world(TreeWorldSettings(leaves=40), np.random.default_rng(3)).tree
+    sizes = [len(leaves(cut_tree(tree, size))) for size in (1, 5, 10, 40)]
     assert sizes == sorted(sizes)
     assert sizes[0] == 1
     assert sizes[-1] >= 40

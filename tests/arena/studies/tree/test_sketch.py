@@ -9,17 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import random_tree
 
-from foretell.arena.studies.tree.fitting import chance_of, fitted_tree, plain_formulas
-from foretell.arena.studies.tree.sketch import sketch
-from foretell.arena.studies.tree.world import Kind, World, WorldSettings, ask, draw_world
-from foretell.evaluate.arrays import Floats
-from foretell.forecasters.tree import expression as ex
+from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.arithmetic.circuit import run_many
-from foretell.forecasters.tree.arithmetic.compile import compile_tree
-from foretell.forecasters.tree.links import Formula, Linear, NoisyOr
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.scaling import bayes_net_faults
-from foretell.forecasters.tree.walk import leaves
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
+from foretell.forecasters.tree.proposition import FormulaLink, LinearLink, NoisyOrLink, Proposition, Tree, leaves
+from foretell.metrics.arrays import Floats
+from foretell.studies.trees.fitted_links import chance_of, fitted_tree, parametric_tree, plain_formulas
+from foretell.studies.trees.world import LinkKind, TreeWorld, TreeWorldSettings, draw_questions, draw_world
 
 LINKED = ("linear", "formula", "noisy_or", "average")
 
@@ -37,14 +34,14 @@ def test_a_sketch_computes_what_the_tree_computes(seed: int, proper: bool):
     # Signed weights are sound only where nothing is shared; shared claims go with proper ones.
     tree = random_tree(rng, rng.randint(2, 6), rng.randint(1, 4), LINKED if proper else ("linear",), proper=proper)
     leaf = np.random.default_rng(seed).random((7, len(leaves(tree))))
-    assert sketch(tree).run(leaf) == pytest.approx(by_tree(tree, leaf), abs=1e-9)
+    assert parametric_tree(tree).run(leaf) == pytest.approx(by_tree(tree, leaf), abs=1e-9)
 
 
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10**6), noise=st.floats(0, 2))
 def test_shaken_weights_keep_their_sum_and_sign_and_chances_stay_chances(seed: int, noise: float):
     rng = random.Random(seed)
-    made = sketch(random_tree(rng, 4, 3, LINKED))
+    made = parametric_tree(random_tree(rng, 4, 3, LINKED))
     found = made.shaken(noise, 50, np.random.default_rng(seed))
     for node in {number.node for number in made.numbers}:
         mine = [number for number in made.numbers if number.node == node and number.role == "weight"]
@@ -61,7 +58,7 @@ def test_shaken_weights_keep_their_sum_and_sign_and_chances_stay_chances(seed: i
 
 
 def test_weights_drawn_at_random_add_up_to_one():
-    made = sketch(random_tree(random.Random(1), 5, 3, ("linear",)))
+    made = parametric_tree(random_tree(random.Random(1), 5, 3, ("linear",)))
     found = made.drawn(100, np.random.default_rng(0))
     for node in {number.node for number in made.numbers}:
         weights = [found[n.input] for n in made.numbers if n.node == node and n.role == "weight"]
@@ -69,20 +66,20 @@ def test_weights_drawn_at_random_add_up_to_one():
     assert all((found[n.input] == 0).all() for n in made.numbers if n.role == "intercept")
 
 
-def world_of(kind: Kind, seed: int = 2) -> tuple[World, Floats, dict[str, Floats]]:
+def world_of(kind: LinkKind, seed: int = 2) -> tuple[TreeWorld, Floats, dict[str, Floats]]:
     rng = np.random.default_rng(seed)
-    world = draw_world(WorldSettings(kind=kind), rng)
-    asked = ask(world, 300, rng)
+    world = draw_world(TreeWorldSettings(kind=kind), rng)
+    asked = draw_questions(world, 300, rng)
     return world, asked.leaf, dict(asked.chances)
 
 
 @pytest.mark.parametrize(("kind", "rule"), [("linear", "linear"), ("linear", "bayes-net"), ("logic", "logic")])
-def test_where_the_truth_is_of_the_rules_kind_the_rule_is_right(kind: Kind, rule: str):
+def test_where_the_truth_is_of_the_rules_kind_the_rule_is_right(kind: LinkKind, rule: str):
     world, leaf, known = world_of(kind)
     assert by_tree(fitted_tree(world, rule, known), leaf) == pytest.approx(known["P0"], abs=1e-12)
 
 
-def claim_errors(world: World, rule: str, known: dict[str, Floats]) -> list[float]:
+def claim_errors(world: TreeWorld, rule: str, known: dict[str, Floats]) -> list[float]:
     """Mean squared error of every claim's link, its children's true chances given."""
     found: list[float] = []
     for claim, node in fitted_tree(world, rule, known).nodes.items():
@@ -123,11 +120,11 @@ def test_no_plain_formula_is_nearer_than_the_nearest(seed: int):
 
 def test_links_are_of_the_rules_kind():
     world, _, known = world_of("logic")
-    kinds = {"linear": Linear, "bayes-net": Linear, "logic": Formula, "noisy-or": NoisyOr}
+    kinds = {"linear": LinearLink, "bayes-net": LinearLink, "logic": FormulaLink, "noisy-or": NoisyOrLink}
     for rule, kind in kinds.items():
         links = [node.link for node in fitted_tree(world, rule, known).nodes.values() if node.children]
         assert all(isinstance(link, kind) for link in links)
         if rule == "bayes-net":
-            assert not any(bayes_net_faults(link) for link in links if isinstance(link, Linear))
+            assert not any(bayes_net_faults(link) for link in links if isinstance(link, LinearLink))
         if rule == "linear":
-            assert all(abs(link.intercept) <= 0.1 + 1e-9 for link in links if isinstance(link, Linear))
+            assert all(abs(link.intercept) <= 0.1 + 1e-9 for link in links if isinstance(link, LinearLink))

@@ -9,27 +9,24 @@ from tests.arena.studies.made_trials import made
 from tests.arena.studies.tree.reading import num
 from tests.arena.studies.tree.test_runs import QUICK, table
 
-from foretell.arena.studies.tree import consensus, frontier, roles, thresholds
-from foretell.arena.studies.tree.material import Cost, TreeMaterial
-from foretell.arena.studies.tree.play import Scene
-from foretell.arena.studies.tree.players import DIRECT, Method
-from foretell.arena.studies.tree.prices import Priced
-from foretell.arena.studies.tree.side_tables import read_cast_table, read_cost_table
-from foretell.arena.study import Material
-from foretell.evaluate.intervals import Interval
-from foretell.evaluate.significance import Comparison
-from foretell.questions import InputError
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import Comparison
+from foretell.questions.errors import InputError
+from foretell.report.study import StudyInput
+from foretell.studies.trees import consensus, frontier, roles, thresholds
+from foretell.studies.trees.inputs import CallPrices, ForecastCost, TreeStudyInput, read_cast_table, read_cost_table
+from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation
 
-SMALL = Scene(worlds=4, questions=25, runs=2)
+SMALL = Simulation(worlds=4, questions=25, runs=2)
 
 
-def simulated(**fields: Any) -> TreeMaterial:
-    return TreeMaterial(tables={}, scene=SMALL, resampling=QUICK, **fields)
+def simulated(**fields: Any) -> TreeStudyInput:
+    return TreeStudyInput(tables={}, scene=SMALL, resampling=QUICK, **fields)
 
 
 def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
     tables = {"sound": made(size=120), "shifted": made(size=120, shift=1.5, method_seed=2)}
-    found = thresholds.study(Material(tables=tables, resampling=QUICK))
+    found = thresholds.study(StudyInput(tables=tables, resampling=QUICK))
     values = {entry.name: entry.values for entry in found.grids[0].entries}
     gains = {name: gain for name, (_, _, _, gain, _, _) in values.items() if isinstance(gain, Comparison)}
     assert gains["shifted"].diff > 3
@@ -44,13 +41,13 @@ def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
 def test_a_threshold_by_hand():
     """At 0.5 all four are called True, half of them wrongly; anywhere between 0.6 and 0.8 all are right."""
     data = table(np.array([[0.8, 0.9, 0.55, 0.6]]), [1.0, 1.0, 0.0, 0.0])
-    found = thresholds.study(Material(tables={"x": data}, resampling=QUICK))
+    found = thresholds.study(StudyInput(tables={"x": data}, resampling=QUICK))
     chosen, at_half, _, _, in_sample, n = map(num, found.grids[0].entries[0].values)
     assert (at_half, in_sample, n) == (50.0, 100.0, 4)
     assert 0.6 <= chosen < 0.8
     same = table(np.array([[0.8, 0.9]]), [1.0, 1.0])
     with pytest.raises(InputError, match="all outcomes are the same"):
-        thresholds.study(Material(tables={"x": same}, resampling=QUICK))
+        thresholds.study(StudyInput(tables={"x": same}, resampling=QUICK))
 
 
 def test_mcnemar_and_agreement_by_hand():
@@ -59,7 +56,7 @@ def test_mcnemar_and_agreement_by_hand():
     a[0, :8] = 0.9
     b[0, [0, 1, 8]] = 0.9
     tables = {"b": table(b, [1.0] * 10), "a": table(a, [1.0] * 10)}
-    found = consensus.study(Material(tables=tables, resampling=QUICK))
+    found = consensus.study(StudyInput(tables=tables, resampling=QUICK))
     best, other = found.grid("Accuracy").entries
     assert (best.name, best.values[0], other.values[0]) == ("a", 80.0, 30.0)
     assert str(other.values[1]).startswith("−50.0")
@@ -68,18 +65,21 @@ def test_mcnemar_and_agreement_by_hand():
     assert agreement == (None, pytest.approx(30.0)), "the same side on 2 right and 1 wrong of 10"
     assert "clearly more often than 0 of 1 other method" in found.finding
     with pytest.raises(InputError, match="at least two"):
-        consensus.study(Material(tables={"a": tables["a"]}, resampling=QUICK))
+        consensus.study(StudyInput(tables={"a": tables["a"]}, resampling=QUICK))
 
 
 def test_what_a_method_costs_by_hand():
-    priced = Priced(
-        grounding=Cost(dollars=0.1, seconds=60),
-        analysis=Cost(dollars=0.01, seconds=5),
-        synthesis=Cost(dollars=0.02, seconds=7),
+    priced = CallPrices(
+        grounding=ForecastCost(dollars=0.1, seconds=60),
+        analysis=ForecastCost(dollars=0.01, seconds=5),
+        synthesis=ForecastCost(dollars=0.02, seconds=7),
     )
-    alone = Method(name="a", rule=DIRECT, repeats=30)
+    alone = SimulatedMethod(name="a", rule=DIRECT, repeats=30)
     size = {"leaves": 12.0, "parents": 5.0, "levels": 3.0}
-    found = [priced.cost(one, **size) for one in (alone, Method(name="t"), Method(name="m", rule="average"))]
+    found = [
+        priced.cost(one, **size)
+        for one in (alone, SimulatedMethod(name="t"), SimulatedMethod(name="m", rule="average"))
+    ]
     assert [one.dollars for one in found] == pytest.approx([3.0, 0.01 + 1.2 + 0.1, 1.21]), "a mean asks nobody"
     assert [one.seconds for one in found] == [2 * 60, 5 + 60 + 3 * 7, 5 + 60]
 
@@ -88,14 +88,18 @@ def test_single_runs_and_who_lies_on_the_frontier():
     right, wrong = np.full((2, 4), 0.9), np.array([[0.9, 0.9, 0.1, 0.1], [0.9, np.nan, 0.1, 0.9]])
     tables = {name: table(said, [1.0] * 4) for name, said in (("dear", right), ("cheap", wrong), ("worse", wrong))}
     assert frontier.single_accuracy(tables["cheap"], QUICK).estimate == pytest.approx(100 * (1 + 1 + 0 + 0.5) / 4)
-    costs = {"dear": Cost(dollars=1.0, seconds=1), "cheap": Cost(dollars=0.1, seconds=9), "worse": Cost(dollars=0.2)}
-    found = frontier.study(TreeMaterial(tables=tables, costs=costs, resampling=QUICK))
+    costs = {
+        "dear": ForecastCost(dollars=1.0, seconds=1),
+        "cheap": ForecastCost(dollars=0.1, seconds=9),
+        "worse": ForecastCost(dollars=0.2),
+    }
+    found = frontier.study(TreeStudyInput(tables=tables, costs=costs, resampling=QUICK))
     best = {entry.name: entry.values[3:] for entry in found.grids[0].entries}
     assert best["dear"] == (pytest.approx(100.0), "yes", "yes")
     assert best["cheap"] == (pytest.approx(625.0), "yes", "")
     assert best["worse"][1:] == ("", "")
     with pytest.raises(InputError, match="no forecaster has a cost"):
-        frontier.study(Material(tables=tables, resampling=QUICK))
+        frontier.study(StudyInput(tables=tables, resampling=QUICK))
 
 
 def test_a_tree_costs_more_than_its_grounder_and_a_better_grounder_is_better():
@@ -106,8 +110,8 @@ def test_a_tree_costs_more_than_its_grounder_and_a_better_grounder_is_better():
     assert num(values["thorough alone"][0]) > num(values["quick alone"][0])
 
 
-def cell(cast: tuple[str, ...], accuracy: float) -> roles.Cell:
-    return roles.Cell(
+def cell(cast: tuple[str, ...], accuracy: float) -> roles.RoleCombination:
+    return roles.RoleCombination(
         name=" ".join(cast),
         cast=dict(zip(("analyzer", "grounder", "synthesizer"), cast, strict=True)),
         accuracy=Interval(estimate=accuracy, se=0, low=0, high=100, n_clusters=1, draws=0),
@@ -133,14 +137,16 @@ def test_roles_in_a_made_up_world_and_of_real_forecasters():
     assert all(40 < share <= 100.01 for share in shares)
     tables = {name: made(method_seed=seed, noise=noise) for name, seed, noise in (("a", 1, 0.2), ("b", 2, 2.5))}
     cast = {name: {"analyzer": "m", "grounder": name, "synthesizer": "m"} for name in tables}
-    real = roles.study(TreeMaterial(tables=tables, cast=cast, resampling=QUICK))
+    real = roles.study(TreeStudyInput(tables=tables, cast=cast, resampling=QUICK))
     assert [entry.values[0] for entry in real.grids[0].entries] == pytest.approx([0, 100, 0], abs=1e-6)
     with pytest.raises(InputError, match="fewer than two"):
-        roles.study(TreeMaterial(tables=tables, resampling=QUICK))
+        roles.study(TreeStudyInput(tables=tables, resampling=QUICK))
 
 
 def test_tables_beside_the_forecasts_are_read_and_checked():
-    assert read_cost_table([{"forecaster": "a", "dollars": "0.5", "seconds": 3}])["a"] == Cost(dollars=0.5, seconds=3)
+    assert read_cost_table([{"forecaster": "a", "dollars": "0.5", "seconds": 3}])["a"] == ForecastCost(
+        dollars=0.5, seconds=3
+    )
     with pytest.raises(InputError, match="not an amount of money"):
         read_cost_table([{"forecaster": "a", "dollars": -1}])
     row = {"forecaster": "a", "analyzer": "x", "grounder": "y", "synthesizer": "z"}

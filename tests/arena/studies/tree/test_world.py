@@ -7,13 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.arena.studies.tree.shape import draw_shape
-from foretell.arena.studies.tree.world import KINDS, Kind, WorldSettings, ask, draw_world, happened
-from foretell.forecasters.tree.arithmetic.evaluate import evaluate
-from foretell.forecasters.tree.checks import problems
-from foretell.forecasters.tree.links import Linear
-from foretell.forecasters.tree.scaling import bayes_net_faults
-from foretell.forecasters.tree.walk import post_order
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
+from foretell.forecasters.tree.proposition import LinearLink, post_order
+from foretell.forecasters.tree.validation import tree_problems
+from foretell.studies.trees.world import (
+    LINK_KINDS,
+    LinkKind,
+    TreeWorldSettings,
+    draw_outcomes,
+    draw_questions,
+    draw_shape,
+    draw_world,
+)
 
 
 @settings(deadline=None, max_examples=60)
@@ -45,25 +51,25 @@ def test_every_shape_has_its_leaves_and_hangs_together(leaves: int, least: int, 
 
 
 @settings(deadline=None, max_examples=40)
-@given(kind=st.sampled_from(KINDS), shared=st.sampled_from([0.0, 0.5]), seed=st.integers(0, 10**6))
-def test_every_world_is_a_sound_tree(kind: Kind, shared: float, seed: int):
-    world = draw_world(WorldSettings(kind=kind, shared=shared), np.random.default_rng(seed))
-    assert not problems(world.tree)
+@given(kind=st.sampled_from(LINK_KINDS), shared=st.sampled_from([0.0, 0.5]), seed=st.integers(0, 10**6))
+def test_every_world_is_a_sound_tree(kind: LinkKind, shared: float, seed: int):
+    world = draw_world(TreeWorldSettings(kind=kind, shared=shared), np.random.default_rng(seed))
+    assert not tree_problems(world.tree)
     links = [node.link for node in world.tree.nodes.values() if node.children]
     if kind == "linear":
-        assert not any(bayes_net_faults(link) for link in links if isinstance(link, Linear))
+        assert not any(bayes_net_faults(link) for link in links if isinstance(link, LinearLink))
     leaf = np.full((1, len(world.leaves)), world.settings.level)
     assert world.chances(leaf)["P0"][0] == pytest.approx(evaluate(world.tree).p, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LINK_KINDS)
 @pytest.mark.parametrize("shared", [0.0, 0.6])
-def test_claims_come_true_as_often_as_their_chances_say(kind: Kind, shared: float):
+def test_claims_come_true_as_often_as_their_chances_say(kind: LinkKind, shared: float):
     rng = np.random.default_rng(5)
-    world = draw_world(WorldSettings(kind=kind, shared=shared, leaves=8), rng)
-    one = ask(world, 1, rng)
+    world = draw_world(TreeWorldSettings(kind=kind, shared=shared, leaves=8), rng)
+    one = draw_questions(world, 1, rng)
     many = 60_000
-    so = happened(world, np.repeat(one.leaf, many, axis=0), rng)
+    so = draw_outcomes(world, np.repeat(one.leaf, many, axis=0), rng)
     for claim in post_order(world.tree):
         p = float(one.chances[claim][0])
         assert abs(so[claim].mean() - p) < 5 * (p * (1 - p) / many) ** 0.5 + 1e-9, claim
@@ -71,7 +77,7 @@ def test_claims_come_true_as_often_as_their_chances_say(kind: Kind, shared: floa
 
 def test_the_same_seed_is_the_same_world_with_the_same_questions():
     first, second, other = (
-        (draw_world(WorldSettings(), rng), ask(draw_world(WorldSettings(), rng), 20, rng))
+        (draw_world(TreeWorldSettings(), rng), draw_questions(draw_world(TreeWorldSettings(), rng), 20, rng))
         for rng in map(np.random.default_rng, (3, 3, 4))
     )
     assert first[0].tree == second[0].tree
@@ -82,8 +88,8 @@ def test_the_same_seed_is_the_same_world_with_the_same_questions():
 
 def test_leaves_have_the_chances_asked_for():
     rng = np.random.default_rng(1)
-    world = draw_world(WorldSettings(level=0.7, size=4.0), rng)
-    leaf = ask(world, 4000, rng).leaf
+    world = draw_world(TreeWorldSettings(level=0.7, size=4.0), rng)
+    leaf = draw_questions(world, 4000, rng).leaf
     assert leaf.mean() == pytest.approx(0.7, abs=0.01)
     assert leaf.var() == pytest.approx(0.7 * 0.3 / 5, abs=0.003)
 
@@ -91,6 +97,6 @@ def test_leaves_have_the_chances_asked_for():
 @pytest.mark.parametrize("wrong", [{"level": 0.0}, {"level": 1.0}, {"size": 0.0}])
 def test_worlds_that_cannot_be(wrong: dict[str, Any]):
     with pytest.raises(ValueError, match="no chances"):
-        WorldSettings(**wrong)
+        TreeWorldSettings(**wrong)
     with pytest.raises(ValueError, match="no tree"):
         draw_shape(0, np.random.default_rng(0))

@@ -1,1 +1,1 @@
-"""A tree as arithmetic: compiled to one list of operations that is exact where claims are shared."""
+"""Exact probabilities of a tree, and what they depend on."""

@@ -5,45 +5,56 @@ Variables are the claims, the assumption of each formula ("P1:PA") and, for nois
 gates are variables or ANDs of literals, and OR is a negated AND.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from foretell.forecasters.tree import expression as ex
-from foretell.forecasters.tree.links import Average, Formula, InhibitedNoisyOr, Linear, Link, NoisyOr
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.walk import Layout, has_own_value, layout, own_value
+from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.proposition import (
+    AverageLink,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+    Tree,
+    TreeLayout,
+    has_own_value,
+    layout,
+    own_value,
+)
 
 
 @dataclass(frozen=True)
-class Given:
+class InputBody:
     """A variable on its own, with its probability as an input."""
 
     p: float
 
 
 @dataclass(frozen=True)
-class Coin:
+class CoinBody:
     """A variable on its own, with a probability that is part of a link."""
 
     p: float
 
 
 @dataclass(frozen=True)
-class Same:
+class GateBody:
     """True exactly when a literal is."""
 
     literal: int
 
 
 @dataclass(frozen=True)
-class Weighted:
+class WeightedBody:
     """True with probability base + Σ weight·[literal], given the literals."""
 
     base: float
     terms: tuple[tuple[float, int], ...]
 
 
-Body = Given | Coin | Same | Weighted
+Body = InputBody | CoinBody | GateBody | WeightedBody
 
 
 def assumption_of(claim: str) -> str:
@@ -51,7 +62,7 @@ def assumption_of(claim: str) -> str:
     return f"{claim}:{ex.ASSUMPTION}"
 
 
-def is_proper(body: Weighted) -> bool:
+def is_proper(body: WeightedBody) -> bool:
     """Whether base + Σ weight·[literal] is a probability whatever the literals are."""
     low = body.base + sum(min(weight, 0.0) for weight, _ in body.terms)
     high = body.base + sum(max(weight, 0.0) for weight, _ in body.terms)
@@ -61,7 +72,7 @@ def is_proper(body: Weighted) -> bool:
 class Gates:
     """The gates of a tree, made when first asked for. Sets of variables are bit masks."""
 
-    def __init__(self, tree: Tree, plan: Layout | None = None) -> None:
+    def __init__(self, tree: Tree, plan: TreeLayout | None = None) -> None:
         plan = plan or layout(tree)
         self.tree = tree
         self.order = plan.order
@@ -85,7 +96,7 @@ class Gates:
             if not has_own_value(node):
                 for child in node.children:
                     cone |= cones[child]
-                if isinstance(node.link, Formula) and node.link.assumption is not None:
+                if isinstance(node.link, FormulaLink) and node.link.assumption is not None:
                     cone |= self.bit(assumption_of(claim))
             cones[claim] = cone
         return cones
@@ -133,7 +144,7 @@ class Gates:
         if name not in self._bodies:
             node = self.tree.nodes[name]
             if has_own_value(node):
-                self._bodies[name] = Given(own_value(node, self.tree.missing))
+                self._bodies[name] = InputBody(own_value(node, self.tree.missing))
             else:
                 assert node.link is not None
                 self._bodies[name] = self._made_of(name, node.link, node.children)
@@ -141,25 +152,25 @@ class Gates:
 
     def _made_of(self, claim: str, link: Link, children: tuple[str, ...]) -> Body:
         match link:
-            case Linear():
+            case LinearLink():
                 terms = tuple((float(link.weights[child]), self.var(child)) for child in children)
-                return Weighted(float(link.intercept), terms)
-            case Average():
-                return Weighted(0.0, tuple((1.0 / len(children), self.var(child)) for child in children))
-            case Formula():
-                return Same(self._formula(claim, link))
-            case NoisyOr():
-                return Same(self._caused(claim, link.strengths, link.leak, children))
-            case InhibitedNoisyOr():
+                return WeightedBody(float(link.intercept), terms)
+            case AverageLink():
+                return WeightedBody(0.0, tuple((1.0 / len(children), self.var(child)) for child in children))
+            case FormulaLink():
+                return GateBody(self._formula(claim, link))
+            case NoisyOrLink():
+                return GateBody(self._caused(claim, link.strengths, link.leak, children))
+            case InhibitedNoisyOrLink():
                 caused = self._caused(claim, link.strengths, link.leak, children)
                 blocks = [-self._weak(claim, c, link.inhibitors[c]) for c in children if c in link.inhibitors]
-                return Same(self.all_of([caused, *blocks]))
+                return GateBody(self.all_of([caused, *blocks]))
             case _:
                 raise TypeError(f"{type(link).__name__} has a number of its own")
 
-    def _formula(self, claim: str, link: Formula) -> int:
+    def _formula(self, claim: str, link: FormulaLink) -> int:
         if link.assumption is not None:
-            self._bodies[assumption_of(claim)] = Given(link.assumption.p)
+            self._bodies[assumption_of(claim)] = InputBody(link.assumption.p)
 
         def literal(item: ex.Expression) -> int:
             match item:
@@ -183,5 +194,143 @@ class Gates:
         return self.all_of([self._coin(f"{claim}~{child}", strength), self.var(child)])
 
     def _coin(self, name: str, p: float) -> int:
-        self._bodies[name] = Coin(float(p))
+        self._bodies[name] = CoinBody(float(p))
         return self.var(name)
+
+
+# Which variables parts of a product hang on, which they share, and which of those may be settled first.
+
+
+class SettledClaims(NamedTuple):
+    """Variables set by hand, as masks: which, and which of them are true."""
+
+    which: int = 0
+    true: int = 0
+
+    def within(self, mask: int) -> "SettledClaims":
+        """Only those of the mask."""
+        return SettledClaims(self.which & mask, self.true & mask)
+
+    def and_also(self, bit: int, value: bool) -> "SettledClaims":
+        """One more."""
+        return SettledClaims(self.which | bit, self.true | bit if value else self.true)
+
+
+class ConditioningScope:
+    """Answers about gates where the variables of a mask `cut` are settled, so that nothing below them counts."""
+
+    def __init__(self, gates: Gates) -> None:
+        self.gates = gates
+        self._seen: dict[tuple[int, int], tuple[int, int]] = {}
+        self._pivots: dict[tuple[tuple[int, ...], int], list[str]] = {}
+        self.met: set[str] = set()
+        """Variables that were looked through in search of shared ones: what they hang on had a say in the order."""
+
+    def free(self, gate: int, cut: int) -> int:
+        """The variables the gate still hangs on."""
+        return self._look(abs(gate), cut)[0]
+
+    def hit(self, gates: Sequence[int], cut: int) -> int:
+        """The settled variables that these gates meet."""
+        found = 0
+        for gate in gates:
+            found |= self._look(abs(gate), cut)[1]
+        return found
+
+    def _look(self, gate: int, cut: int) -> tuple[int, int]:
+        reach = self.gates.reach(gate)
+        if not reach & cut:
+            return reach, 0
+        key = (gate, reach & cut)
+        if key not in self._seen:
+            name = self.gates.names[gate]
+            free, hit = (self.gates.bit(name) if name else 0), 0
+            if free & cut:
+                return 0, free
+            for literal in self.inside(gate):
+                more_free, more_hit = self._look(abs(literal), cut)
+                free, hit = free | more_free, hit | more_hit
+            self._seen[key] = (free, hit)
+        return self._seen[key]
+
+    def inside(self, gate: int) -> Sequence[int]:
+        """The literals one step below a gate."""
+        name = self.gates.names[gate]
+        if not name:
+            return self.gates.items[gate]
+        match self.gates.body(name):
+            case GateBody(literal):
+                return (literal,)
+            case WeightedBody(_, terms):
+                return [literal for _, literal in terms]
+            case _:
+                return ()
+
+    def groups(self, literals: Sequence[int], cut: int) -> list[tuple[int, ...]]:
+        """Literals that share a variable stand together; groups in the order of their first literal."""
+        groups: list[tuple[int, list[int]]] = []
+        for literal in literals:
+            mask, members = self.free(literal, cut), list[int]()
+            joined = [i for i, group in enumerate(groups) if group[0] & mask]
+            for i in joined:
+                mask |= groups[i][0]
+                members += groups[i][1]
+            place = joined[0] if joined else len(groups)
+            apart = [group for i, group in enumerate(groups) if i not in joined]
+            groups = [*apart[:place], (mask, [*members, literal]), *apart[place:]]
+        return [tuple(members) for _, members in groups]
+
+    def stands_alone(self, name: str, group: Sequence[int], cut: int) -> bool:
+        """Whether nothing below the variable can be reached around it, so that it may be settled by itself."""
+        bit = self.gates.bit(name)
+        below = self.free(self.gates.var(name), cut) & ~bit
+        return not below or not any(self.free(item, cut | bit) & below for item in group)
+
+    def pivots(self, group: tuple[int, ...], cut: int) -> list[str]:
+        """Shared variables that may be settled first, the most used one in front; none lies below another."""
+        # Which variables are settled decides, not how: both cases of one look for the same next one.
+        key = (group, self.hit(group, cut))
+        if key not in self._pivots:
+            self._pivots[key] = self._search(group, cut)
+        return self._pivots[key]
+
+    def _search(self, group: tuple[int, ...], cut: int) -> list[str]:
+        once = shared = 0
+        for literal in group:
+            mask = self.free(literal, cut)
+            shared |= once & mask
+            once |= mask
+        readers = self._readers(group, shared, cut)
+        self.met.update(readers)
+        found: list[str] = []
+        covered = 0
+        for name in sorted(readers, key=lambda name: -self.gates.rank.get(name, -1)):
+            bit = self.gates.bit(name)
+            if len(readers[name]) > 1 and bit & shared & ~covered and self.stands_alone(name, group, cut):
+                covered |= self.gates.reach(self.gates.var(name))
+                found.append(name)
+        order = list(readers)
+        return sorted(found, key=lambda name: (-len(readers[name]), order.index(name)))
+
+    def _readers(self, group: Sequence[int], shared: int, cut: int) -> dict[str, set[str | int]]:
+        """Who reads each variable that leads to a shared one: claims by name, parts of the group by their place.
+
+        Variables come in the order in which they are met.
+        """
+        readers: dict[str, set[str | int]] = {}
+        stack: list[tuple[int, str | int]] = [(literal, place) for place, literal in enumerate(group)]
+        stack.reverse()
+        while stack:
+            gate, reader = stack.pop()
+            gate = abs(gate)
+            if not self.free(gate, cut) & shared:
+                continue
+            name = self.gates.names[gate]
+            if name:
+                known = name in readers
+                readers.setdefault(name, set()).add(reader)
+                if known:
+                    continue
+                reader = name
+            stack.extend((literal, reader) for literal in reversed(self.inside(gate)))
+        return readers

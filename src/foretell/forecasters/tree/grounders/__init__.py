@@ -1,1 +1,1 @@
-"""Ways to find out how likely a single claim is."""
+"""Ways to judge a leaf: a plain prompt, search, deep research, a notebook, the belief agent."""

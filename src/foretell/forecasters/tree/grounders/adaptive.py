@@ -9,17 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.grounders.plain import task_of
-from foretell.forecasters.tree.growing.asking import TEXT, Asker, Wanted, shape
-from foretell.forecasters.tree.growing.ground import Grounded, Grounder, Leaf
-from foretell.forecasters.tree.prompts import told
-from foretell.llm.model import ModelError
-from foretell.questions.problems import InputError
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.tree.grounders.plain import leaf_task
+from foretell.forecasters.tree.grow.ground import Grounder, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.prompting import (
+    TEXT,
+    StructuredClient,
+    StructuredRequest,
+    fill_prompts,
+    object_schema,
+)
+from foretell.models.model import ModelError
+from foretell.questions.errors import InputError
 
-Kind = Literal["numeric", "news", "hard"]
-KINDS: tuple[Kind, ...] = ("numeric", "news", "hard")
-USUAL: Mapping[Kind, tuple[str, ...]] = {
+ClaimKind = Literal["numeric", "news", "hard"]
+CLAIM_KINDS: tuple[ClaimKind, ...] = ("numeric", "news", "hard")
+USUAL: Mapping[ClaimKind, tuple[str, ...]] = {
     "numeric": ("notebook", "search", "agent", "plain"),
     "news": ("search", "agent", "plain"),
     "hard": ("deep", "agent", "search", "plain"),
@@ -47,14 +52,14 @@ _TANGLED = re.compile(
 )
 
 
-def kind_of(claim: str) -> Kind:
+def claim_kind(claim: str) -> ClaimKind:
     """What kind of claim it is, by its words.
 
-    >>> kind_of("The US unemployment rate for June 2026 is above 4.5 %.")
+    >>> claim_kind("The US unemployment rate for June 2026 is above 4.5 %.")
     'numeric'
-    >>> kind_of("The Senate confirms the nominee by 30 June 2026.")
+    >>> claim_kind("The Senate confirms the nominee by 30 June 2026.")
     'news'
-    >>> kind_of("The coalition survives because its partners fear early elections in 2026.")
+    >>> claim_kind("The coalition survives because its partners fear early elections in 2026.")
     'hard'
     """
     quantity, series = bool(_QUANTITY.search(claim)), bool(_SERIES.search(claim))
@@ -64,12 +69,12 @@ def kind_of(claim: str) -> Kind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adaptive:
+class AdaptiveGrounder:
     """Hands each leaf to the grounder that suits it."""
 
     grounders: Mapping[str, Grounder]
     """By the names used in `orders` and `dollars`."""
-    orders: Mapping[Kind, tuple[str, ...]] = field(default_factory=lambda: dict(USUAL))
+    orders: Mapping[ClaimKind, tuple[str, ...]] = field(default_factory=lambda: dict(USUAL))
     dollars: Mapping[str, float] = field(default_factory=lambda: dict(DOLLARS))
     judged: bool = False
     """Ask a model what kind of claim it is, instead of looking at its words."""
@@ -83,12 +88,12 @@ class Adaptive:
         """As it stands in the tree where no grounder came to an answer."""
         return "auto"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
         """Whatever the chosen grounder finds; it is named in the grounding."""
-        kind = await self._judged(leaf, context) if self.judged else kind_of(leaf.claim)
+        kind = await self._judged(leaf, context) if self.judged else claim_kind(leaf.claim)
         return await self.grounders[self.choice(kind, leaf.purse.dollars)].ground(leaf, context)
 
-    def choice(self, kind: Kind, share: float | None) -> str:
+    def choice(self, kind: ClaimKind, share: float | None) -> str:
         """The first grounder for a kind of claim that there is and that a share of the budget can pay for.
 
         Where the share is too small for all of them, the cheapest is taken.
@@ -97,15 +102,15 @@ class Adaptive:
         fits = [name for name in there if share is None or self.dollars.get(name, 0.0) <= share]
         return fits[0] if fits else min(there, key=lambda name: self.dollars.get(name, 0.0))
 
-    async def _judged(self, leaf: Leaf, context: AgentContext) -> Kind:
-        wanted = Wanted(
+    async def _judged(self, leaf: Leaf, context: AgentContext) -> ClaimKind:
+        wanted = StructuredRequest(
             role="grounder",
             place="kind",
-            system=told("kind"),
-            user=task_of(leaf),
-            schema=shape({"reason": TEXT, "kind": {"type": "string", "enum": list(KINDS)}}),
+            system=fill_prompts("kind"),
+            user=leaf_task(leaf),
+            schema=object_schema({"reason": TEXT, "kind": {"type": "string", "enum": list(CLAIM_KINDS)}}),
         )
         try:
-            return await Asker(context=context, slot=leaf.slot).ask(wanted, lambda found: found["kind"])
+            return await StructuredClient(context=context, slot=leaf.slot).ask(wanted, lambda found: found["kind"])
         except ModelError:
-            return kind_of(leaf.claim)
+            return claim_kind(leaf.claim)

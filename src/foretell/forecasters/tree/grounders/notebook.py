@@ -2,31 +2,167 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.grounders.conclusion import SCHEMA, concluded
-from foretell.forecasters.tree.grounders.kept_notebook import KeptNotebook, Ran
-from foretell.forecasters.tree.grounders.plain import task_of
-from foretell.forecasters.tree.growing.asking import TEXT, Asker, Unfit, Wanted, shape
-from foretell.forecasters.tree.growing.ground import Grounded, Leaf
-from foretell.forecasters.tree.prompts import told
-from foretell.llm.message import Assistant, Message, User
-from foretell.questions.event import Emit, ToolUsed
-from foretell.tools.kept import Once
-from foretell.tools.notebook.endpoint import Endpoint, summary
-from foretell.tools.notebook.endpoints.fenced import PATHS, FencedTool
-from foretell.tools.notebook.notebook import Cell, MarkdownCell, PythonCell
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.tree.grounders.plain import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
+from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
+from foretell.forecasters.tree.grow.prompting import (
+    TEXT,
+    StructuredClient,
+    StructuredRequest,
+    UnfitAnswer,
+    fill_prompts,
+    object_schema,
+)
+from foretell.models.canonical import content_key
+from foretell.models.model import AssistantMessage, Message, UserMessage
+from foretell.questions import trace as kinds
+from foretell.questions.trace import EmitEvent, ToolUsed, TraceEvent
+from foretell.tools.journal import ToolJournal
+from foretell.tools.notebook.endpoints import PATHS, Endpoint, FencedToolEndpoint, summarize_endpoints
+from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, ipynb
 from foretell.tools.notebook.outputs import shortened
-from foretell.tools.notebook.pool import Pool
-from foretell.tools.notebook.session import NotebookSession, open_notebook
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.session import CellResult, NotebookSession, NotebookStep, open_notebook
 
-CELL = shape({"kind": {"type": "string", "enum": ["python", "markdown"]}, "source": TEXT})
-CELLS = shape({"cells": {"type": "array", "items": CELL, "maxItems": 12}, "finished": {"type": "boolean"}})
-CORRECTION = shape({"source": TEXT})
+# A notebook whose every turn is in the journal: a tree that is grown again reads the results and runs nothing.
+#
+# What a cell prints may differ from run to run (times, memory, chance), and the model's next words hang on it. So what
+# came of a turn is stored before it is used. Only when a new turn has to be run after stored ones is a kernel started,
+# and brought to where the notebook stands.
+
+OpenSession = Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]]
+REPLAYED_EVENTS: Mapping[str, type[TraceEvent]] = {
+    kind.__name__: kind for kind in (kinds.ModelCalled, kinds.ToolUsed, kinds.LeakBlocked)
+}
+"""What may happen while cells run; it is told again when a turn comes from the journal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotebookTurn:
+    """What came of one turn."""
+
+    results: tuple[Mapping[str, Any], ...]
+    """Of each cell that was run: kind, source, ok, report."""
+    waiting: tuple[NotebookCell, ...] = ()
+    """Cells after a failed one."""
+    notice: str = ""
+
+    @property
+    def failed(self) -> Mapping[str, Any] | None:
+        """The cell that failed, always the last one."""
+        return self.results[-1] if self.results and not self.results[-1]["ok"] else None
+
+
+@dataclass(kw_only=True)
+class JournaledNotebook:
+    """One notebook. Use as an async context manager, so that its kernel goes when it is done."""
+
+    open: OpenSession
+    journal: ToolJournal | None
+    slot: str
+    emit: EmitEvent
+    cells: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The notebook so far, as in its file."""
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    _standing: list[NotebookCell] = field(default_factory=list[NotebookCell])
+    """Cells that ran to their end: what a new kernel has to be brought to."""
+    _session: NotebookSession | None = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _told: list[TraceEvent] = field(default_factory=list[TraceEvent])
+    _turns: int = 0
+
+    async def __aenter__(self) -> "JournaledNotebook":
+        """No kernel is started before one is needed."""
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        """Give the kernel back."""
+        await self._stack.aclose()
+
+    async def run(self, cells: Sequence[NotebookCell]) -> NotebookTurn:
+        """Add cells and run them until one fails."""
+        return await self._turn(cells, correcting=False)
+
+    async def correct(self, source: str, waiting: Sequence[NotebookCell]) -> NotebookTurn:
+        """Another version of the last cell, which failed; if it works, those that waited are run."""
+        return await self._turn((PythonCell(source=source), *waiting), correcting=True)
+
+    def document(self) -> dict[str, Any]:
+        """The notebook as the content of an `.ipynb` file."""
+        whole = ipynb(Notebook(facts=self.facts))
+        return {**whole, "cells": [{**cell, "id": f"cell-{n}"} for n, cell in enumerate(self.cells, start=1)]}
+
+    async def _turn(self, cells: Sequence[NotebookCell], *, correcting: bool) -> NotebookTurn:
+        self._turns += 1
+        written = [[type(cell).__name__, cell.source] for cell in cells]
+        key = content_key(["notebook", self.slot, self._turns, correcting, written])
+
+        async def produce() -> dict[str, Any]:
+            return await self._run(cells, correcting=correcting)
+
+        found = await self.journal.once_json(key, "notebook", produce) if self.journal is not None else await produce()
+        return self._take(found, cells, correcting=correcting)
+
+    async def _run(self, cells: Sequence[NotebookCell], *, correcting: bool) -> dict[str, Any]:
+        session = await self._at_work()
+        self._told.clear()
+        before = len(session.notebook.cells)
+        fixing = correcting and session.notebook.failing is not None
+        first = cells[0] if cells else None
+        if fixing and isinstance(first, PythonCell):
+            step = await session.correct(first)
+            before -= 1
+        else:
+            step = await session.run(cells)
+        return self._packed(session.notebook, step, before if self.cells else 0)
+
+    def _packed(self, notebook: Notebook, step: NotebookStep, since: int) -> dict[str, Any]:
+        return {
+            "results": [_result(result) for result in step.results],
+            "notice": step.notice,
+            "cells": ipynb(notebook)["cells"][since:],
+            "facts": dict(notebook.facts),
+            "events": [[type(event).__name__, dict(vars(event))] for event in self._told],
+        }
+
+    def _take(self, found: Mapping[str, Any], cells: Sequence[NotebookCell], *, correcting: bool) -> NotebookTurn:
+        results = found["results"]
+        if correcting and self.cells:
+            self.cells.pop()
+        self.cells += found["cells"]
+        self.facts = found["facts"]
+        done = zip(cells, results, strict=False)
+        self._standing += [cell for cell, result in done if result["ok"]]
+        for kind, body in found["events"]:
+            self.emit(REPLAYED_EVENTS[kind](**body))
+        return NotebookTurn(results=tuple(results), waiting=tuple(cells[len(results) :]), notice=found["notice"])
+
+    async def _at_work(self) -> NotebookSession:
+        """A session that stands where the notebook stands."""
+        if self._session is None:
+            self._session = await self._stack.enter_async_context(self.open(self._hear))
+            if self._standing:
+                await self._session.run(self._standing)
+        return self._session
+
+    def _hear(self, event: TraceEvent) -> None:
+        if type(event).__name__ in REPLAYED_EVENTS:
+            self._told.append(event)
+
+
+def _result(result: CellResult) -> dict[str, Any]:
+    kind = "markdown" if isinstance(result.cell, MarkdownCell) else "python"
+    return {"kind": kind, "source": result.cell.source, "ok": result.ok, "report": result.report}
+
+
+CELL = object_schema({"kind": {"type": "string", "enum": ["python", "markdown"]}, "source": TEXT})
+CELLS = object_schema({"cells": {"type": "array", "items": CELL, "maxItems": 12}, "finished": {"type": "boolean"}})
+CORRECTION = object_schema({"source": TEXT})
 LONGEST_TURN = 16_000
 """Characters of all results of one turn."""
 LONGEST_SOURCE = 20_000
@@ -39,14 +175,14 @@ CORRECT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class InNotebook:
+class NotebookGrounder:
     """Writes cells, mends what fails, concludes."""
 
-    pool: Pool
+    pool: KernelPool
     """Kernels in their sandboxes; opened and closed by whoever made it."""
     endpoints: Sequence[Endpoint] = ()
     """Data besides the fenced search, already behind journal and cutoff."""
-    journal: Once | None = None
+    journal: ToolJournal | None = None
     """Keeps what came of each turn."""
     save: Callable[[Leaf, int], Path] | None = None
     """Where the `.ipynb` of a leaf and trial goes; None writes none."""
@@ -62,63 +198,67 @@ class InNotebook:
         """As it stands in the tree."""
         return "notebook"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
         """What the notebook came to; the notebook itself is saved."""
         toolbox = context.toolbox(leaf.fenced, context)
         offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
-        listed = [*(FencedTool(toolbox=toolbox, tool=name) for name in offered), *self.endpoints]
-        book = KeptNotebook(open=self._opener(leaf, context), journal=self.journal, slot=leaf.slot, emit=context.emit)
+        listed = [*(FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered), *self.endpoints]
+        book = JournaledNotebook(
+            open=self._opener(leaf, context), journal=self.journal, slot=leaf.slot, emit=context.emit
+        )
         async with book:
-            session = _Analyst(self, leaf, context, book, _data(listed, leaf))
+            session = _NotebookConversation(self, leaf, context, book, _data(listed, leaf))
             await session.work()
             found = await session.conclude()
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
         sources = tuple(str(source).strip()[:300] for source in found["sources"][:30])
-        grounded = concluded(found, grounder, sources)
+        grounded = grounding_from_answer(found, grounder, sources)
         return replace(grounded, grounding=replace(grounded.grounding, notebook=self._saved(leaf, context.trial, book)))
 
     def _opener(
         self, leaf: Leaf, context: AgentContext
-    ) -> Callable[[Emit], AbstractAsyncContextManager[NotebookSession]]:
-        def opened(emit: Emit) -> AbstractAsyncContextManager[NotebookSession]:
+    ) -> Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]]:
+        def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
             # A toolbox of its own: what its fence withholds is heard with the turn in which it was.
             toolbox = context.toolbox(leaf.fenced, replace(context, emit=emit))
             offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
-            fenced = [FencedTool(toolbox=toolbox, tool=name) for name in offered]
+            fenced = [FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered]
             return open_notebook(self.pool, context.as_of, [*fenced, *self.endpoints], emit=emit)
 
         return opened
 
-    def _saved(self, leaf: Leaf, trial: int, book: KeptNotebook) -> str:
+    def _saved(self, leaf: Leaf, trial: int, book: JournaledNotebook) -> str:
         if self.save is None or not book.cells:
             return ""
-        from foretell.sources.whole_file import write_whole
+        from foretell.data.atomic_file import write_atomically
 
         path = self.save(leaf, trial)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(book.document(), ensure_ascii=False, indent=1)
-        write_whole(path, text.encode("utf-8", "replace") + b"\n")
+        write_atomically(path, text.encode("utf-8", "replace") + b"\n")
         return path.relative_to(self.base).as_posix() if self.base is not None else str(path)
 
 
 def _data(endpoints: Sequence[Endpoint], leaf: Leaf) -> str:
     if not endpoints:
         return "There is no outside data: work with what you know."
-    directory = "\n".join(f"- {summary(endpoint)}" for endpoint in endpoints)
-    return told("notebook_data", today=leaf.matter.today, directory=directory)
+    directory = "\n".join(f"- {summarize_endpoints(endpoint)}" for endpoint in endpoints)
+    return fill_prompts("notebook_data", today=leaf.matter.today, directory=directory)
 
 
-class _Analyst:
+class _NotebookConversation:
     """The model's conversation over one notebook."""
 
-    def __init__(self, how: InNotebook, leaf: Leaf, context: AgentContext, book: KeptNotebook, data: str) -> None:
+    def __init__(
+        self, how: NotebookGrounder, leaf: Leaf, context: AgentContext, book: JournaledNotebook, data: str
+    ) -> None:
         self._how = how
         self._leaf = leaf
         self._context = context
         self._book = book
-        self._asker = Asker(context=context, slot=leaf.slot)
+        self._asker = StructuredClient(context=context, slot=leaf.slot)
         self._talk: list[Message] = []
-        self._system = told(
+        self._system = fill_prompts(
             "ground_role", "ground_notebook", "rules", steps=how.steps, data=data, today=leaf.matter.today
         )
         self._given_up = 0
@@ -128,7 +268,7 @@ class _Analyst:
         for step in range(1, self._how.steps + 1):
             found = await self._ask(f"cells {step}", CELLS, _usable)
             cells = [_cell(one) for one in found["cells"]]
-            ran = await self._book.run(cells) if cells else Ran(results=())
+            ran = await self._book.run(cells) if cells else NotebookTurn(results=())
             self._say(found, step, ran)
             await self._mend(step, ran)
             if found["finished"] or self._leaf.purse.low or self._given_up >= MOST_GIVEN_UP:
@@ -136,35 +276,37 @@ class _Analyst:
 
     async def conclude(self) -> Mapping[str, Any]:
         """The report and the probability."""
-        self._talk.append(User(text=told("notebook_conclude")))
-        return await self._ask("conclusion", SCHEMA, _sound)
+        self._talk.append(UserMessage(text=fill_prompts("notebook_conclude")))
+        return await self._ask("conclusion", CONCLUSION_SCHEMA, _sound)
 
-    async def _mend(self, step: int, ran: Ran) -> None:
+    async def _mend(self, step: int, ran: NotebookTurn) -> None:
         """Ask for the failed cell again and again, alone; after the last try the notebook goes on without it."""
         for attempt in range(1, self._how.tries + 1):
             if ran.failed is None:
                 return
             number = len(self._book.cells)
-            self._talk.append(User(text=CORRECT.format(number=number)))
+            self._talk.append(UserMessage(text=CORRECT.format(number=number)))
             found = await self._ask(f"cells {step}/correction {attempt}", CORRECTION, _filled)
             ran = await self._book.correct(str(found["source"])[:LONGEST_SOURCE], ran.waiting)
             self._say(found, step, ran)
         if ran.failed is not None:
             self._given_up += 1
-            self._talk.append(User(text="The cell is given up, and those after it are dropped. Go on another way."))
+            self._talk.append(
+                UserMessage(text="The cell is given up, and those after it are dropped. Go on another way.")
+            )
 
     async def _ask(self, place: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> Any:
-        wanted = Wanted(
+        wanted = StructuredRequest(
             role="grounder",
             place=place,
             system=self._system,
-            user=task_of(self._leaf),
+            user=leaf_task(self._leaf),
             schema=schema,
             talk=tuple(_merged(self._talk)),
         )
         return await self._asker.ask(wanted, read)
 
-    def _say(self, found: Mapping[str, Any], step: int, ran: Ran) -> None:
+    def _say(self, found: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
         """Keep what the model wrote and what came of it; the same goes on record."""
         first = len(self._book.cells) - len(ran.results)
         lines = [ran.notice] if ran.notice else []
@@ -174,7 +316,7 @@ class _Analyst:
             if one["kind"] == "python"
         ]
         text = shortened("\n\n".join(lines), LONGEST_TURN) or "Noted."
-        self._talk += [Assistant(text=json.dumps(found, ensure_ascii=False)), User(text=text)]
+        self._talk += [AssistantMessage(text=json.dumps(found, ensure_ascii=False)), UserMessage(text=text)]
         written = [str(one["source"]) for one in ran.results]
         failed = ran.failed is not None
         self._context.emit(
@@ -185,27 +327,27 @@ class _Analyst:
 def _usable(found: Mapping[str, Any]) -> Mapping[str, Any]:
     cells = found["cells"]
     if not cells and not found["finished"]:
-        raise Unfit("it has no cells and does not say that the notebook is finished")
+        raise UnfitAnswer("it has no cells and does not say that the notebook is finished")
     if found["finished"] and any(cell["kind"] == "python" for cell in cells):
-        raise Unfit("a last answer has no python cells: their results would not be seen")
+        raise UnfitAnswer("a last answer has no python cells: their results would not be seen")
     for cell in cells:
         if len(cell["source"]) > LONGEST_SOURCE:
-            raise Unfit(f"a cell has more than {LONGEST_SOURCE} characters")
+            raise UnfitAnswer(f"a cell has more than {LONGEST_SOURCE} characters")
     return found
 
 
 def _filled(found: Mapping[str, Any]) -> Mapping[str, Any]:
     if not str(found["source"]).strip():
-        raise Unfit("the cell is empty")
+        raise UnfitAnswer("the cell is empty")
     return found
 
 
 def _sound(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    concluded(found, "")
+    grounding_from_answer(found, "")
     return found
 
 
-def _cell(found: Mapping[str, Any]) -> Cell:
+def _cell(found: Mapping[str, Any]) -> NotebookCell:
     source = str(found["source"])
     return PythonCell(source=source) if found["kind"] == "python" else MarkdownCell(source=source)
 
@@ -215,8 +357,8 @@ def _merged(talk: Sequence[Message]) -> list[Message]:
     found: list[Message] = []
     for message in talk:
         last = found[-1] if found else None
-        if isinstance(message, User) and isinstance(last, User):
-            found[-1] = User(text=f"{last.text}\n\n{message.text}")
+        if isinstance(message, UserMessage) and isinstance(last, UserMessage):
+            found[-1] = UserMessage(text=f"{last.text}\n\n{message.text}")
         else:
             found.append(message)
     return found

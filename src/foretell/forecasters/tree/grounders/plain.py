@@ -1,17 +1,67 @@
 """Grounding without research: a model answers from what it knows, or numbers are given beforehand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from foretell.forecasters.agent.context import AgentContext
-from foretell.forecasters.tree.grounders.conclusion import WITHOUT_SOURCES, concluded
-from foretell.forecasters.tree.growing.asking import Asker, Wanted
-from foretell.forecasters.tree.growing.ground import CannotGround, Grounded, Leaf
-from foretell.forecasters.tree.prompts import sections, told
+from foretell.forecasters.agent.answer_format import as_probability
+from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.prompting import (
+    CHANCE,
+    TEXT,
+    StructuredClient,
+    StructuredRequest,
+    UnfitAnswer,
+    fill_prompts,
+    object_schema,
+    read_report,
+    sections,
+)
 from foretell.forecasters.tree.proposition import Grounding
+from foretell.models.model import ToolSpec
+from foretell.tools.fence import SourceStore
+
+# The end of every grounding: a report, what decided it, the sources, and a probability.
+
+CONCLUDE = "conclude"
+SOURCES_SCHEMA: Mapping[str, Any] = {"type": "array", "items": TEXT}
+CONCLUSION_SCHEMA = object_schema({"report": TEXT, "key_factor": TEXT, "sources": SOURCES_SCHEMA, "p": CHANCE})
+CONCLUSION_WITHOUT_SOURCES = object_schema({"report": TEXT, "key_factor": TEXT, "p": CHANCE})
+CONCLUDE_TOOL = ToolSpec(
+    name=CONCLUDE, description="State the result and end the research.", parameters=CONCLUSION_SCHEMA
+)
+MOST_SOURCES = 30
 
 
-def task_of(leaf: Leaf) -> str:
+def grounding_from_answer(found: Mapping[str, Any], grounder: str, sources: Sequence[str] = ()) -> GroundingResult:
+    """The grounding in an answer, or `UnfitAnswer`."""
+    report, key_factor = read_report(found)
+    try:
+        p = as_probability(found.get("p"))
+    except ValueError as problem:
+        raise UnfitAnswer(f"p {problem}") from None
+    if not report:
+        raise UnfitAnswer("report is empty: write down what the probability rests on")
+    grounding = Grounding(grounder=grounder, report=report, key_factor=key_factor, sources=tuple(sources))
+    return GroundingResult(p=p, grounding=grounding)
+
+
+def cited_sources(found: Mapping[str, Any], shelf: SourceStore) -> tuple[str, ...]:
+    """The sources an answer names, as people read them: only those that a tool has shown, each once."""
+    named = [str(one).strip().strip("[]") for one in found.get("sources") or ()]
+    by_url = {shelf[id].url: id for id in reversed(shelf.ids) if shelf[id].url}
+    ids = dict.fromkeys(id for one in named if (id := one if one in shelf else by_url.get(one)) is not None)
+    return tuple(_written(shelf, id) for id in ids)[:MOST_SOURCES]
+
+
+def _written(shelf: SourceStore, id: str) -> str:
+    source = shelf[id]
+    when = f" ({source.published.date().isoformat()})" if source.published else ""
+    return f"[{id}] {source.title}{when} {source.url}".strip()
+
+
+def leaf_task(leaf: Leaf) -> str:
     """A leaf as every grounder's model is told: the claim, and what it is a part of."""
     return sections(
         ("Claim", leaf.claim),
@@ -21,7 +71,7 @@ def task_of(leaf: Leaf) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plain:
+class PlainGrounder:
     """One question to the model, no tools. The quickest and cheapest grounder, blind to all that is new."""
 
     @property
@@ -29,21 +79,21 @@ class Plain:
         """As it stands in the tree."""
         return "plain"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
         """What the model thinks of the claim."""
-        wanted = Wanted(
+        wanted = StructuredRequest(
             role="grounder",
             place="plain",
-            system=told("ground_role", "ground_plain", "rules", today=leaf.matter.today),
-            user=task_of(leaf),
-            schema=WITHOUT_SOURCES,
+            system=fill_prompts("ground_role", "ground_plain", "rules", today=leaf.matter.today),
+            user=leaf_task(leaf),
+            schema=CONCLUSION_WITHOUT_SOURCES,
         )
-        asker = Asker(context=context, slot=leaf.slot)
-        return await asker.ask(wanted, lambda found: concluded(found, self.name))
+        asker = StructuredClient(context=context, slot=leaf.slot)
+        return await asker.ask(wanted, lambda found: grounding_from_answer(found, self.name))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class GivenGrounder:
     """Numbers from a table by claim, or from a function: for tests, for simulations, and for experts' own numbers."""
 
     p: Mapping[str, float] | Callable[[Leaf], float]
@@ -54,9 +104,9 @@ class Given:
         """As it stands in the tree."""
         return self.label
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> Grounded:
+    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
         """The number, or `CannotGround` where there is none."""
         found = self.p(leaf) if callable(self.p) else self.p.get(leaf.claim)
         if found is None:
             raise CannotGround(f"no number is given for {leaf.claim!r}")
-        return Grounded(p=float(found), grounding=Grounding(grounder=self.name))
+        return GroundingResult(p=float(found), grounding=Grounding(grounder=self.name))

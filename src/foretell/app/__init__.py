@@ -1,1 +1,0 @@
-"""The composition root: catalog, command line."""

@@ -1,1 +1,0 @@
-"""The same pages as files: a site that opens from disk and lies on any static host."""

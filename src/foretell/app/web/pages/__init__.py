@@ -1,1 +1,0 @@
-"""One module per page: its routes, which show a view as HTML and as JSON."""

@@ -1,1 +1,0 @@
-"""A run's forecasts in the formats that benchmarks take."""

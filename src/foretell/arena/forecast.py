@@ -1,0 +1,331 @@
+"""The third stage: everybody answers every moment that is ready, each once, and never after its deadline."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from foretell.arena.live import LiveArena
+from foretell.arena.schedule import Moment
+from foretell.arena.spec import arena_of
+from foretell.arena.store import ArenaEntryRow, ArenaStore
+from foretell.forecasters.forecaster import CannotForecast
+from foretell.forecasters.prompt.forecaster import fit
+from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.questions.as_of import AsOf, Clock
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
+from foretell.questions.trace import EmitEvent, Failed
+from foretell.runs.executor import AnswerCell, Executor, RunProgress
+from foretell.runs.spec import RunSpec
+from foretell.runs.store import CellKey, RunCell, RunStore
+
+# The rules that hold for every entry: what it is shown, by when it must have answered, and that it adds up.
+
+MISSED_PREFIX = "missed: "
+"""Begins every failure that is only a matter of time."""
+CACHED_CONTEXTS = 64
+"""Contexts kept at hand."""
+
+
+class ArenaContexts:
+    """What everybody is shown, from the book: by question and the moment it was asked, checked by its digest."""
+
+    def __init__(self, book: ArenaStore) -> None:
+        self._book = book
+        self._near: OrderedDict[str, PredictionContext] = OrderedDict()
+
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
+        """The context that was gathered then."""
+        book = self._book
+        moment = await book.db.aside(book.moments.at, question.id, question.due.isoformat())
+        if moment is None or moment.context is None:
+            raise CannotForecast(f"no context is kept for question {question.id} at {as_of}")
+        if moment.context not in self._near:
+            found = await book.db.aside(book.context, moment.context)
+            if found is None:
+                raise CannotForecast(f"context {moment.context[:12]} of question {question.id} is lost")
+            self._near[moment.context] = found
+            if len(self._near) > CACHED_CONTEXTS:
+                self._near.popitem(last=False)
+        return self._near[moment.context]
+
+
+def with_arena_rules(answer: AnswerCell, book: ArenaStore, clock: Clock) -> AnswerCell:
+    """The same answer, refused where it comes too late, and coherent where exactly one outcome comes true."""
+
+    async def ruled(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
+        if (late := await _late(book, cell.question, clock(), "no forecast was made by then")) is not None:
+            return _refused(cell, late, emit)
+        found = await answer(cell, emit)
+        if isinstance(found, Failure):
+            return found
+        # Whatever was asked for in time and came too late is not taken for what was said in time.
+        if (late := await _late(book, cell.question, clock(), "the forecast came later")) is not None:
+            return _refused(cell, late, emit)
+        if set(found.p) != {target.id for target in cell.question.targets}:
+            return _refused(cell, "it answered about other outcomes than were asked", emit)
+        return replace(made_coherent(found, cell.question), trial=cell.trial)
+
+    return ruled
+
+
+def made_coherent(said: Forecast, question: Question) -> Forecast:
+    """Exclusive outcomes sum to one, with what was said beside them; all others stay as they are."""
+    if said.stated is not None:
+        return said
+    fitted = fit(question, said.p)
+    return said if fitted.p == said.p else replace(said, p=fitted.p, stated=said.p)
+
+
+async def _late(book: ArenaStore, question: Question, now: datetime, told: str) -> str | None:
+    moment = await book.db.aside(book.moments.at, question.id, question.due.isoformat())
+    if moment is None or moment.deadline is None:
+        return f"{MISSED_PREFIX}{question.id} was not asked at {question.due.isoformat()}"
+    if now < moment.deadline:
+        return None
+    return f"{MISSED_PREFIX}the deadline was {moment.deadline.isoformat()}, and {told}"
+
+
+def _refused(cell: RunCell, error: str, emit: EmitEvent) -> Failure:
+    emit(Failed(error=error))
+    as_of = cell.question.as_of_in("live")
+    return Failure(question_id=cell.question.id, forecaster="refused", as_of=as_of, trial=cell.trial, error=error)
+
+
+GRACE = timedelta(minutes=10)
+"""How long after a deadline a forecast that a worker made before it may still turn up in the store."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastReport:
+    """What came of the moments that were ready."""
+
+    made: int = 0
+    failed: int = 0
+    missed: int = 0
+    """Forecasts that are now too late to be made."""
+    elsewhere: int = 0
+    """At which another process is at work."""
+    resting: int = 0
+    """Failed before, and not to be tried again yet."""
+    sent: int = 0
+    """Handed to workers."""
+    dollars: float = 0.0
+    calls: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of failures."""
+
+    @property
+    def telling(self) -> bool:
+        """Whether anything happened."""
+        return bool(self.made or self.failed or self.missed)
+
+    def __str__(self) -> str:
+        """For people."""
+        head = f"{self.made} forecasts, {self.failed} failed, ${self.dollars:.4f} in {self.calls} calls"
+        for number, told in (
+            (self.sent, "with workers"),
+            (self.elsewhere, "at work elsewhere"),
+            (self.resting, "to be tried again later"),
+            (self.missed, "missed"),
+        ):
+            head += f"; {number} {told}" if number else ""
+        return "\n".join([head, *(f"  failed: {n} × {reason}" for reason, n in self.reasons.items())])
+
+    def __add__(self, other: "ForecastReport") -> "ForecastReport":
+        reasons = dict(self.reasons)
+        for reason, n in other.reasons.items():
+            reasons[reason] = reasons.get(reason, 0) + n
+        numbers = ("made", "failed", "missed", "elsewhere", "resting", "sent", "dollars", "calls")
+        return ForecastReport(**{name: getattr(self, name) + getattr(other, name) for name in numbers}, reasons=reasons)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenForecast:
+    """A forecast that is still to be made."""
+
+    moment: Moment
+    trial: int
+
+    def key(self, run: str) -> CellKey:
+        """Where the store keeps it."""
+        assert self.moment.taken_at is not None
+        return CellKey(run=run, question=self.moment.event, due=self.moment.taken_at.isoformat(), trial=self.trial)
+
+
+async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[str] = ()) -> ForecastReport:
+    """Every entry, or those named, answers what it has not answered; what is too late is noted as missed."""
+    book = arena.book
+    everybody = await book.db.aside(arena.entries)
+    chosen = [(entry, run) for entry, run in everybody if not entries or entry.name in entries]
+    caught = await book.db.aside(book.said.catch_up, now)
+    progress = RunProgress(total=0)
+    slots = asyncio.Semaphore(arena.concurrency)
+    found = await asyncio.gather(
+        *(_EntryForecaster(arena, entry, run, progress, slots).answer(now) for entry, run in chosen)
+    )
+    missed = await close_out(arena, arena.clock(), everybody)
+    return sum(found, ForecastReport(missed=missed, made=caught, dollars=progress.dollars, calls=progress.calls))
+
+
+async def close_out(arena: LiveArena, now: datetime, everybody: Sequence[tuple[ArenaEntryRow, RunSpec]]) -> int:
+    """Moments whose deadline has passed: what was not said is noted as missed, once; how many."""
+    book, missed = arena.book, 0
+    ready = await book.db.aside(book.moments.ready)
+    over = [moment for moment in ready if moment.deadline is not None and moment.deadline <= now]
+    if not over:
+        return 0
+    await book.db.aside(book.said.catch_up, now)
+    said = await book.db.aside(book.said.for_ready)
+    for moment in over:
+        noted = [
+            await _note_missed(arena, one.key(run.id), moment)
+            for entry, run in everybody
+            # Whoever came later was not there to be asked.
+            if moment.taken_at is not None and entry.since <= moment.taken_at
+            for one in _missing(moment, entry, run, said)
+        ]
+        missed += sum(map(bool, noted))
+        if None not in noted and moment.deadline is not None and moment.deadline + GRACE <= now:
+            await book.db.aside(book.moments.close, moment.id)
+    return missed
+
+
+async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment) -> bool | None:
+    """Whether it was missed; None while another process is still at it."""
+    store = arena.store
+    async with arena.claims.claim(f"cell {key.run}", _name(key)) as mine:
+        if not mine:
+            return None
+        if await store.aside(store.answered, key):
+            return False
+        arena.retries.forget(key)
+        before = await store.aside(store.answers_to, key)
+        if any(isinstance(one, Failure) and one.trial == key.trial for one in before):
+            return False
+        asked = await arena.book.db.aside(arena.book.moments.question, moment.id)
+        deadline = "" if moment.deadline is None else moment.deadline.isoformat()
+        failure = Failure(
+            question_id=key.question,
+            forecaster="missed",
+            as_of=asked.as_of_in("live"),
+            trial=key.trial,
+            error=f"{MISSED_PREFIX}no forecast by {deadline}",
+        )
+        await store.aside(store.finish_cell, key, failure)
+        return True
+
+
+def _missing(
+    moment: Moment, entry: ArenaEntryRow, run: RunSpec, said: set[tuple[int, int, int]]
+) -> Iterator[OpenForecast]:
+    for trial in range(run.trials):
+        if (moment.id, entry.id, trial) not in said:
+            yield OpenForecast(moment=moment, trial=trial)
+
+
+def _name(key: CellKey) -> str:
+    return f"{key.question} {key.due} {key.trial}"
+
+
+class _EntryForecaster:
+    """One entry answering, at most as many at once as all of them together may."""
+
+    def __init__(
+        self, arena: LiveArena, entry: ArenaEntryRow, run: RunSpec, progress: RunProgress, slots: asyncio.Semaphore
+    ) -> None:
+        self._arena = arena
+        self._entry = entry
+        self._run = run
+        self._progress = progress
+        self._slots = slots
+        self._executor = Executor(arena.store)
+        self._counts = {"made": 0, "failed": 0, "elsewhere": 0}
+        self._reasons: dict[str, int] = {}
+
+    async def answer(self, now: datetime) -> ForecastReport:
+        waiting, resting = await self._open(now)
+        if not waiting:
+            return ForecastReport(resting=resting)
+        questions = await self._keep_questions(waiting)
+        if self._arena.send is not None and self._arena.asks_models(self._run):
+            return ForecastReport(sent=await self._send(waiting, questions), resting=resting)
+        self._progress.total += len(waiting)
+        async with self._arena.furnish(self._run) as answer, self._executor.noting(), asyncio.TaskGroup() as group:
+            for one in waiting:
+                group.create_task(self._one(one, questions[one.moment.id], answer))
+        return ForecastReport(**self._counts, resting=resting, reasons=self._reasons)
+
+    async def _open(self, now: datetime) -> tuple[list[OpenForecast], int]:
+        """What is to be answered now, first trials first, and how much rests after a failure."""
+        book, retries = self._arena.book, self._arena.retries
+        ready = await book.db.aside(book.moments.ready)
+        said = await book.db.aside(book.said.for_ready)
+        fresh = [moment for moment in ready if moment.deadline is not None and moment.deadline > now]
+        missing = [one for moment in fresh for one in _missing(moment, self._entry, self._run, said)]
+        waiting = [one for one in missing if not retries.rests(one.key(self._run.id), now)]
+        return sorted(waiting, key=lambda one: one.trial), len(missing) - len(waiting)
+
+    async def _keep_questions(self, waiting: Sequence[OpenForecast]) -> dict[int, Question]:
+        book, store = self._arena.book, self._arena.store
+        ids = {one.moment.id for one in waiting}
+        questions = {id: await book.db.aside(book.moments.question, id) for id in sorted(ids)}
+        await store.aside(store.keep_questions, self._run.id, questions.values())
+        return questions
+
+    async def _send(self, waiting: Sequence[OpenForecast], questions: Mapping[int, Question]) -> int:
+        """Hand cells to workers. One that failed there is sent again, as another attempt, when it has rested."""
+        arena, store, run = self._arena, self._arena.store, self._run.id
+        cells: list[tuple[RunCell, int]] = []
+        for one in waiting:
+            before = await store.aside(store.answers_to, one.key(run))
+            if any(isinstance(told, Failure) and told.trial == one.trial for told in before):
+                arena.retries.failed(one.key(run), arena.clock())
+            cell = RunCell(run=run, question=questions[one.moment.id], trial=one.trial)
+            cells.append((cell, arena.retries.attempt(one.key(run))))
+        assert arena.send is not None
+        await asyncio.to_thread(arena.send, cells)
+        return len(cells)
+
+    async def _one(self, one: OpenForecast, question: Question, answer: AnswerCell) -> None:
+        async with self._slots:
+            key = one.key(self._run.id)
+            async with self._arena.claims.claim(f"cell {key.run}", _name(key)) as mine:
+                if not mine:
+                    self._counts["elsewhere"] += 1
+                elif not await self._arena.store.aside(self._arena.store.answered, key):
+                    await self._answered(one, RunCell(run=key.run, question=question, trial=one.trial), answer)
+            self._progress.done += 1
+            self._arena.watch(self._progress)
+
+    async def _answered(self, one: OpenForecast, cell: RunCell, answer: AnswerCell) -> None:
+        arena = self._arena
+        found = await self._executor.one(cell, answer, self._progress)
+        if isinstance(found, Failure):
+            self._counts["failed"] += 1
+            self._progress.failed += 1
+            self._reasons[found.error] = self._reasons.get(found.error, 0) + 1
+            arena.retries.failed(cell.key, arena.clock())
+            return
+        which = (self._entry.id, one.moment.id, one.trial)
+        await arena.book.db.aside(arena.book.said.say, which, one.moment.targets, found, arena.clock())
+        arena.retries.forget(cell.key)
+        self._counts["made"] += 1
+
+
+class ArenaQuestions:
+    """An arena as the question set of a run: `foretell.runs` finds it by the prefix of the data set's name."""
+
+    def contexts(self, spec: RunSpec, store: RunStore) -> ArenaContexts:
+        """The contexts that the arena stored, the same for every entry."""
+        return ArenaContexts(_store_of(spec, store))
+
+    def rules(self, answer: AnswerCell, spec: RunSpec, store: RunStore, clock: Clock) -> AnswerCell:
+        """In time, and adding up where outcomes exclude each other."""
+        return with_arena_rules(answer, _store_of(spec, store), clock)
+
+
+def _store_of(spec: RunSpec, store: RunStore) -> ArenaStore:
+    return ArenaStore(store.database, arena_of(spec) or "")

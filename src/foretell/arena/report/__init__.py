@@ -1,1 +1,0 @@
-"""Pictures, pages and tables made from a scoreboard: HTML, terminal and Markdown say the same thing."""

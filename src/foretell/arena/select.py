@@ -1,0 +1,267 @@
+"""Which events an arena takes up: known before any forecast, by rules, each rejection with its reason."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import stdev
+
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import ListedEvent
+from foretell.data.markets.prices import PricePoint, PriceSource, PricesUnavailable, market_ref
+from foretell.questions.as_of import AsOf
+
+RejectReason = str
+OTHER_CATEGORY = "other"
+"""Stands for all categories that are not named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionRules:
+    """What makes an event worth asking about (Prophet Arena 2025, appendix B.1). Nothing is left to chance."""
+
+    closes_after_hours: float = 24.0
+    closes_within_days: float = 60.0
+    volume: float = 0.0
+    """Smallest volume, in the platform's own unit; like all figures, one that is not told reaches no minimum."""
+    volume_24h: float = 0.0
+    liquidity: float = 0.0
+    open_interest: float = 0.0
+    traders: int = 0
+    volatility: float = 0.0
+    """Smallest standard deviation of daily price changes of its liveliest market."""
+    most_outcomes: int = 20
+    exclude: tuple[str, ...] = ()
+    """Words or phrases; an event that has one in its title, category, tags or outcomes is left out."""
+    only: tuple[str, ...] = ()
+    """Categories; none named: all."""
+    per_day: int = 20
+    categories: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Most events of a category a day; `other` stands for every category that is not named."""
+    same_format_days: float = 7.0
+    """An event that repeats a format is left out while another of that format was taken up within so many days."""
+
+    def __post_init__(self) -> None:
+        for name in ("volume", "volume_24h", "liquidity", "open_interest", "traders", "volatility"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} = {getattr(self, name)}: a minimum cannot be below 0")
+        if self.most_outcomes < 1 or self.per_day < 1:
+            raise ValueError("most_outcomes and per_day must be at least 1")
+        if self.closes_after_hours / 24 >= self.closes_within_days:
+            raise ValueError("closes_within_days ends before closes_after_hours begins")
+        if wrong := [name for name, most in self.categories.items() if most < 0]:
+            raise ValueError(f"categories.{wrong[0]}: a number of events cannot be below 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastSelection:
+    """An event that was taken up before."""
+
+    event: str
+    category: str
+    format: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Every event is either chosen or rejected."""
+
+    chosen: tuple[ListedEvent, ...]
+    rejected: tuple[tuple[ListedEvent, RejectReason], ...]
+
+    @property
+    def counts(self) -> Mapping[RejectReason, int]:
+        """Rejections by reason, the commonest first."""
+        return dict(Counter(reason for _, reason in self.rejected).most_common())
+
+
+def format_of(event: ListedEvent) -> str:
+    """The same for events of one platform that repeat a format."""
+    return f"{event.platform}:{event.recurrence}"
+
+
+def select(
+    listed: Iterable[ListedEvent],
+    rules: SelectionRules,
+    taken: Iterable[PastSelection],
+    now: datetime,
+    *,
+    volatility: Mapping[str, float] | None = None,
+) -> Selection:
+    """Choose among events that are not taken up yet; the same events in any order give the same choice.
+
+    Those traded most come first. Where the volatility of an event is not told, it reaches no minimum.
+    """
+    before = list(taken)
+    known = {one.event for one in before}
+    fresh = sorted((one for one in listed if one.question.id not in known), key=_most_traded_first)
+    places = _Places(rules, before, now)
+    chosen: list[ListedEvent] = []
+    rejected: list[tuple[ListedEvent, RejectReason]] = []
+    for event in fresh:
+        reason = reject_reason(event, rules, now) or _too_calm(event, rules, volatility or {}) or places.refusal(event)
+        if reason is None:
+            places.take(event)
+            chosen.append(event)
+        else:
+            rejected.append((event, reason))
+    return Selection(chosen=tuple(chosen), rejected=tuple(rejected))
+
+
+def reject_reason(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+    """Why an event is not worth asking about, whatever else is; None if it is."""
+    return next(filter(None, (rule(event, rules, now) for rule in EVENT_RULES)), None)
+
+
+def _most_traded_first(event: ListedEvent) -> tuple[float, float, str]:
+    return -(event.volume or 0.0), -(event.volume_24h or 0.0), event.question.id
+
+
+def _open(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+    return None if event.status == "open" else f"it is {event.status}"
+
+
+def _window(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+    if event.closes_at is None:
+        return "no close date is told"
+    if event.closes_at < now + timedelta(hours=rules.closes_after_hours):
+        return "it closes too soon"
+    return "it closes too late" if event.closes_at > now + timedelta(days=rules.closes_within_days) else None
+
+
+def _figures(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+    for name in ("volume", "volume_24h", "liquidity", "open_interest", "traders"):
+        least, told = getattr(rules, name), getattr(event, name)
+        if least > 0 and (told is None or told < least):
+            words = name.replace("_", " ")
+            return f"no {words} is told" if told is None else f"{words} below the minimum"
+    return None
+
+
+def _outcomes(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+    return "too many outcomes" if len(event.question.targets) > rules.most_outcomes else None
+
+
+def _topic(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+    filed = {name.casefold() for name in (event.category, *event.tags)}
+    if rules.only and not filed & {name.casefold() for name in rules.only}:
+        return "another category"
+    labels = [target.label or target.id for target in event.question.targets]
+    text = " \n ".join((event.question.text, event.category, *event.tags, *labels)).casefold()
+    found = next((word for word in rules.exclude if _mentions(text, word)), None)
+    return None if found is None else f"excluded by the word {found!r}"
+
+
+def _mentions(text: str, word: str) -> bool:
+    """As a word or words of its own.
+
+    >>> _mentions("who wins the warsaw derby?", "war"), _mentions("war in europe", "War")
+    (False, True)
+    """
+    return re.search(rf"(?<!\w){re.escape(word.strip().casefold())}(?!\w)", text) is not None
+
+
+SelectionRule = Callable[[ListedEvent, SelectionRules, datetime], RejectReason | None]
+EVENT_RULES: Sequence[SelectionRule] = (_open, _window, _outcomes, _topic, _figures)
+"""Rules that look at one event alone."""
+
+
+def _too_calm(event: ListedEvent, rules: SelectionRules, volatility: Mapping[str, float]) -> RejectReason | None:
+    if rules.volatility <= 0:
+        return None
+    told = volatility.get(event.question.id)
+    if told is None:
+        return "no price history is told"
+    return "volatility below the minimum" if told < rules.volatility else None
+
+
+class _Places:
+    """How many places a day has, by category, and which formats are taken."""
+
+    def __init__(self, rules: SelectionRules, taken: Sequence[PastSelection], now: datetime) -> None:
+        self._rules = rules
+        today = [one for one in taken if one.at.date() == now.date()]
+        self._left = rules.per_day - len(today)
+        self._by_category = Counter(one.category.casefold() for one in today)
+        since = now - timedelta(days=rules.same_format_days)
+        self._formats = {one.format for one in taken if one.at > since}
+        self._most = {name.casefold(): most for name, most in rules.categories.items()}
+
+    def refusal(self, event: ListedEvent) -> RejectReason | None:
+        if self._rules.same_format_days > 0 and format_of(event) in self._formats:
+            return "its format was taken up recently"
+        category = event.category.casefold()
+        most = self._most.get(category, self._most.get(OTHER_CATEGORY))
+        if most is not None and self._by_category[category] >= most:
+            return f"the day's places for {event.category or 'events without a category'} are taken"
+        return "the day's places are taken" if self._left <= 0 else None
+
+    def take(self, event: ListedEvent) -> None:
+        self._left -= 1
+        self._by_category[event.category.casefold()] += 1
+        self._formats.add(format_of(event))
+
+
+# How much an event's prices move, for rules that want lively markets.
+
+DAYS = 14
+FEWEST = 3
+"""Daily changes, to speak of a spread."""
+AT_ONCE = 4
+LOOKED_AT = 4
+"""Markets of an event whose history is read: those traded most."""
+
+
+async def volatilities(
+    events: Sequence[ListedEvent], rules: SelectionRules, prices: Mapping[str, PriceSource], now: datetime
+) -> dict[str, float]:
+    """By event, of those that fit all other rules; absent where no history is told."""
+    slots = asyncio.Semaphore(AT_ONCE)
+    as_of = AsOf(at=now, mode="live")
+
+    async def one(event: ListedEvent) -> tuple[str, float | None]:
+        async with slots:
+            return event.question.id, await _of(event, prices[event.platform], as_of)
+
+    fitting = [one for one in events if one.platform in prices and reject_reason(one, rules, now) is None]
+    found = await asyncio.gather(*map(one, fitting))
+    return {id: value for id, value in found if value is not None}
+
+
+async def _of(event: ListedEvent, source: PriceSource, as_of: AsOf) -> float | None:
+    """That of its liveliest market."""
+
+    def traded(place: int) -> float:
+        shot = event.question.targets[place].snapshot
+        return -(shot.volume or 0.0) if shot is not None else 0.0
+
+    found: list[float] = []
+    for place in sorted(range(len(event.question.targets)), key=traded)[:LOOKED_AT]:
+        ref = market_ref(event.question, event.question.targets[place])
+        if ref is None:
+            continue
+        try:
+            points = await source.prices(ref, as_of, DAYS)
+        except (PricesUnavailable, SourceError):
+            continue
+        if (value := volatility(points)) is not None:
+            found.append(value)
+    return max(found, default=None)
+
+
+def volatility(points: Sequence[PricePoint]) -> float | None:
+    """Standard deviation of the changes from one day's last price to the next.
+
+    >>> from foretell.questions.as_of import instant
+    >>> days = [PricePoint(at=instant(f"2026-01-0{n}"), p=p) for n, p in enumerate((0.5, 0.6, 0.5, 0.6), 1)]
+    >>> round(volatility(days), 4)
+    0.1155
+    """
+    by_day = {point.at.date(): point.p for point in points}
+    values = [by_day[day] for day in sorted(by_day)]
+    changes = [after - before for before, after in pairwise(values)]
+    return stdev(changes) if len(changes) >= FEWEST else None

@@ -1,0 +1,274 @@
+"""How an arena stands: what waits, what was said, what it cost, what was missed and why."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from foretell.arena.forecast import MISSED_PREFIX
+from foretell.arena.live import LiveArena
+from foretell.arena.schedule import Moment, slot
+from foretell.arena.store import ArenaStore
+from foretell.models.database.interface import SqlRow
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Snapshot
+
+# Everything about one event of an arena: prices, moments, forecasts, results.
+
+_FORECASTS = """
+select e.name, c.trial, c.forecast from entry e join cell c on c.run = e.run
+where e.arena = ? and c.question = ? and c.due = ? and c.forecast is not null order by e.id, c.trial"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentHistory:
+    """One moment, and who said what."""
+
+    number: int
+    at: datetime
+    """When it was asked, or is to be."""
+    to_close: str
+    state: str
+    reason: str
+    context: str | None
+    said: dict[str, dict[str, float]]
+    """By entry, with the number of the trial after the first; targets by id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaEventHistory:
+    """An event from its first price to its result."""
+
+    event: str
+    status: str
+    question: Question
+    labels: dict[str, str]
+    prices: dict[str, list[tuple[str, float]]]
+    """By target: moments and implied probabilities, oldest first."""
+    moments: tuple[MomentHistory, ...]
+    outcomes: dict[str, str]
+    """By target: yes, no, or what a share was worth."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in ("event", "status", "prices", "outcomes")}
+        moments = [vars(moment) | {"at": moment.at.isoformat()} for moment in self.moments]
+        return {**told, "question": json.loads(to_json(self.question)), "moments": moments}
+
+
+def event_history(book: ArenaStore, event: str) -> ArenaEventHistory:
+    """The event with that id, or whose id ends so."""
+    found = book.called(event)
+    if len(found) != 1:
+        problem = f"the arena has no event {event!r}" if not found else f"{len(found)} events are called {event!r}"
+        raise InputError(problem, hint="foretell arena status counts them; ids look like kalshi/KXFED-26DEC")
+    row = found[0]
+    prices: dict[str, list[tuple[str, float]]] = {target.id: [] for target in row.question.targets}
+    for quote in book.quotes(row.event):
+        if (price := _price(quote)) is not None:
+            prices.setdefault(quote[0], []).append((quote[1], price))
+    labels = {id: id for id in prices} | {t.id: t.label or t.id for t in row.question.targets}
+    return ArenaEventHistory(
+        event=row.event,
+        status=row.status,
+        question=row.question,
+        labels=labels,
+        prices=prices,
+        moments=tuple(_moment_history(book, moment, row.closes_at) for moment in book.moments.of_event(row.event)),
+        outcomes={one.target_id: _outcome(one.outcome, one.payoff) for one in book.outcomes(row.event)},
+    )
+
+
+def _price(quote: SqlRow) -> float | None:
+    _, at, last, bid, ask, no_ask, volume = quote
+    return Snapshot(at=at, last_price=last, yes_bid=bid, yes_ask=ask, no_ask=no_ask, volume=volume).price
+
+
+def _outcome(outcome: int | None, payoff: float | None) -> str:
+    if outcome is not None:
+        return "yes" if outcome else "no"
+    return "void" if payoff is None else f"paid {payoff:g}"
+
+
+def _moment_history(book: ArenaStore, moment: Moment, closes: datetime) -> MomentHistory:
+    at = moment.taken_at or moment.planned_at
+    hours = ((moment.closes_at or closes) - at).total_seconds() / 3600
+    said: dict[str, dict[str, float]] = {}
+    if moment.taken_at is not None:
+        values = (book.arena, moment.event, moment.taken_at.isoformat())
+        for name, trial, body in book.db.read(_FORECASTS, values):
+            said[name if not trial else f"{name} {trial + 1}"] = dict(from_json(body, Forecast).p)
+    return MomentHistory(
+        number=moment.number,
+        at=at,
+        to_close=f"{hours / 24:.1f} d" if hours >= 48 else f"{hours:.1f} h",
+        state=moment.state,
+        reason=moment.reason,
+        context=moment.context,
+        said=said,
+    )
+
+
+_DECISIONS = "select decision, reason, count(*) from listed where arena = ? group by decision, reason"
+_EVENTS = """
+select count(*), coalesce(sum(case when settled = 0 and status = 'open' then 1 else 0 end), 0),
+    coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
+_FAILED = """
+select count(*), coalesce(sum(case when failure like ? then 1 else 0 end), 0) from cell
+where run = ? and failure is not null"""
+_CONTEXTS = """
+select count(*), coalesce(sum(dollars), 0.0) from context where digest in (
+    select context from moment where arena = ? and context is not null)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryStatus:
+    """One who takes part."""
+
+    run: str
+    forecasts: int
+    failed: int
+    missed: int
+    """Failures that are only a matter of time."""
+    open: int
+    """Forecasts that could be made now."""
+    dollars: float
+    seconds: float
+    """Spent on forecasts, one after the other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaStatus:
+    """At one moment."""
+
+    arena: str
+    at: datetime
+    events: Mapping[str, int]
+    """How many were selected, are open, and are settled."""
+    rejected: Mapping[str, int]
+    """By reason, as last decided."""
+    moments: Mapping[str, int]
+    """By state."""
+    due: int
+    """Moments that should be asked now or have no context yet."""
+    next_due: datetime | None
+    missed: Mapping[str, int]
+    dropped: Mapping[str, int]
+    troubles: Mapping[str, int]
+    """What keeps due moments from being ready."""
+    contexts: int
+    context_dollars: float
+    entries: Mapping[str, EntryStatus] = field(default_factory=dict[str, EntryStatus])
+    collected: bool = False
+    """Whether the platforms were read in the current stretch of time."""
+    unresolved: int = 0
+    """Events that are over and not settled."""
+
+    @property
+    def waiting(self) -> int:
+        """Things that could be done now."""
+        return self.due + sum(entry.open for entry in self.entries.values()) + (not self.collected)
+
+    @property
+    def dollars(self) -> float:
+        """Spent so far."""
+        return self.context_dollars + sum(entry.dollars for entry in self.entries.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        told = asdict(self) | {"waiting": self.waiting, "dollars": self.dollars, "at": self.at.isoformat()}
+        return told | {"next_due": None if self.next_due is None else self.next_due.isoformat()}
+
+    def __str__(self) -> str:
+        """For people."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """For people."""
+        lines = [
+            f"arena {self.arena} at {self.at.isoformat(timespec='seconds')}",
+            f"events: {_counted(self.events)}; {self.unresolved} over and not settled",
+            f"moments: {_counted(self.moments)}; {self.due} due now"
+            + (f", next at {self.next_due.isoformat(timespec='seconds')}" if self.next_due else ""),
+            f"contexts: {self.contexts}, ${self.context_dollars:.4f}; all together ${self.dollars:.4f}",
+        ]
+        for name, entry in self.entries.items():
+            told = f"{entry.forecasts} forecasts, {entry.open} open, {entry.failed} failed, {entry.missed} missed"
+            lines.append(f"  {name} ({entry.run}): {told}, ${entry.dollars:.4f}")
+        for head, reasons in (
+            ("rejected", self.rejected),
+            ("missed", self.missed),
+            ("never came", self.dropped),
+            ("in trouble", self.troubles),
+        ):
+            lines += [f"{head}: {n} × {reason}" for reason, n in reasons.items()]
+        return lines
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in counts.items()) or "none"
+
+
+def arena_status(arena: LiveArena, now: datetime) -> ArenaStatus:
+    """Read from the books; changes nothing."""
+    book = arena.book
+    db = book.db
+    rejected = {reason: n for decision, reason, n in db.read(_DECISIONS, (book.arena,)) if decision == "rejected"}
+    ((selected, still_open, settled),) = db.read(_EVENTS, (book.arena,))
+    ((contexts, dollars),) = db.read(_CONTEXTS, (book.arena,))
+    due = book.moments.due(now)
+    unsettled = book.selected(unsettled=True).values()
+    return ArenaStatus(
+        arena=book.arena,
+        at=now,
+        events={"selected": selected, "open": int(still_open), "settled": int(settled)},
+        rejected=dict(sorted(rejected.items(), key=lambda one: -one[1])),
+        moments=book.moments.counts(),
+        due=len(due),
+        next_due=book.moments.next_due(),
+        missed=book.moments.reasons("missed"),
+        dropped=book.moments.reasons("dropped"),
+        troubles=_troubles([moment.reason for moment in due if moment.reason]),
+        contexts=contexts,
+        context_dollars=dollars,
+        entries=_entries(arena, now),
+        collected=collected(arena, now),
+        unresolved=sum(row.closes_at <= now or row.status != "open" for row in unsettled),
+    )
+
+
+def collected(arena: LiveArena, now: datetime) -> bool:
+    """Whether the platforms were read in the stretch of time that now lies in."""
+    due = slot(now, arena.spec.collect.every_hours).isoformat()
+    query = "select 1 from tick where name = ? and due = ? and done = 1"
+    return bool(arena.book.db.read(query, (f"collect {arena.name}", due)))
+
+
+def _troubles(reasons: list[str]) -> dict[str, int]:
+    return {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
+
+
+def _entries(arena: LiveArena, now: datetime) -> dict[str, EntryStatus]:
+    from foretell.arena.store import EntryTotals
+
+    book = arena.book
+    tallies, said = book.said.tallies(), book.said.for_ready()
+    fresh = [moment for moment in book.moments.ready() if moment.deadline is not None and moment.deadline > now]
+    found: dict[str, EntryStatus] = {}
+    for entry, run in arena.entries():
+        tally = tallies.get(entry.id, EntryTotals())
+        ((failed, late),) = book.db.read(_FAILED, (f'%"error":"{MISSED_PREFIX}%', run.id))
+        missing = sum((moment.id, entry.id, trial) not in said for moment in fresh for trial in range(run.trials))
+        found[entry.name] = EntryStatus(
+            run=run.id,
+            forecasts=tally.forecasts,
+            failed=failed - int(late),
+            missed=int(late),
+            open=missing,
+            dollars=tally.dollars,
+            seconds=tally.seconds,
+        )
+    return found

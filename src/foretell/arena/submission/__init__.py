@@ -1,1 +1,0 @@
-"""Forecasts handed in where others judge them: planned in full, checked, recorded, and sent once."""

@@ -1,0 +1,444 @@
+"""Documents in one SQLite file with a full-text index."""
+
+import gzip
+import hashlib
+import json
+import re
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from foretell.data.dates import parse_stated_date
+from foretell.data.pages import PageUnavailable, read_html, read_page
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (
+    -- The text comes last: what stands after it could only be reached through all its pages.
+    id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, published TEXT, captured TEXT, source TEXT NOT NULL,
+    url TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL
+);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
+    title, text, content='documents', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER IF NOT EXISTS indexed AFTER INSERT ON documents BEGIN
+    INSERT INTO words (rowid, title, text) VALUES (new.id, new.title, new.text);
+END;
+"""
+_INSERT = """
+INSERT INTO documents (hash, url, title, text, published, captured, source) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (hash) DO UPDATE SET
+    published = max(coalesce(published, excluded.published), coalesce(excluded.published, published)),
+    captured = min(coalesce(captured, excluded.captured), coalesce(excluded.captured, captured))
+"""
+# A capture proves that the text existed then, so it stands in where a page states no date of its own.
+_BEST = """
+SELECT words.rowid FROM words JOIN documents ON documents.id = words.rowid
+WHERE words MATCH ? AND (? IS NULL OR coalesce(published, captured) <= ?)
+ORDER BY bm25(words, 5.0, 1.0), words.rowid LIMIT ?
+"""
+# Apart from the ranking, because a passage is costly and the ranking goes over everything that matches.
+_SHOWN = """
+SELECT url, documents.title, documents.text, published, captured, source, snippet(words, 1, '', '', ' … ', 48)
+FROM words JOIN documents ON documents.id = words.rowid WHERE words MATCH ? AND words.rowid = ?
+"""
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be been but by can did do does for from had has have how if in into is it its not of on or "
+        "so than that the their there this to was were what when where which who why will with would",
+    )
+)
+BATCH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusDocument:
+    """A text with its dates. `published` is what it states of itself, `captured` when this version was stored."""
+
+    url: str
+    title: str
+    text: str
+    published: datetime | None
+    captured: datetime | None = None
+    source: str = ""
+
+    @property
+    def hash(self) -> str:
+        """The same for the same content, wherever it was imported from."""
+        return hashlib.sha256("\0".join((self.url, self.title, self.text)).encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusHit:
+    """A document with the passage that matched."""
+
+    document: CorpusDocument
+    snippet: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusCounts:
+    """What an import brought."""
+
+    added: int = 0
+    known: int = 0
+    undated: int = 0
+    """Of all that were read, those with no date at all: a backtest will never see them."""
+
+    def __add__(self, other: "CorpusCounts") -> "CorpusCounts":
+        return CorpusCounts(
+            added=self.added + other.added, known=self.known + other.known, undated=self.undated + other.undated
+        )
+
+
+class Corpus:
+    """One file of documents. Importing the same content twice changes nothing.
+
+    >>> corpus = Corpus(":memory:")
+    >>> counts = corpus.add([CorpusDocument(url="u", title="Rates", text="The bank held.", published=None)])
+    >>> counts.added, counts.undated, len(corpus)
+    (1, 1, 1)
+    """
+
+    def __init__(self, path: str | Path, *, must_exist: bool = False) -> None:
+        if must_exist and not Path(path).is_file():
+            raise InputError("no corpus here", path=path, hint="make one with: foretell corpus import FOLDER")
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            self._db = sqlite3.connect(path, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise InputError(f"not a corpus: {error}", path=path, hint="name another file") from None
+
+    def __len__(self) -> int:
+        with self._lock:
+            return self._db.execute("SELECT count(*) FROM documents").fetchone()[0]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    def add(self, documents: Iterable[CorpusDocument]) -> CorpusCounts:
+        """Store what is new. A document met again with another date keeps the later publication and earlier capture."""
+        counts, batch = CorpusCounts(), list[CorpusDocument]()
+        for document in documents:
+            batch.append(document)
+            if len(batch) == BATCH:
+                counts, batch = counts + self._store(batch), []
+        return counts + self._store(batch)
+
+    def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[CorpusHit]:
+        """The best matches; in a backtest only what is dated, and dated at or before the cutoff."""
+        words = _any_of(query)
+        if not words:
+            return []
+        until = _date_to_text(as_of.at) if as_of.mode == "backtest" else None
+        with self._lock:
+            best = self._db.execute(_BEST, (words, until, until, limit)).fetchall()
+            rows = [self._db.execute(_SHOWN, (words, one)).fetchone() for (one,) in best]
+        return [
+            CorpusHit(
+                document=CorpusDocument(
+                    url=url,
+                    title=title,
+                    text=text,
+                    published=_date_from_text(at),
+                    captured=_date_from_text(kept),
+                    source=source,
+                ),
+                snippet=snippet,
+            )
+            for url, title, text, at, kept, source, snippet in rows
+        ]
+
+    def _store(self, batch: list[CorpusDocument]) -> CorpusCounts:
+        with self._lock, self._db:
+            before = self._last_id()
+            self._db.executemany(_INSERT, [_row(one) for one in batch])
+            added = self._last_id() - before
+        undated = sum(one.published is None and one.captured is None for one in batch)
+        return CorpusCounts(added=added, known=len(batch) - added, undated=undated)
+
+    def _last_id(self) -> int:
+        """Grows by one with every new document, for none is ever taken out."""
+        return self._db.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()[0]
+
+
+def _row(one: CorpusDocument) -> tuple[str | None, ...]:
+    return (
+        one.hash,
+        one.url,
+        one.title,
+        one.text,
+        _date_to_text(one.published),
+        _date_to_text(one.captured),
+        one.source,
+    )
+
+
+def _date_to_text(moment: datetime | None) -> str | None:
+    """Of fixed width, so that text order is time order."""
+    return None if moment is None else moment.isoformat(timespec="microseconds")
+
+
+def _date_from_text(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _any_of(query: str) -> str:
+    """Any of the words but the commonest, phrases in quotes kept together; rare words count more by the ranking.
+
+    >>> _any_of('will the "central bank" cut?'), _any_of("to be or not to be")
+    ('"central bank" OR "cut"', '"to" OR "be" OR "or" OR "not"')
+    """
+    parts = re.findall(r'"([^"]+)"|(\w+)', query)
+    phrases = list(dict.fromkeys(" ".join(re.findall(r"\w+", phrase or word)) for phrase, word in parts))
+    telling = [one for one in phrases if one.casefold() not in _COMMON]
+    return " OR ".join(f'"{one}"' for one in telling or phrases if one)
+
+
+# Web archive files (WARC): the pages that crawlers stored, each with the moment of its capture.
+
+MAX_RECORD = 20_000_000
+"""Larger records are passed over: they are not articles."""
+Headers = dict[str, str]
+
+
+def read_warc(path: Path) -> Iterator[CorpusDocument]:
+    """The readable pages of an archive. What is no page, was not answered with 200 or has no text is passed over."""
+    packed = path.name.lower().endswith(".gz")
+    with gzip.open(path, "rb") if packed else path.open("rb") as file:
+        try:
+            for headers, block in _records(file, path):  # pyright: ignore[reportArgumentType] - a GzipFile reads like a file
+                document = _document(headers, block, path.name)
+                if document is not None:
+                    yield document
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"the archive is damaged: {error}", path=path, hint="download it again") from None
+
+
+def _records(file: IO[bytes], path: Path) -> Iterator[tuple[Headers, bytes]]:
+    while line := file.readline():
+        if not line.strip():
+            continue
+        if not line.startswith(b"WARC/"):
+            raise InputError("not a WARC file, or damaged: a record does not begin with WARC/", path=path)
+        headers = _headers(file)
+        length = headers.get("content-length", "")
+        if not length.isdigit():
+            raise InputError("a record does not tell its length", path=path)
+        if int(length) > MAX_RECORD:
+            file.seek(int(length), 1)
+            continue
+        block = file.read(int(length))
+        if len(block) < int(length):
+            raise InputError("the last record is cut off", path=path, hint="download it again")
+        yield headers, block
+
+
+def _headers(file: IO[bytes]) -> Headers:
+    headers: Headers = {}
+    while line := file.readline().strip():
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return headers
+
+
+def _document(headers: Headers, block: bytes, source: str) -> CorpusDocument | None:
+    url = headers.get("warc-target-uri", "").strip("<>")
+    captured = parse_stated_date(headers.get("warc-date"))[0]
+    if headers.get("warc-type") == "conversion":
+        body, kind = block, headers.get("content-type", "text/plain")
+    elif headers.get("warc-type") == "response" and (answer := _answered(block)) is not None:
+        body, kind = answer
+    else:
+        return None
+    try:
+        found = read_page(body, kind, url)
+    except PageUnavailable:
+        return None
+    return CorpusDocument(
+        url=url, title=found.title, text=found.text, published=found.published, captured=captured, source=source
+    )
+
+
+def _answered(block: bytes) -> tuple[bytes, str] | None:
+    """The body and its type of a stored HTTP answer with status 200."""
+    head, _, body = block.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    if first.split(" ")[1:2] != ["200"]:
+        return None
+    pairs = (line.partition(":") for line in lines)
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    try:
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            body = _joined(body)
+        return _unpacked(body, headers.get("content-encoding", "").lower()), headers.get("content-type", "")
+    except (ValueError, zlib.error):
+        return None
+
+
+def _joined(body: bytes) -> bytes:
+    """The pieces of a chunked body; a body stored already joined is taken as it is."""
+    parts: list[bytes] = []
+    rest = body
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        try:
+            length = int(size.split(b";")[0], 16)
+        except ValueError:
+            return body if not parts else b"".join(parts)
+        if length == 0:
+            break
+        parts.append(rest[:length])
+        rest = rest[length + 2 :]
+    return b"".join(parts)
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    if encoding in ("gzip", "x-gzip"):
+        return _inflated(body, 31) if body.startswith(b"\x1f\x8b") else body
+    if encoding == "deflate":
+        return _inflated(body, 15 if body[:1] == b"\x78" else -15)
+    if encoding in ("", "identity"):
+        return body
+    raise ValueError(f"cannot unpack {encoding}")
+
+
+def _inflated(body: bytes, window: int) -> bytes:
+    """Unpacked, but never to more than the largest record, so that a bomb in an archive cannot fill the memory."""
+    return zlib.decompressobj(window).decompress(body, MAX_RECORD)
+
+
+# Documents from files: plain text, Markdown, HTML and JSON lines.
+
+_TEXTS = (".txt", ".md")
+_PAGES = (".html", ".htm")
+_WARCS = (".warc", ".warc.gz")
+KINDS = (*_TEXTS, *_PAGES, ".jsonl", *_WARCS)
+_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_NAMED_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+_DATE_KEYS = ("published", "date", "updated", "modified")
+
+
+def read_documents(path: Path) -> Iterator[CorpusDocument]:
+    """Every document of a file, or of a folder with all that lies beneath it. An HTML page without text is left out."""
+    if path.is_dir():
+        for one in sorted(path.rglob("*")):
+            if one.is_file() and one.name.lower().endswith(KINDS):
+                yield from read_documents(one)
+        return
+    name = path.name.lower()
+    if not path.is_file():
+        raise InputError("no such file or folder", path=path)
+    if not name.endswith(KINDS):
+        raise InputError("this kind of file cannot be imported", path=path, hint=f"it takes {', '.join(KINDS)}")
+    if name.endswith(_WARCS):
+        yield from read_warc(path)
+    elif name.endswith(".jsonl"):
+        yield from _json_lines(path)
+    elif name.endswith(_PAGES):
+        yield from _page(path)
+    else:
+        yield _text(path)
+
+
+def _text(path: Path) -> CorpusDocument:
+    """A text, its date from the lines between --- at its head or from the beginning of its name."""
+    content = path.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff")
+    front, body = _front_matter(content, path)
+    dates = [_date(front[key], path=path, column=key) for key in _DATE_KEYS if front.get(key) is not None]
+    return CorpusDocument(
+        url=str(front.get("url") or path.absolute().as_uri()),
+        title=str(front.get("title") or _first_line(body) or path.stem),
+        text=body.strip(),
+        published=max(dates) if dates else _day_in_name(path),
+        source=str(front.get("source") or path.name),
+    )
+
+
+def _page(path: Path) -> Iterator[CorpusDocument]:
+    url = path.absolute().as_uri()
+    try:
+        found = read_html(path.read_bytes(), url)
+    except PageUnavailable:
+        return
+    published = found.published or _day_in_name(path)
+    yield CorpusDocument(
+        url=url, title=found.title or path.stem, text=found.text, published=published, source=path.name
+    )
+
+
+def _json_lines(path: Path) -> Iterator[CorpusDocument]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    yield _from_json(line, path)
+                except InputError as error:
+                    raise error.at(path=path, row=number) from None
+
+
+def _from_json(line: str, path: Path) -> CorpusDocument:
+    try:
+        row: Any = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise InputError("not a JSON object", hint="write url, title, text and published")
+    for name in ("url", "title", "text"):
+        if not isinstance(row.get(name), str):
+            raise InputError("is missing or not a text", column=name, hint="write url, title, text and published")
+    return CorpusDocument(
+        url=row["url"],
+        title=row["title"],
+        text=row["text"],
+        published=_optional_date(row, "published"),
+        captured=_optional_date(row, "captured"),
+        source=str(row.get("source") or path.name),
+    )
+
+
+def _optional_date(row: dict[str, Any], column: str) -> datetime | None:
+    return None if row.get(column) is None else _date(row[column], column=column)
+
+
+def _date(value: Any, *, column: str, path: Path | None = None) -> datetime:
+    found = parse_stated_date(str(value))[0]
+    if found is None:
+        raise InputError(f"{value!r} is not a date", path=path, column=column, hint="write e.g. 2025-10-26")
+    return found
+
+
+def _front_matter(content: str, path: Path) -> tuple[dict[str, Any], str]:
+    import yaml
+
+    found = _FRONT.match(content)
+    if found is None:
+        return {}, content
+    try:
+        front: Any = yaml.safe_load(found[1])
+    except yaml.YAMLError:
+        raise InputError("the lines between --- are not YAML", path=path, hint="write e.g. date: 2025-10-26") from None
+    return (front if isinstance(front, dict) else {}), content[found.end() :]
+
+
+def _day_in_name(path: Path) -> datetime | None:
+    found = _NAMED_DAY.match(path.name)
+    return parse_stated_date(found[1])[0] if found else None
+
+
+def _first_line(body: str) -> str:
+    lines = body.strip().splitlines()
+    return lines[0].lstrip("# ").strip()[:200] if lines else ""

@@ -1,0 +1,96 @@
+"""Downloaded files with their checksums: written whole or not at all, checked again before every reading."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from foretell.data.atomic_file import write_atomically
+from foretell.questions.errors import InputError
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedFile:
+    """What the manifest keeps of one file."""
+
+    sha256: str
+    bytes: int
+    url: str
+    etag: str = ""
+
+
+def cache_home(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where downloads live: $FORETELL_HOME, else the platform's cache directory.
+
+    >>> cache_home({"FORETELL_HOME": "/data/foretell"}).as_posix()
+    '/data/foretell'
+    """
+    if told := environment.get("FORETELL_HOME"):
+        return Path(told).expanduser()
+    if sys.platform == "win32":
+        return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "foretell"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "foretell"
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "foretell"
+
+
+class DownloadCache:
+    """Files below one directory, each recorded in the manifest beside them."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def entries(self) -> dict[str, CachedFile]:
+        """The manifest by relative name; empty where there is none."""
+        path = self.root / MANIFEST
+        try:
+            body: Any = json.loads(path.read_text(encoding="utf-8"))
+            files = cast(dict[str, dict[str, Any]], body["files"])
+            return {name: CachedFile(**fields) for name, fields in files.items()}
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise InputError("is damaged", path=path, hint="delete it; files are then downloaded again") from None
+
+    def entry(self, name: str) -> CachedFile | None:
+        """What is recorded of a file, if the file is there and unchanged since it was written."""
+        entry = self.entries().get(name)
+        return entry if entry is not None and self.intact(name, entry) else None
+
+    def intact(self, name: str, entry: CachedFile) -> bool:
+        """Whether the file still has the recorded size and checksum."""
+        try:
+            body = (self.root / name).read_bytes()
+        except FileNotFoundError:
+            return False
+        return len(body) == entry.bytes and sha256(body).hexdigest() == entry.sha256
+
+    def path(self, name: str) -> Path:
+        """The path of a file that is recorded and unchanged; otherwise an error that says what to do."""
+        path = self.root / name
+        recorded = self.entries().get(name)
+        if recorded is None:
+            raise InputError("has not been downloaded", path=path, hint="run foretell data pull")
+        if not self.intact(name, recorded):
+            raise InputError("is not what was downloaded", path=path, hint="run foretell data pull again")
+        return path
+
+    def put(self, name: str, body: bytes, *, url: str, etag: str = "") -> Path:
+        """Store a file and record it. The file is in place before the manifest says so."""
+        path = self.root / name
+        write_atomically(path, body)
+        entry = CachedFile(sha256=sha256(body).hexdigest(), bytes=len(body), url=url, etag=etag)
+        files = {known: asdict(value) for known, value in {**self.entries(), name: entry}.items()}
+        text = json.dumps({"files": dict(sorted(files.items()))}, indent=1)
+        write_atomically(self.root / MANIFEST, text.encode())
+        return path
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Recorded files below a folder, in order."""
+        return (name for name in sorted(self.entries()) if name.startswith(f"{folder}/"))

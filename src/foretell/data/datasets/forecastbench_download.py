@@ -1,0 +1,162 @@
+"""Downloads of public question sets. Finished files are skipped, so an interrupted pull is simply run again."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.forecastbench import (
+    question_file,
+    read_resolution_set,
+    read_round,
+    resolution_file,
+    resolution_revisions,
+)
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.http import HttpClient, Progress, SourceError
+from foretell.questions.errors import InputError
+
+FORECASTBENCH_URL = (
+    "https://raw.githubusercontent.com/forecastingresearch/forecastbench-datasets/refs/heads/main/datasets"
+)
+FIRST_ROUND = date(2025, 3, 2)
+"""Since then there has been a round every other Sunday."""
+ROUND_DAYS = 14
+_ROUND_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})-llm\.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulledFile:
+    """What became of one file."""
+
+    name: str
+    state: str
+    """'downloaded', 'updated', 'unchanged' or 'not published yet'."""
+    bytes: int = 0
+    revised: int = 0
+    """Outcomes that the new version changed."""
+
+
+class ForecastBenchDownload:
+    """The public ForecastBench files, and the copy of them on this machine."""
+
+    def __init__(self, cache: DownloadCache, client: HttpClient, *, url: str = FORECASTBENCH_URL) -> None:
+        self.cache = cache
+        self.client = client
+        self.url = url.rstrip("/")
+
+    def latest(self) -> str:
+        """The newest round's due date. The published file is a git symlink: its body is the name of another file."""
+        url = f"{self.url}/question_sets/latest-llm.json"
+        body = self.client.get(url).body[:200].decode("utf-8", "replace").strip()
+        named = _ROUND_FILE.fullmatch(body) or re.search(r'"question_set":\s*"(\d{4}-\d{2}-\d{2})-llm\.json"', body)
+        if named is None:
+            raise SourceError(f"does not name a round: {body[:60]!r}", url=url)
+        return named.group(1)
+
+    def pull(self, days: Sequence[str], watch: Callable[[str], Progress] | None = None) -> list[PulledFile]:
+        """Bring the rounds here: questions once, outcomes in their newest version."""
+        for day in days:
+            _check_day(day)
+        done: list[PulledFile] = []
+        for day in days:
+            done.append(self._questions(day, watch))
+            done.append(self._outcomes(day, watch))
+        return done
+
+    def _questions(self, day: str, watch: Callable[[str], Progress] | None) -> PulledFile:
+        """Question sets never change once they are out, so an intact copy is good for ever."""
+        name = question_file(day)
+        entry = self.cache.entry(name)
+        if entry is not None:
+            return PulledFile(name=name, state="unchanged", bytes=entry.bytes)
+        try:
+            return self._fetch(name, "questions", watch)
+        except SourceError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            raise InputError(f"there is no round {day}", hint=self._known(day)) from None
+
+    def _outcomes(self, day: str, watch: Callable[[str], Progress] | None) -> PulledFile:
+        name = resolution_file(day)
+        try:
+            return self._fetch(name, "resolutions", watch)
+        except SourceError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return PulledFile(name=name, state="not published yet")
+
+    def _fetch(self, name: str, list_name: str, watch: Callable[[str], Progress] | None) -> PulledFile:
+        entry = self.cache.entry(name)
+        url = f"{self.url}/{name}"
+        condition = {"If-None-Match": entry.etag} if entry is not None and entry.etag else {}
+        answer = self.client.get(url, headers=condition, progress=watch(name) if watch else None)
+        if entry is not None and answer.status == HTTPStatus.NOT_MODIFIED:
+            return PulledFile(name=name, state="unchanged", bytes=entry.bytes)
+        _check_body(answer.body, list_name, url)
+        before = read_resolution_set(self.cache.root / name) if entry and list_name == "resolutions" else None
+        same = entry is not None and (self.cache.root / name).read_bytes() == answer.body
+        path = self.cache.put(name, answer.body, url=url, etag=answer.headers.get("etag", ""))
+        if entry is None or same:
+            return PulledFile(name=name, state="unchanged" if same else "downloaded", bytes=len(answer.body))
+        changed = (
+            0
+            if before is None
+            else len(resolution_revisions(before.resolutions, read_resolution_set(path).resolutions))
+        )
+        return PulledFile(name=name, state="updated", bytes=len(answer.body), revised=changed)
+
+    def _known(self, day: str) -> str:
+        """The rounds around a day, for someone who named one that does not exist."""
+        try:
+            known = rounds_until(self.latest())
+        except SourceError:
+            known = pulled_rounds(self.cache)
+        near = sorted(known, key=lambda other: abs(date.fromisoformat(other) - date.fromisoformat(day)))[:4]
+        return f"rounds near it: {', '.join(sorted(near))}; latest {known[-1]}" if known else "try --latest"
+
+
+def pulled_rounds(cache: DownloadCache) -> list[str]:
+    """Due dates of the rounds whose questions are here."""
+    found = (_ROUND_FILE.fullmatch(Path(name).name) for name in cache.names("question_sets"))
+    return [match.group(1) for match in found if match]
+
+
+def read_pulled(cache: DownloadCache, day: str) -> QuestionSet:
+    """A downloaded round; each file is checked against its checksum before it is read."""
+    outcomes = resolution_file(day)
+    return read_round(cache.path(question_file(day)), cache.path(outcomes) if outcomes in cache.entries() else None)
+
+
+def rounds_until(latest: str) -> list[str]:
+    """Due dates of all rounds in the fortnightly rhythm up to the latest.
+
+    >>> rounds_until("2025-04-01")
+    ['2025-03-02', '2025-03-16', '2025-03-30']
+    """
+    days = (date.fromisoformat(latest) - FIRST_ROUND).days
+    return [(FIRST_ROUND + timedelta(days=n)).isoformat() for n in range(0, days + 1, ROUND_DAYS)]
+
+
+def _check_day(day: str) -> None:
+    try:
+        known = date.fromisoformat(day).isoformat() == day
+    except ValueError:
+        known = False
+    if not known:
+        raise InputError(f"{day!r} is not a round", hint="write its due date, e.g. 2025-10-26")
+
+
+def _check_body(body: bytes, list_name: str, url: str) -> None:
+    """A body that is cut short or is an error page must never replace a good file."""
+    try:
+        value: Any = json.loads(body)
+    except ValueError as error:
+        raise SourceError(f"what came is not whole JSON ({error})", url=url) from None
+    if not isinstance(value, dict) or not isinstance(value.get(list_name), list):
+        raise SourceError(f"what came has no list named {list_name!r}", url=url)

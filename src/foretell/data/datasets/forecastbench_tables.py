@@ -1,0 +1,236 @@
+"""ForecastBench rounds as two flat tables, Parquet or CSV: one row per asking, one row per outcome."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from foretell.data.datasets.forecastbench import AMBIGUOUS, NOT_APPLICABLE, UNRESOLVED, YES, filled, series_of
+from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key
+from foretell.data.datasets.rows import Row
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import LastValue, Question, QuestionKind, Snapshot, Target
+from foretell.questions.resolution import Resolution
+
+OutcomeColumn = Literal["outcome", "paper_outcome"]
+PriceMoment = Literal["due", "freeze"]
+TableAskingKey = tuple[str, str, str]
+"""Source, question id and due date as the tables write them: what joins the two."""
+
+ASKING_COLUMNS = ("forecast_due_date", "source", "question_id")
+QUESTION_COLUMNS = (
+    *ASKING_COLUMNS,
+    *("question", "background", "resolution_criteria", "market_info_resolution_criteria"),
+    *("market_open", "market_close", "url", "source_type", "subtype"),
+    *("freeze_value", "freeze_value_explanation", "freeze_date", "price_on_due_date"),
+)
+RESOLUTION_COLUMNS = (*ASKING_COLUMNS, "resolution_date", "resolved")
+SUFFIXES = (".parquet", ".csv")
+KINDS: dict[str, QuestionKind] = {"market": "market", "dataset": "dataset"}
+WORDS = frozenset({"swimming", "vaccine"})
+"""Templates whose published freeze value is a word; a number in its place is a remnant of that word."""
+
+
+def read_question_tables(
+    folder: str | Path, prefix: str = "", *, outcomes: OutcomeColumn = "outcome", price: PriceMoment = "due"
+) -> QuestionSet:
+    """Read `<prefix>questions` and `<prefix>resolutions` (`.parquet` or `.csv`) of a folder.
+
+    The tables name no resolution date beyond those in `resolutions`, so a data-set question asks about exactly those
+    dates, and one without any is left out. Rows that are not resolved give a target and no outcome.
+
+    Args:
+        folder: Where the two files are.
+        prefix: What their names begin with, e.g. "ab_".
+        outcomes: Which column holds the answers.
+        price: The crowd's price of a market question: on the due date where known ("due"), or at the freeze.
+    """
+    root = Path(folder)
+    told = _rows(_file(root, f"{prefix}resolutions"), (*RESOLUTION_COLUMNS, outcomes))
+    by_asking: dict[TableAskingKey, list[Row]] = {}
+    for row in told:
+        by_asking.setdefault(_asking_key(row), []).append(row)
+    rows = _rows(_file(root, f"{prefix}questions"), QUESTION_COLUMNS)
+    counts: Counter[str] = Counter()
+    questions = _questions(rows, by_asking, price, counts)
+    asked = {(q.id, q.due.date().isoformat()): q for q in questions}
+    resolutions = _resolutions(told, asked, outcomes, counts)
+    return QuestionSet(
+        name=f"{root.name}/{prefix}questions",
+        questions=tuple(questions),
+        resolutions=tuple(resolutions),
+        notes=count_notes(counts),
+    )
+
+
+def _questions(
+    rows: list[Row], by_asking: dict[TableAskingKey, list[Row]], price: PriceMoment, counts: Counter[str]
+) -> list[Question]:
+    pages = {row.text("question_id"): row.text("url") for row in rows if row.text("url").count("/") > 4}
+    questions: list[Question] = []
+    seen: dict[TableAskingKey, int] = {}
+    for row in rows:
+        asking = _asking_key(row)
+        if seen.setdefault(asking, row.number) != row.number:
+            raise row.problem("question_id", f"is asked on the same day in row {seen[asking]} as well")
+        dated = by_asking.get(asking, [])
+        if _kind(row) == "dataset" and not dated:
+            counts["data-set questions without a resolution date left out"] += 1
+            continue
+        questions.append(_question(row, dated, price, pages.get(row.text("question_id"), row.text("url"))))
+    return questions
+
+
+def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Question:
+    """The same shape as `forecastbench.questions` gives to the published files."""
+    kind, source, id, due = _kind(row), row.text("source"), row.text("question_id"), row.text("forecast_due_date")
+    text = row.text("question") or str(row.need("question"))
+    last = _last_value(row, due) if kind == "dataset" else None
+    criteria = (_text(row, "resolution_criteria"), _text(row, "market_info_resolution_criteria"))
+    return row.reading(
+        "question",
+        lambda: Question(
+            id=f"{source}/{id}",
+            source=source,
+            kind=kind,
+            subtype=row.text("subtype"),
+            text=filled(text, due=due),
+            due=row.moment("forecast_due_date") or row.need("forecast_due_date"),
+            targets=_horizons(dated, text, due) if kind == "dataset" else (_market(row, price),),
+            criteria=filled("\n\n".join(filter(None, criteria)), due=due),
+            background=_background(filled(_text(row, "background"), due=due), last),
+            last_value=last,
+            opens_at=row.moment("market_open"),
+            closes_at=row.moment("market_close"),
+            url=row.text("url"),
+            series=series_of(source, id, page),
+        ),
+    )
+
+
+def _horizons(dated: list[Row], text: str, due: str) -> tuple[Target, ...]:
+    """One target per resolution date, in order; the label is the question's first paragraph with that date in it."""
+    first = text.split("\n\n")[0]
+    days = sorted(_day(row) for row in dated)
+    return tuple(Target(id=day, label=filled(first, due=due, resolution=day), resolves_at=instant(day)) for day in days)
+
+
+def _market(row: Row, price: PriceMoment) -> Target:
+    """The one target of a market question with the crowd's price, if there is one."""
+    column, day = "price_on_due_date", "forecast_due_date"
+    if price == "freeze" or row.real(column) is None:
+        column, day = "freeze_value", "freeze_date"
+    value, at = row.real(column), row.moment(day)
+    if value is None or at is None:
+        return Target(id=YES)
+    return Target(id=YES, snapshot=row.reading(column, lambda: Snapshot(at=at, last_price=value)))
+
+
+def _last_value(row: Row, due: str) -> LastValue | None:
+    at, value = row.moment("freeze_date"), row.real("freeze_value")
+    if at is None or value is None or row.text("subtype") in WORDS:
+        return None
+    return LastValue(value=value, at=at, meaning=filled(_text(row, "freeze_value_explanation"), due=due))
+
+
+def _background(text: str, last: LastValue | None) -> str:
+    """The published background, with the last value known at the freeze and its date."""
+    known = "" if last is None else f"Value known on {last.at.date().isoformat()}: {last.value:g}. {last.meaning}"
+    return "\n\n".join(filter(None, [text, known.strip()]))
+
+
+def _resolutions(
+    told: Iterable[Row], asked: dict[tuple[str, str], Question], column: OutcomeColumn, counts: Counter[str]
+) -> list[Resolution]:
+    found: dict[OutcomeKey, Resolution] = {}
+    for row in told:
+        id, due = f"{row.text('source')}/{row.text('question_id')}", row.text("forecast_due_date")[:10]
+        question = asked.get((id, due))
+        if question is None:
+            counts["outcomes without a question dropped"] += 1
+            continue
+        resolution = _resolution(row, question, column, counts)
+        if resolution is not None and found.setdefault(outcome_key(resolution), resolution) is not resolution:
+            raise row.problem("resolution_date", f"question {id} is resolved twice for {resolution.target_id}")
+    return list(found.values())
+
+
+def _resolution(row: Row, question: Question, column: OutcomeColumn, counts: Counter[str]) -> Resolution | None:
+    resolved = row.flag("resolved")
+    if resolved is None:
+        raise row.problem("resolved", "is missing")
+    if not resolved:
+        counts[UNRESOLVED] += 1
+        return None
+    value = row.real(column)
+    if value not in (0.0, 1.0):
+        counts[AMBIGUOUS] += 1
+        return None
+    day = _day(row)
+    return Resolution(
+        question_id=question.id,
+        target_id=YES if question.kind == "market" else day,
+        due=question.due,
+        outcome=int(value),
+        resolved_at=instant(day),
+        provenance=row.path.name,
+    )
+
+
+def _file(root: Path, stem: str) -> Path:
+    found = [root / f"{stem}{suffix}" for suffix in SUFFIXES if (root / f"{stem}{suffix}").is_file()]
+    if not found:
+        raise InputError(f"holds neither {stem}.parquet nor {stem}.csv", path=root)
+    return found[0]
+
+
+def _rows(path: Path, needed: tuple[str, ...]) -> list[Row]:
+    """The needed columns of a table; a CSV file's cells stay text until a column is read as what it should be."""
+    import duckdb
+
+    name = "'" + str(path).replace("'", "''") + "'"
+    table = f"read_csv({name}, all_varchar = true, header = true)" if path.suffix == ".csv" else f"read_parquet({name})"
+    with duckdb.connect(":memory:") as con:
+        try:
+            columns = [str(column) for column, *_ in con.execute(f"describe select * from {table}").fetchall()]
+            missing = [column for column in needed if column not in columns]
+            if missing:
+                raise InputError("is missing", path=path, column=missing[0], hint=f"columns here: {', '.join(columns)}")
+            chosen = ", ".join(f'"{column}"' for column in needed)
+            records = con.execute(f"select {chosen} from {table}").fetchall()
+        except duckdb.Error as error:
+            raise InputError(str(error).splitlines()[0], path=path, hint="is it a well-formed table?") from None
+    return [
+        Row(path=path, number=number, fields=dict(zip(needed, _plain(record), strict=True)))
+        for number, record in enumerate(records, start=1)
+    ]
+
+
+def _plain(record: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Missing numbers of a Parquet file may be written as NaN."""
+    return tuple(None if isinstance(value, float) and value != value else value for value in record)
+
+
+def _asking_key(row: Row) -> TableAskingKey:
+    source, id, due = (str(row.need(column)) for column in ("source", "question_id", "forecast_due_date"))
+    return source, id, due[:10]
+
+
+def _kind(row: Row) -> QuestionKind:
+    kind = KINDS.get(row.text("source_type"))
+    if kind is None:
+        raise row.problem("source_type", f"{row.text('source_type')!r} is neither market nor dataset")
+    return kind
+
+
+def _day(row: Row) -> str:
+    moment = row.moment("resolution_date")
+    if moment is None:
+        raise row.problem("resolution_date", "is missing")
+    return moment.date().isoformat()
+
+
+def _text(row: Row, field: str) -> str:
+    text = row.text(field)
+    return "" if text == NOT_APPLICABLE else text

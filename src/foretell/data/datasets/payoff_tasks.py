@@ -1,0 +1,264 @@
+"""Option tasks with payoffs (Analytica, appendix C): which of several choices returns most per dollar?"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key, count_notes
+from foretell.data.datasets.rows import Row, jsonl_rows
+from foretell.data.series.series import Series
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+
+FIELDS = ("id", "question", "options", "cutoff", "resolves", "category", "criteria", "background", "source", "cluster")
+NO_BEST = "tasks dropped: no single option pays best"
+
+
+def read_options(path: str | Path) -> QuestionSet:
+    """Read option tasks, one JSON object a line.
+
+    `question`, `options` ({"label": dollars, …} or [{"label": …, "value": dollars}, …]) and `cutoff` are needed;
+    `resolves`, `id`, `category`, `criteria`, `background`, `source` and `cluster` may be there. Dollars are what one
+    dollar put on the option returned; leave all of them out (null) while a task is open.
+    """
+    counts: Counter[str] = Counter()
+    questions: list[Question] = []
+    resolutions: list[Resolution] = []
+    seen: set[AskedKey] = set()
+    for line in jsonl_rows(Path(path)):
+        line.known_fields(FIELDS)
+        row = Row(path=line.path, number=line.number, fields=line.fields, name=line.text("id"))
+        payoffs = _read_payoffs(row)
+        question = _option_question(row, tuple(payoffs))
+        if asked_key(question) in seen:
+            raise row.problem("id", f"task {question.id} is there twice")
+        seen.add(asked_key(question))
+        known = {label: value for label, value in payoffs.items() if value is not None}
+        if known and best_option(known) is None:
+            counts[NO_BEST] += 1
+            continue
+        questions.append(question)
+        resolutions += resolve_options(question, known, provenance=row.path.name)
+    name = Path(path).stem
+    return QuestionSet(name=name, questions=tuple(questions), resolutions=tuple(resolutions), notes=count_notes(counts))
+
+
+def best_option(payoffs: Mapping[str, float], *, tolerance: float = 1e-9) -> str | None:
+    """The one option that pays more than every other, or None where the best cannot be told from the next.
+
+    >>> best_option({"long": 1.2, "short": 0.8}), best_option({"long": 1.0, "short": 1.0})
+    ('long', None)
+    """
+    ranked = sorted(payoffs, key=lambda label: -payoffs[label])
+    if len(ranked) > 1 and payoffs[ranked[0]] - payoffs[ranked[1]] <= tolerance:
+        return None
+    return ranked[0] if ranked else None
+
+
+def resolve_options(question: Question, payoffs: Mapping[str, float], *, provenance: str = "") -> list[Resolution]:
+    """Outcomes of a task: 1 for the option that paid best, 0 for the others, each with its dollars."""
+    best = best_option(payoffs)
+    resolves = question.targets[0].resolves_at
+    return [
+        Resolution(
+            question_id=question.id,
+            target_id=label,
+            due=question.due,
+            outcome=int(label == best),
+            payoff=dollars,
+            resolved_at=resolves,
+            provenance=provenance,
+        )
+        for label, dollars in payoffs.items()
+    ]
+
+
+def complete_binary(p_first: float) -> tuple[float, float]:
+    """Both probabilities of a two-option question when only the first option was analysed.
+
+    >>> complete_binary(0.75)
+    (0.75, 0.25)
+    """
+    if not 0 <= p_first <= 1:
+        raise ValueError(f"p_first = {p_first} is outside [0, 1]")
+    return p_first, 1.0 - p_first
+
+
+def _option_question(row: Row, labels: tuple[str, ...]) -> Question:
+    due = row.moment("cutoff")
+    if due is None:
+        raise row.problem("cutoff", "is missing", "the day whose evening is the last thing a forecaster may know")
+    resolves = row.moment("resolves")
+    if resolves is not None and resolves <= due:
+        raise row.problem("resolves", f"{resolves.date()} is not after the cutoff {due.date()}")
+    text = row.text("question") or row.need("question")
+    return row.reading(
+        "options",
+        lambda: Question(
+            id=row.text("id") or f"option/{row.number}",
+            source=row.text("source") or "options",
+            text=text,
+            due=due,
+            targets=tuple(Target(id=label, label=label, resolves_at=resolves) for label in labels),
+            category=row.text("category"),
+            criteria=row.text("criteria"),
+            background=row.text("background"),
+            cluster=row.text("cluster"),
+            exclusive=True,
+        ),
+    )
+
+
+def _read_payoffs(row: Row) -> dict[str, float | None]:
+    given = row.need("options")
+    if isinstance(given, dict):
+        given = [{"label": label, "value": value} for label, value in cast(dict[Any, Any], given).items()]
+    if not isinstance(given, list) or len(cast(list[Any], given)) < 2:
+        raise row.problem("options", "needs two or more options")
+    found: dict[str, float | None] = {}
+    for item in cast(list[Any], given):
+        part = Row(path=row.path, number=row.number, fields=_fields(row, item), name=row.name)
+        label = str(part.need("label"))
+        if label in found:
+            raise row.problem("options", f"option {label!r} is there twice")
+        found[label] = part.real("value")
+    if len({value is None for value in found.values()}) > 1:
+        raise row.problem("options", "some options have dollars and some have none")
+    return found
+
+
+def _fields(row: Row, item: Any) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"label": item}
+    if not isinstance(item, dict) or not {"label", "value"} >= set(cast(dict[str, Any], item)):
+        raise row.problem("options", f"expected a label and a value, found {str(item)[:60]}")
+    return cast(dict[str, Any], item)
+
+
+# Financial tasks out of a price series: long or short, higher or lower, with what each choice returned.
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinancialTaskPlan:
+    """What a task needs before it counts as well formed."""
+
+    horizon_days: int = 365
+    min_history: int = 250
+    """Observations up to the cutoff, about one trading year."""
+    max_stale_days: int = 7
+    """A price this much older than the day it stands for is no price of that day."""
+    min_move: float = 1e-6
+    """Smaller relative moves leave nothing to choose between."""
+
+    def __post_init__(self) -> None:
+        if self.horizon_days < 1 or self.min_history < 1:
+            raise ValueError("horizon_days and min_history must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinancialTaskKind:
+    """How a task is worded and what each option returns for one dollar, given the ratio of end to start price."""
+
+    name: str
+    text: str
+    payoffs: Callable[[float], dict[str, float]]
+
+
+LONG_SHORT = FinancialTaskKind(
+    name="long_short",
+    text="Held for {days} days from {start}, will {asset} return more to a buyer or to a short seller?",
+    payoffs=lambda ratio: {"long": ratio, "short": 2.0 - ratio},
+)
+"""A dollar held long returns the ratio; a dollar sold short returns 2 − ratio, which is negative past a doubling."""
+
+HIGHER_LOWER = FinancialTaskKind(
+    name="higher_lower",
+    text="Will {asset} stand higher or lower on {end} than on {start}?",
+    payoffs=lambda ratio: {"higher": float(ratio > 1), "lower": float(ratio < 1)},
+)
+"""A contract on the right side pays one dollar, the other nothing."""
+
+
+def build_financial_tasks(
+    series: Series,
+    cutoffs: Iterable[date],
+    wager: FinancialTaskKind = LONG_SHORT,
+    plan: FinancialTaskPlan | None = None,
+) -> QuestionSet:
+    """One task per cutoff day; tasks that are not well formed are dropped, each reason with its count.
+
+    >>> days = np.arange("2024-01-01", "2024-03-01", dtype="M8[D]")
+    >>> prices = Series(id="X", days=days, values=np.linspace(100, 120, len(days)))
+    >>> tasks = build_financial_tasks(prices, [date(2024, 2, 1), date(2024, 2, 25)],
+    ...                     plan=FinancialTaskPlan(horizon_days=14, min_history=20, max_stale_days=3))
+    >>> [(r.target_id, r.outcome, round(r.payoff, 3)) for r in tasks.resolutions]
+    [('long', 1, 1.043), ('short', 0, 0.957)]
+    >>> tasks.notes
+    ('1 tasks dropped: no price at the end',)
+    """
+    plan = plan or FinancialTaskPlan()
+    counts: Counter[str] = Counter()
+    questions: list[Question] = []
+    outcomes: list[dict[str, float]] = []
+    for cutoff in sorted(set(cutoffs)):
+        payoffs = _series_payoffs(series, cutoff, wager, plan)
+        if isinstance(payoffs, str):
+            counts[f"tasks dropped: {payoffs}"] += 1
+            continue
+        questions.append(_financial_question(series.id, cutoff, wager, plan, tuple(payoffs)))
+        outcomes.append(payoffs)
+    return QuestionSet(
+        name=f"{series.id} {wager.name}",
+        questions=tuple(questions),
+        resolutions=tuple(
+            r for q, p in zip(questions, outcomes, strict=True) for r in resolve_options(q, p, provenance=q.id)
+        ),
+        notes=count_notes(counts),
+    )
+
+
+def _series_payoffs(
+    series: Series, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan
+) -> dict[str, float] | str:
+    """What each option returned, or why the task is not well formed."""
+    end = cutoff + timedelta(days=plan.horizon_days)
+    if len(series.until(AsOf.day(cutoff))) < plan.min_history:
+        return "too little history"
+    before, after = _price(series, cutoff, plan), _price(series, end, plan)
+    if before is None or after is None:
+        return "no price at the start" if before is None else "no price at the end"
+    if before <= 0 or after < 0:
+        return "a price is not positive"
+    payoffs = wager.payoffs(after / before)
+    undecided = abs(after / before - 1) <= plan.min_move or best_option(payoffs) is None
+    return "options pay the same" if undecided else payoffs
+
+
+def _price(series: Series, day: date, plan: FinancialTaskPlan) -> float | None:
+    """The last price on or before a day, unless it is stale."""
+    index = int(np.searchsorted(series.days, np.datetime64(day, "D"), side="right")) - 1
+    if index < 0 or np.datetime64(day, "D") - series.days[index] > np.timedelta64(plan.max_stale_days, "D"):
+        return None
+    return float(series.values[index])
+
+
+def _financial_question(
+    asset: str, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan, labels: tuple[str, ...]
+) -> Question:
+    end = cutoff + timedelta(days=plan.horizon_days)
+    return Question(
+        id=f"{wager.name}/{asset}/{plan.horizon_days}d",
+        source="financial",
+        subtype=wager.name,
+        text=wager.text.format(asset=asset, days=plan.horizon_days, start=cutoff.isoformat(), end=end.isoformat()),
+        due=instant(cutoff),
+        targets=tuple(Target(id=label, label=label, resolves_at=instant(end)) for label in labels),
+        exclusive=True,
+        cluster=f"financial/{asset}",
+    )

@@ -1,0 +1,369 @@
+"""Prophet Arena events in the published CSV shape: several markets each, quotes and articles of one moment.
+
+Two things in that file were known only afterwards and stay out of the question: `market_outcome`, and `close_time`,
+which is when trading really ended. The question closes when the exchange's own record at the snapshot said it would.
+"""
+
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+from foretell.data.datasets.question_set import AskedKey, ContextSource, QuestionSet, asked_key, count_notes
+from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.resolution import Resolution
+
+# Python literals as found in published CSV cells, read without running anything.
+
+_CALL = re.compile(r"\b(?:UUID|Decimal)\(\s*('[^'\\]*'|\"[^\"\\]*\")\s*\)")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+
+
+def literal(text: str) -> Any:
+    r"""The value of a literal in which `UUID('…')` and `Decimal('…')` stand for their text.
+
+    Quoted passages are left alone, so a summary that happens to mention UUID('x') is not touched. Anything that is
+    not a plain literal (a name, a call, an operator) raises a `ValueError`.
+
+    >>> literal("[{'id': UUID('040df6a5'), 'title': \"A's UUID('x')\", 'n': 1}]")
+    [{'id': '040df6a5', 'title': "A's UUID('x')", 'n': 1}]
+    >>> literal("__import__('os').getcwd()")
+    Traceback (most recent call last):
+    ...
+    ValueError: not a plain Python literal
+    """
+    try:
+        return ast.literal_eval(_unwrapped(text.strip()))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ValueError("not a plain Python literal") from None
+
+
+def _unwrapped(text: str) -> str:
+    """The text with each wrapping call outside quotes replaced by its argument."""
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        if call := _CALL.match(text, at):
+            parts.append(call.group(1))
+            at = call.end()
+        elif quoted := _QUOTED.match(text, at):
+            parts.append(quoted.group())
+            at = quoted.end()
+        else:
+            parts.append(text[at])
+            at += 1
+    return "".join(parts)
+
+
+SOURCE = "prophet_arena"
+CENTS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Event:
+    """One parsed CSV row."""
+
+    row: Row
+    at: datetime
+    markets: list[str]
+    outcomes: Mapping[str, Any]
+    quotes: Mapping[str, Row]
+
+
+def read_events_csv(path: str | Path, *, exclusive: frozenset[str] = frozenset()) -> QuestionSet:
+    """Read the published subset. The file does not say which events are exclusive: name their tickers where you know.
+
+    Only markets that are both listed and resolved become targets; the others are counted. Whether an event is
+    exclusive is never guessed from how it came out.
+    """
+    counts: Counter[str] = Counter()
+    questions: list[Question] = []
+    resolutions: list[Resolution] = []
+    contexts: dict[AskedKey, tuple[ContextSource, ...]] = {}
+    for row in csv_rows(Path(path)):
+        event = _event(row)
+        names = _matching(event, counts)
+        if not names:
+            continue
+        question = _csv_question(event, names, exclusive)
+        if asked_key(question) in contexts:
+            raise event.row.problem("event_ticker", "is there twice for the same moment")
+        questions.append(question)
+        resolutions += _csv_resolutions(event, question)
+        contexts[asked_key(question)] = context_sources(event.row, _parsed(event.row, "sources", list))
+    return QuestionSet(
+        name="prophet arena",
+        questions=tuple(questions),
+        resolutions=tuple(resolutions),
+        notes=count_notes(counts),
+        contexts=contexts,
+    )
+
+
+def context_sources(row: Row, items: list[Any]) -> tuple[ContextSource, ...]:
+    """The articles of an event, in the order given."""
+    return tuple(_context_source(row, item) for item in items)
+
+
+def _event(row: Row) -> _Event:
+    row = Row(path=row.path, number=row.number, fields=row.fields, name=f"event {row.need('event_ticker')}")
+    at = row.moment("snapshot_time")
+    if at is None:
+        raise row.problem("snapshot_time", "is missing")
+    info = _parsed(row, "market_info", dict)
+    quotes = {str(name): _quote_row(row, str(name), fields) for name, fields in info.items()}
+    return _Event(
+        row=row,
+        at=at,
+        markets=[str(name) for name in _parsed(row, "markets", list)],
+        outcomes={str(name): value for name, value in _parsed(row, "market_outcome", dict).items()},
+        quotes=quotes,
+    )
+
+
+def _matching(event: _Event, counts: Counter[str]) -> list[str]:
+    names = [name for name in dict.fromkeys(event.markets) if name in event.outcomes]
+    counts["listed markets without an outcome dropped"] += len(set(event.markets) - set(event.outcomes))
+    counts["outcomes without a listed market dropped"] += len(set(event.outcomes) - set(event.markets))
+    counts["events whose listed markets and outcomes differ"] += set(event.markets) != set(event.outcomes)
+    counts["events without a resolved market dropped"] += not names
+    counts["markets without a quote kept"] += len([name for name in names if name not in event.quotes])
+    return names
+
+
+def _csv_question(event: _Event, names: list[str], exclusive: frozenset[str]) -> Question:
+    row, ticker = event.row, event.row.text("event_ticker")
+    listed = [event.quotes[name] for name in names if name in event.quotes]
+    return row.reading(
+        "markets",
+        lambda: Question(
+            id=f"{SOURCE}/{ticker}",
+            source=SOURCE,
+            text=row.text("title") or row.need("title"),
+            due=event.at,
+            targets=tuple(_target(event, name) for name in names),
+            category=row.text("category"),
+            criteria=_criteria(names, event.quotes),
+            exclusive=ticker in exclusive,
+            opens_at=min((at for q in listed if (at := q.moment("open_time"))), default=None),
+            closes_at=max((at for q in listed if (at := _expected_close(q, event.at))), default=None),
+        ),
+    )
+
+
+def _target(event: _Event, name: str) -> Target:
+    quote = event.quotes.get(name)
+    return Target(id=name, label=name, snapshot=None if quote is None else _snapshot(quote, event.at))
+
+
+def _snapshot(quote: Row, at: datetime) -> Snapshot:
+    """Quotes in dollars. The exchange shows 0 as last price before the first trade; volume counts $1 contracts."""
+    prices = {field: _dollars(quote, field) for field in ("yes_bid", "yes_ask", "no_ask", "last_price")}
+    if not prices["last_price"]:
+        prices["last_price"] = None
+    return quote.reading("market_info", lambda: Snapshot(at=at, volume=quote.real("volume"), **prices))
+
+
+def _dollars(quote: Row, field: str) -> float | None:
+    """A price in dollars: the newer `<field>_dollars` where present, else whole cents."""
+    told = quote.real(f"{field}_dollars")
+    if told is not None:
+        return told
+    cents = quote.real(field)
+    return None if cents is None else cents / CENTS
+
+
+def _expected_close(quote: Row, at: datetime) -> datetime | None:
+    """When the market was expected to end, as the exchange had it at the snapshot, if that still lay ahead."""
+    dates = (quote.moment("expected_expiration_time"), quote.moment("close_time"))
+    return min((date for date in dates if date is not None and date > at), default=None)
+
+
+def _criteria(names: list[str], quotes: Mapping[str, Row]) -> str:
+    """Each market's rule on its own line, then what applies to all."""
+    rules = [f"{name}: {rule}" for name in names if name in quotes and (rule := quotes[name].text("rules_primary"))]
+    shared = [text for name in names if name in quotes and (text := quotes[name].text("rules_secondary"))]
+    return "\n".join([*rules, *dict.fromkeys(shared)])
+
+
+def _csv_resolutions(event: _Event, question: Question) -> list[Resolution]:
+    closed = event.row.moment("close_time")
+    return [
+        Resolution(
+            question_id=question.id,
+            target_id=target.id,
+            due=question.due,
+            outcome=_outcome(event.row, event.outcomes[target.id]),
+            resolved_at=closed,
+            provenance=event.row.path.name,
+        )
+        for target in question.targets
+    ]
+
+
+def _outcome(row: Row, value: Any) -> int | None:
+    if value is None or value in (0, 1):
+        return None if value is None else int(value)
+    raise row.problem("market_outcome", f"{value!r} is neither 0 nor 1")
+
+
+def _quote_row(row: Row, market: str, fields: Any) -> Row:
+    if not isinstance(fields, dict):
+        raise row.problem("market_info", f"market {market!r} has no fields")
+    return Row(path=row.path, number=row.number, fields=cast(dict[str, Any], fields), name=f"{row.name}, {market!r}")
+
+
+def _parsed(row: Row, field: str, shape: type) -> Any:
+    value = row.reading(field, lambda: literal(str(row.need(field))))
+    if not isinstance(value, shape):
+        raise row.problem(field, f"expected a {shape.__name__}, found a {type(value).__name__}")
+    return value
+
+
+def _context_source(row: Row, item: Any) -> ContextSource:
+    if not isinstance(item, dict):
+        raise row.problem("sources", f"expected an article with fields, found {str(item)[:40]!r}")
+    article = Row(path=row.path, number=row.number, fields=cast(dict[str, Any], item), name=row.name)
+    return ContextSource(
+        title=article.text("title"),
+        url=article.text("url"),
+        summary=article.text("summary"),
+        rank=int(article.real("ranking") or article.real("rank") or 0),
+    )
+
+
+# Prophet Arena event sets in the shape its SDK downloads: `events.jsonl`, one event with several windows a line.
+
+ANSWERS_FILE: dict[Any, int | None] = {
+    **{yes: 1 for yes in ("yes", "true", "1", "1.0")},
+    **{no: 0 for no in ("no", "false", "0", "0.0")},
+    **{none: None for none in ("void", "unresolved", "none", "")},
+}
+
+
+def read_events_jsonl(path: str | Path) -> QuestionSet:
+    """Read an event set: every window of an event is one asking, at the moment its crowd and articles were taken.
+
+    Here the file itself says whether exactly one outcome comes true. Void outcomes have no outcome and are counted.
+    """
+    counts: Counter[str] = Counter()
+    questions: list[Question] = []
+    resolutions: list[Resolution] = []
+    contexts: dict[AskedKey, tuple[ContextSource, ...]] = {}
+    for line in jsonl_rows(Path(path)):
+        row = Row(path=line.path, number=line.number, fields=line.fields, name=f"event {line.need('slug')}")
+        answers = _answers(row, counts)
+        windows = row.items("windows")
+        counts["events without a window dropped"] += not windows
+        for item in windows:
+            window = _part(row, "windows", item)
+            question = _jsonl_question(row, window, tuple(answers))
+            if asked_key(question) in contexts:
+                raise row.problem("windows", f"{question.due.isoformat()} is asked twice")
+            questions.append(question)
+            resolutions += _jsonl_resolutions(question, answers, row.path.name)
+            contexts[asked_key(question)] = context_sources(row, window.items("context"))
+    return QuestionSet(
+        name="prophet arena",
+        questions=tuple(questions),
+        resolutions=tuple(resolutions),
+        notes=count_notes(counts),
+        contexts=contexts,
+    )
+
+
+def _answers(row: Row, counts: Counter[str]) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for item in row.items("outcomes"):
+        part = _part(row, "outcomes", item)
+        name, told = str(part.need("name")), part.text("resolution").lower()
+        if told not in ANSWERS_FILE:
+            raise part.problem("outcomes", f"resolution {told!r} of {name!r} is not yes, no or void")
+        found[name] = ANSWERS_FILE[told]
+        counts["outcomes void or unresolved"] += found[name] is None
+    if not found:
+        raise row.problem("outcomes", "is missing")
+    return found
+
+
+def _jsonl_question(row: Row, window: Row, names: tuple[str, ...]) -> Question:
+    at = window.moment("taken_at")
+    if at is None:
+        raise window.problem("windows", "a window has no taken_at")
+    crowd = _crowd(window)
+    return row.reading(
+        "windows",
+        lambda: Question(
+            id=f"{SOURCE}/{row.text('slug')}",
+            source=SOURCE,
+            text=row.text("title") or row.need("title"),
+            due=at,
+            targets=tuple(
+                Target(id=name, label=name, snapshot=Snapshot(at=at, last_price=crowd[name]) if name in crowd else None)
+                for name in names
+            ),
+            category=row.text("category"),
+            criteria=row.text("criteria"),
+            exclusive=bool(row.flag("mutually_exclusive")),
+            closes_at=row.moment("close_at"),
+        ),
+    )
+
+
+def _crowd(window: Row) -> dict[str, float]:
+    value = window.get("crowd")
+    if value is None:
+        return {}
+    prices = _part(window, "crowd", value)
+    return {name: p for name in prices.fields if (p := prices.real(name)) is not None}
+
+
+def _jsonl_resolutions(question: Question, answers: dict[str, int | None], provenance: str) -> list[Resolution]:
+    return [
+        Resolution(question_id=question.id, target_id=name, due=question.due, outcome=answer, provenance=provenance)
+        for name, answer in answers.items()
+    ]
+
+
+def _part(row: Row, field: str, value: Any) -> Row:
+    if not isinstance(value, dict):
+        raise row.problem(field, f"expected an object, found {str(value)[:40]!r}")
+    return Row(path=row.path, number=row.number, fields=cast(dict[str, Any], value), name=row.name)
+
+
+# Which kind of Prophet Arena file it is, if it is one: its first line tells.
+
+CSV_COLUMNS = ("event_ticker", "market_outcome", "market_info", "snapshot_time")
+JSON_FIELDS = ("slug", "outcomes", "windows")
+
+
+def read_arena_file(path: str | Path) -> QuestionSet | None:
+    """The events of a published CSV, or of the SDK's JSONL; None where the file is neither."""
+    first = _first_line(Path(path))
+    columns = [column.strip().strip('"') for column in first.split(",")]
+    if all(column in columns for column in CSV_COLUMNS):
+        return read_events_csv(path)
+    if all(field in _fields(first) for field in JSON_FIELDS):
+        return read_events_jsonl(path)
+    return None
+
+
+def _first_line(path: Path) -> str:
+    if path.suffix.lower() not in (".csv", ".jsonl"):
+        return ""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        return file.readline()
+
+
+def _fields(line: str) -> Any:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return ()
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else ()

@@ -1,0 +1,279 @@
+"""A question in plain fields, as a person writes one."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
+from foretell.data.datasets.rows import Row, csv_rows, hint_for, jsonl_rows, read_json, read_text, record
+from foretell.questions.codec import from_dict
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, QuestionKind, SeriesRef, Snapshot, Target
+
+FIELDS = (
+    "text",
+    "id",
+    "due",
+    "by",
+    "resolves",
+    "dates",
+    "options",
+    "exclusive",
+    "price",
+    "price_at",
+    "source",
+    "kind",
+    "subtype",
+    "category",
+    "criteria",
+    "background",
+    "cluster",
+    "url",
+    "opens",
+    "closes",
+    "series",
+    "above",
+    "below",
+)
+YES = "yes"
+
+
+def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
+    """A question out of plain fields; only `text` is always needed."""
+    text = row.text("text") or row.need("text")
+    due = row.moment("due") or asked_at
+    if due is None:
+        raise row.problem("due", "is missing", "the day as of which the question is asked, e.g. 2026-01-18")
+    return row.reading(
+        None,
+        lambda: Question(
+            id=row.text("id") or default_id(text),
+            source=row.text("source") or "own",
+            text=text,
+            due=due,
+            targets=_targets(row, due),
+            kind=_kind(row),
+            subtype=row.text("subtype"),
+            category=row.text("category"),
+            criteria=row.text("criteria"),
+            background=row.text("background"),
+            exclusive=_exclusive(row),
+            opens_at=row.moment("opens"),
+            closes_at=row.moment("closes"),
+            cluster=row.text("cluster"),
+            url=row.text("url"),
+            series=_series(row),
+        ),
+    )
+
+
+def default_id(text: str) -> str:
+    """A readable id that stays the same as long as the text does.
+
+    >>> default_id("Will it rain in Oslo on 1 May?")
+    'will-it-rain-in-oslo-on-1-may-...'
+    """
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-")
+    return f"{words or 'question'}-{sha256(text.encode()).hexdigest()[:6]}"
+
+
+def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
+    """One target; or one per option, or one per date, of which a question may have only one kind."""
+    options, dates = row.items("options"), row.items("dates")
+    resolves = _resolves(row)
+    if options and dates:
+        raise row.problem("dates", "a question has options or dates, not both")
+    if dates and resolves is not None:
+        raise row.problem("dates", "already says when the question resolves; leave out by and resolves")
+    if dates:
+        return tuple(_dated(row, day, due) for day in dates)
+    if resolves is not None and resolves < due:
+        raise row.problem(
+            "by" if row.get("by") else "resolves", f"{resolves.date()} is before {due.date()}, its due day"
+        )
+    if len(options) == 1:
+        raise row.problem("options", "needs two or more options", "leave it out for a yes/no question")
+    labels = [str(option) for option in options] or [YES]
+    prices = _prices(row, due, labels)
+    return tuple(
+        Target(id=label, label=label if options else "", resolves_at=resolves, snapshot=prices.get(label))
+        for label in labels
+    )
+
+
+def _resolves(row: Row) -> datetime | None:
+    by, resolves = row.moment("by"), row.moment("resolves")
+    if by is not None and resolves is not None:
+        raise row.problem("resolves", "by and resolves mean the same; give one")
+    return by or resolves
+
+
+def _dated(row: Row, day: Any, due: datetime) -> Target:
+    moment = Row(path=row.path, number=row.number, fields={"dates": day}, name=row.name).moment("dates")
+    if moment is None or moment < due:
+        raise row.problem("dates", f"{day} is not a date after the due day {due.date()}")
+    return Target(id=moment.date().isoformat(), resolves_at=moment)
+
+
+def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:
+    """The crowd's price: one number for a yes/no question, a number per option otherwise."""
+    given = row.get("price")
+    if given is None:
+        return {}
+    prices = cast(Mapping[str, Any], given) if isinstance(given, dict) else {YES: given}
+    unknown = [label for label in prices if label not in labels]
+    if unknown and not isinstance(given, dict):
+        raise row.problem("price", "one price does not say which option it belongs to", "write option: price pairs")
+    if unknown:
+        raise row.problem("price", f"{unknown[0]!r} is not an option", hint_for([], tuple(labels)))
+    at = row.moment("price_at") or due
+    if at > due:
+        raise row.problem("price_at", "the price is from after the due moment: it would give away the future")
+    return {label: _snapshot(row, at, value) for label, value in prices.items()}
+
+
+def _snapshot(row: Row, at: datetime, value: Any) -> Snapshot:
+    price = Row(path=row.path, number=row.number, fields={"price": value}, name=row.name).real("price")
+    return row.reading("price", lambda: Snapshot(at=at, last_price=price))
+
+
+def _kind(row: Row) -> QuestionKind:
+    told = row.text("kind") or ("dataset" if row.get("series") or row.get("dates") else "market")
+    if told not in get_args(QuestionKind):
+        raise row.problem("kind", f"{told!r} is not a kind", hint_for([], get_args(QuestionKind)))
+    return cast(QuestionKind, told)
+
+
+def _exclusive(row: Row) -> bool:
+    """Options exclude each other unless the row says otherwise."""
+    told = row.flag("exclusive")
+    return bool(row.items("options")) if told is None else told
+
+
+def _series(row: Row) -> SeriesRef | None:
+    above, below = row.real("above"), row.real("below")
+    told = row.text("series")
+    if not told:
+        if above is not None or below is not None:
+            raise row.problem("series", "is missing", "above and below are levels of a series")
+        return None
+    provider, _, series_id = told.partition("/")
+    if not provider or not series_id:
+        raise row.problem("series", f"{told!r} does not name a series", "write provider/id, e.g. fred/DGS10")
+    if above is not None and below is not None:
+        raise row.problem("below", "give above or below, not both")
+    threshold = below if above is None else above
+    return SeriesRef(
+        provider=provider,
+        id=series_id,
+        comparison="below" if below is not None else "above",
+        threshold=threshold,
+    )
+
+
+# A person's own questions in JSONL, JSON, CSV or YAML. Such a file asks; it never holds the answers.
+#
+# Outcomes go into a table of their own with the columns question, target, outcome.
+
+ANSWERS = ("answer", "outcome", "outcomes", "label", "payoff", "resolution", "resolved", "resolved_to", "result")
+
+
+def read_questions(path: str | Path, *, asked_at: datetime | None = None) -> QuestionSet:
+    """Read questions from a file of any of the four kinds, told by its ending.
+
+    Args:
+        path: A `.jsonl`, `.json`, `.csv`, `.yaml` or `.yml` file. Rows are either plain (see `plain.FIELDS`) or whole
+            questions as `to_json` writes them.
+        asked_at: When the questions are asked, for rows that do not say so in `due`; without it, such rows are refused.
+    """
+    file = Path(path)
+    reader = READERS.get(file.suffix.lower())
+    if reader is None:
+        kinds = ", ".join(sorted(READERS))
+        raise InputError(f"{file.suffix or 'no ending'} is not a kind of question file", path=file, hint=kinds)
+    seen: dict[AskedKey, int] = {}
+    questions: list[Question] = []
+    for row in reader(file):
+        question = _question(row, asked_at)
+        if asked_key(question) in seen:
+            first = seen[asked_key(question)]
+            raise row.problem("id", f"question {question.id} is already in row {first}", "give each row its own id")
+        seen[asked_key(question)] = row.number
+        questions.append(question)
+    if not questions:
+        raise InputError("holds no question", path=file)
+    return QuestionSet(name=file.stem, questions=tuple(questions))
+
+
+def _question(row: Row, asked_at: datetime | None) -> Question:
+    for field in ANSWERS:
+        if field in row.fields:
+            raise row.problem(
+                field, "questions hold no answers", "put outcomes into a table with columns question,target,outcome"
+            )
+    if "targets" in row.fields or "schema" in row.fields:
+        return _whole(row)
+    row.known_fields(FIELDS)
+    return plain_question(row, asked_at)
+
+
+def _whole(row: Row) -> Question:
+    """A question as `to_json` writes it."""
+    try:
+        return from_dict(dict(row.fields), Question)
+    except InputError as error:
+        raise error.at(path=row.path, row=row.number) from None
+
+
+def _json_rows(path: Path) -> Iterator[Row]:
+    yield from _listed(path, read_json(path))
+
+
+def _yaml_rows(path: Path) -> Iterator[Row]:
+    import yaml
+
+    try:
+        value = yaml.safe_load(read_text(path))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise InputError(f"is not YAML: {error.problem}", path=path, row=line) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise InputError(f"is not YAML: {error}", path=path) from None
+    yield from _listed(path, value)
+
+
+def _listed(path: Path, value: Any) -> Iterator[Row]:
+    """The rows of a list, or of the list under `questions`."""
+    if isinstance(value, dict) and "questions" in value:
+        body = cast(dict[str, Any], value)
+        extra = [key for key in body if key != "questions"]
+        if extra:
+            raise InputError("stands beside the list of questions", path=path, column=str(extra[0]))
+        value = body["questions"]
+    if not isinstance(value, list):
+        raise InputError("expected a list of questions", path=path, hint=hint_for([], ("a list", "questions: a list")))
+    for number, item in enumerate(cast(list[Any], value), start=1):
+        yield record(path, number, item)
+
+
+def _csv_rows(path: Path) -> Iterator[Row]:
+    """CSV rows with lists spelled out: options and dates are separated by semicolons."""
+    for row in csv_rows(path):
+        fields = {field.strip(): value for field, value in row.fields.items() if value.strip()}
+        for field in ("options", "dates"):
+            if field in fields:
+                fields[field] = [part.strip() for part in fields[field].split(";") if part.strip()]
+        yield replace(row, fields=fields)
+
+
+READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".csv": _csv_rows,
+    ".json": _json_rows,
+    ".jsonl": jsonl_rows,
+    ".yaml": _yaml_rows,
+    ".yml": _yaml_rows,
+}

@@ -1,0 +1,108 @@
+"""What every reader of a data set returns: questions, how they came out, and what was left out and why."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
+
+AskedKey = tuple[str, datetime]
+"""One asking of a question: its id and the due moment. The same market may be asked in several rounds."""
+OutcomeKey = tuple[str, datetime | None, str]
+"""What joins forecasts to outcomes everywhere: question id, due moment, target id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextSource:
+    """An article handed to every forecaster of an event, as it was summarised then."""
+
+    title: str
+    url: str
+    summary: str
+    rank: int = 0
+
+
+def asked_key(question: Question) -> AskedKey:
+    """The key of one asking of a question."""
+    return (question.id, question.due)
+
+
+def outcome_key(resolution: Resolution) -> OutcomeKey:
+    """The join key of an outcome."""
+    return (resolution.question_id, resolution.due, resolution.target_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionSet:
+    """Questions with their outcomes kept apart, and a note for every kind of row that was not taken over.
+
+    >>> from foretell.questions.question import Target
+    >>> q = Question(id="a", source="own", text="?", due="2026-01-01", targets=(Target(id="yes"),))
+    >>> s = QuestionSet(name="mine", questions=(q,), resolutions=(
+    ...     Resolution(question_id="a", target_id="yes", due="2026-01-01", outcome=None),))
+    >>> len(s.questions), s.outcomes()
+    (1, {})
+    """
+
+    name: str
+    questions: tuple[Question, ...] = ()
+    resolutions: tuple[Resolution, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was dropped and why, with counts, as shown to a user."""
+    contexts: Mapping[AskedKey, tuple[ContextSource, ...]] = field(
+        default_factory=dict[AskedKey, tuple[ContextSource, ...]]
+    )
+    """Articles by asking, for events that were published together with them."""
+
+    def __post_init__(self) -> None:
+        _unique((asked_key(q) for q in self.questions), f"set {self.name} asks question")
+        _unique((outcome_key(r) for r in self.resolutions), f"set {self.name} resolves target")
+
+    def outcomes(self) -> dict[OutcomeKey, int]:
+        """The outcomes that are known, by join key; unresolved targets are absent."""
+        return {outcome_key(r): r.outcome for r in self.resolutions if r.outcome is not None}
+
+    def only(self, chosen: Iterable[Question], *, name: str | None = None) -> "QuestionSet":
+        """The given questions of this set in the given order, with their outcomes and articles."""
+        questions = tuple(chosen)
+        keys = {asked_key(q) for q in questions}
+        return replace(
+            self,
+            name=name or self.name,
+            questions=questions,
+            resolutions=tuple(r for r in self.resolutions if (r.question_id, r.due) in keys),
+            contexts={k: v for k, v in self.contexts.items() if k in keys},
+        )
+
+
+def union(name: str, sets: Iterable[QuestionSet]) -> QuestionSet:
+    """Several sets as one; each note says which set it came from. An asking may occur only once."""
+    parts = tuple(sets)
+    contexts: dict[AskedKey, tuple[ContextSource, ...]] = {}
+    for part in parts:
+        contexts.update(part.contexts)
+    return QuestionSet(
+        name=name,
+        questions=tuple(q for part in parts for q in part.questions),
+        resolutions=tuple(r for part in parts for r in part.resolutions),
+        notes=tuple(f"{part.name}: {note}" for part in parts for note in part.notes),
+        contexts=contexts,
+    )
+
+
+def count_notes(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Notes out of counted reasons, the most frequent first.
+
+    >>> count_notes({"combination questions dropped": 2, "rows seen": 0})
+    ('2 combination questions dropped',)
+    """
+    return tuple(f"{n} {reason}" for reason, n in sorted(counts.items(), key=lambda item: -item[1]) if n)
+
+
+def _unique(keys: Iterable[tuple[object, ...]], what: str) -> None:
+    seen: set[tuple[object, ...]] = set()
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"{what} {' / '.join(str(part) for part in key)} twice")
+        seen.add(key)

@@ -1,0 +1,168 @@
+"""One record of a user's or publisher's file, which knows where it stands and so can complain precisely."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from difflib import get_close_matches
+from io import StringIO
+from math import isfinite
+from pathlib import Path
+from typing import Any, cast
+
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Fields of one record. An absent field, null and an empty text are all the same: nothing."""
+
+    path: Path
+    number: int
+    """Counted from 1: a JSONL file's line, a CSV file's data row, the place in a list; 0 for the head of a file."""
+    fields: Mapping[str, Any]
+    name: str = ""
+    """What the record is about, once that is known, e.g. 'question fred/DAAA'."""
+
+    def problem(self, field: str | None, what: str, hint: str | None = None) -> InputError:
+        """The error to raise about a field of this row."""
+        told = f"{self.name}: {what}" if self.name else what
+        return InputError(told, path=self.path, row=self.number or None, column=field, hint=hint)
+
+    def get(self, field: str) -> Any:
+        """The raw value, or None where there is nothing."""
+        value = self.fields.get(field)
+        return None if isinstance(value, str) and not value.strip() else value
+
+    def need(self, field: str) -> Any:
+        """The raw value of a field that must be there."""
+        value = self.get(field)
+        if value is None:
+            raise self.problem(field, "is missing")
+        return value
+
+    def text(self, field: str) -> str:
+        """The field as text; numbers and truth values are taken as written, nothing is ''."""
+        value = self.get(field)
+        if isinstance(value, dict | list):
+            raise self.problem(field, f"expected a text, found {json.dumps(value, default=str)[:60]}")
+        return "" if value is None else str(value).strip()
+
+    def real(self, field: str) -> float | None:
+        """The field as a finite number."""
+        value = self.get(field)
+        if value is None:
+            return None
+        try:
+            number = float("nan") if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not isfinite(number):
+            raise self.problem(field, f"{value!r} is not a number")
+        return number
+
+    def moment(self, field: str) -> datetime | None:
+        """The field as a moment in UTC; a clock time without a zone is refused."""
+        value = self.get(field)
+        if value is None:
+            return None
+        if not isinstance(value, str | date):
+            raise self.problem(field, f"{value!r} is not a date", "write e.g. 2026-12-31 or 2026-12-31T18:00:00Z")
+        return self.reading(field, lambda: instant(value.strip() if isinstance(value, str) else value))
+
+    def flag(self, field: str) -> bool | None:
+        """The field as a truth value: true/false, yes/no, 1/0."""
+        value = self.get(field)
+        if value is None or isinstance(value, bool):
+            return value
+        known = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False}
+        answer = {**known, "0.0": False}.get(str(value).strip().lower())
+        if answer is None:
+            raise self.problem(field, f"{value!r} is neither true nor false")
+        return answer
+
+    def items(self, field: str) -> list[Any]:
+        """The field as a list; nothing is an empty list."""
+        value = self.get(field)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.problem(field, f"expected a list, found {str(value)[:60]!r}")
+        return cast(list[Any], value)
+
+    def reading(self, field: str | None, make: Callable[[], Any]) -> Any:
+        """Run `make` and turn a `ValueError` of it into an error about this field."""
+        try:
+            return make()
+        except ValueError as error:
+            raise self.problem(field, str(error)) from None
+
+    def known_fields(self, known: tuple[str, ...]) -> None:
+        """Refuse fields that nobody reads, and say which one was probably meant."""
+        for field in self.fields:
+            if field not in known:
+                near = get_close_matches(field, known, n=1)
+                raise self.problem(field, "is not a known field", hint_for(near, known))
+
+
+def hint_for(near: list[str], known: tuple[str, ...]) -> str:
+    """What to write instead of an unknown name."""
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+
+
+def read_text(path: Path) -> str:
+    """A UTF-8 file as text, with the usual failures as input errors."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 at byte {error.start}", path=path, hint="save it as UTF-8") from None
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file."""
+    try:
+        return json.loads(read_text(path))
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", path=path) from None
+
+
+def jsonl_rows(path: Path) -> Iterator[Row]:
+    """The objects of a JSONL file; blank lines are skipped but counted."""
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield _jsonl_row(path, number, line)
+
+
+def _jsonl_row(path: Path, number: int, line: str) -> Row:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", path=path, row=number) from None
+    return record(path, number, value)
+
+
+def csv_rows(path: Path) -> Iterator[Row]:
+    """The data rows of a CSV file with a header."""
+    csv.field_size_limit(1 << 28)
+    reader = csv.DictReader(StringIO(read_text(path)), strict=True)
+    try:
+        for number, fields in enumerate(reader, start=1):
+            if None in fields:
+                raise InputError("has more cells than the header has columns", path=path, row=number)
+            if None in fields.values():
+                raise InputError("has fewer cells than the header has columns", path=path, row=number)
+            yield Row(path=path, number=number, fields=fields)
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", path=path, row=reader.line_num) from None
+
+
+def record(path: Path, number: int, value: Any) -> Row:
+    """A parsed object as a row; anything but an object is refused."""
+    if not isinstance(value, dict):
+        raise InputError(f"expected an object with fields, found {str(value)[:40]!r}", path=path, row=number)
+    fields = cast(dict[Any, Any], value)
+    return Row(path=path, number=number, fields={str(k): v for k, v in fields.items()})

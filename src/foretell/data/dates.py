@@ -1,0 +1,144 @@
+"""Dates as engines write them: read where they are stated, never guessed."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from foretell.data.search.engine import Dating
+
+EARLIEST = date(2000, 1, 1)
+"""Where ranges begin for engines that ask for both ends."""
+
+_OLDEST_YEAR = 1900
+"""Zero dates such as 0001-01-01 stand for "unknown" in many databases."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_RELATIVE = re.compile(r"(just now|today|yesterday|(an?|\d+)\s*[a-z]+\.?\s+ago)", re.IGNORECASE)
+WRITTEN = re.compile(
+    r"(?:(?P<m1>[a-z]{3})[a-z]*\.?\s+(?P<d1>\d{1,2})|(?P<d2>\d{1,2})\s+(?P<m2>[a-z]{3})[a-z]*\.?),?\s+(?P<y>\d{4})",
+    re.IGNORECASE,
+)
+"""A day in words, such as Mar 3, 2026 or 3 March 2026."""
+
+
+def parse_stated_date(text: str | None) -> tuple[datetime | None, Dating]:
+    """The moment a text states, and how it was dated. Ages told from now ("2 days ago") give no moment.
+
+    A day without a clock time is its first moment, and a clock time without a zone is taken as UTC.
+
+    >>> parse_stated_date("2026-03-03T09:30:00")[0].isoformat()
+    '2026-03-03T09:30:00+00:00'
+    >>> stated("Mar 3, 2026")[0].date(), stated("2 days ago"), stated("soon"), parse_stated_date(None)
+    (datetime.date(2026, 3, 3), (None, 'relative'), (None, 'none'), (None, 'none'))
+    """
+    text = (text or "").strip()
+    if not text:
+        return None, "none"
+    if _RELATIVE.fullmatch(text):
+        return None, "relative"
+    moment = _iso(text) or _written(text) or _mail(text)
+    if moment is None or moment.year < _OLDEST_YEAR:
+        return None, "none"
+    return moment, "published"
+
+
+def _iso(text: str) -> datetime | None:
+    try:
+        return _utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _written(text: str) -> datetime | None:
+    found = WRITTEN.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        month = _MONTHS.index((found["m1"] or found["m2"]).lower()) + 1
+        return datetime.combine(date(int(found["y"]), month, int(found["d1"] or found["d2"])), time.min, UTC)
+    except ValueError:
+        return None
+
+
+def _mail(text: str) -> datetime | None:
+    try:
+        return _utc(parsedate_to_datetime(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# What a web page says of its own date, in markup made for that or in so many words.
+
+_META = frozenset(
+    {
+        "article:published_time", "article:modified_time", "og:published_time", "og:updated_time",
+        "og:article:published_time", "og:article:modified_time", "datepublished", "datemodified", "datecreated",
+        "pubdate", "publishdate", "publish-date", "publish_date", "publication_date", "date", "dc.date",
+        "dc.date.issued", "dc.date.modified", "dcterms.date", "dcterms.created", "dcterms.issued",
+        "dcterms.modified", "dcterms.available", "last-modified", "lastmod", "modified", "revised",
+        "parsely-pub-date", "sailthru.date", "citation_publication_date", "citation_date", "citation_online_date",
+        "timestamp", "updated", "updated_time",
+    }
+)  # fmt: skip
+_LINKED_DATA = frozenset({"datePublished", "dateModified", "dateCreated", "uploadDate"})
+_VISIBLE_DATE = re.compile(
+    r"\b(?:updated|modified|edited|revised|reviewed|corrected)\b(?:\s+(?:on|at))?\s*:?\s*"
+    rf"(?P<day>{re.sub('[?]P<[a-z0-9]+>', '?:', WRITTEN.pattern)}|\d{{4}}-\d\d-\d\d)",
+    re.IGNORECASE,
+)
+
+
+def latest_page_date(tree: Any) -> datetime | None:
+    """The latest date a page states, whether of publishing or of an update; None where its markup states none.
+
+    An update may bring in what was not known before, so it counts like a publication. Words such as "updated 5 March"
+    only ever make a page younger: in prose they may speak of something else, so they date no page by themselves.
+    """
+    marked = [moment for one in _in_markup(tree) if (moment := parse_stated_date(one)[0]) is not None]
+    if not marked:
+        return None
+    text = " ".join(tree.xpath("//body//text()[not(parent::script or parent::style)]"))
+    said = (parse_stated_date(found["day"])[0] for found in _VISIBLE_DATE.finditer(text))
+    return max(one for one in (*marked, *said) if one is not None)
+
+
+def _in_markup(tree: Any) -> Iterator[str]:
+    for meta in tree.iter("meta"):
+        names = (meta.get(key, "").strip().lower() for key in ("property", "name", "itemprop", "http-equiv"))
+        if any(name in _META for name in names):
+            yield meta.get("content", "")
+    for element in tree.iter("time"):
+        if element.get("pubdate") is not None or (element.get("itemprop") or "").lower() in _META:
+            yield element.get("datetime", "")
+    for script in tree.iter("script"):
+        if (script.get("type") or "").lower() == "application/ld+json":
+            yield from _in_linked_data(script.text or "")
+
+
+def _in_linked_data(text: str) -> Iterable[str]:
+    try:
+        data = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return []
+    return list(_dates_under(data, depth=8))
+
+
+def _dates_under(data: Any, depth: int) -> Iterator[str]:
+    if depth == 0:
+        return
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if key in _LINKED_DATA and isinstance(value, str):
+                yield value
+            else:
+                yield from _dates_under(value, depth - 1)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _dates_under(value, depth - 1)

@@ -1,0 +1,475 @@
+"""One way out to the web: bounded in time and size, patient with busy servers, plain about what went wrong."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from importlib.metadata import version
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus, urlsplit
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+# Retries are announced through this logger; without any handler Python would print its bare event names to the user.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
+RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+GOOD_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
+HIDDEN = "•••"
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes received so far and the total, where the server told it."""
+
+
+class SourceError(Exception):
+    """A source off this machine could not be read. `status` is its HTTP answer, where there was one."""
+
+    def __init__(self, problem: str, *, url: str, status: int | None = None) -> None:
+        self.problem = problem
+        self.url = url
+        self.status = status
+        super().__init__(f"{url}: {problem}")
+
+
+class ServerBusy(SourceError):
+    """A failure worth another try, perhaps after the wait the server asked for."""
+
+    def __init__(self, problem: str, *, url: str, status: int | None = None, wait: float | None = None) -> None:
+        super().__init__(problem, url=url, status=status)
+        self.wait = wait
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpLimits:
+    """How long and how much to put up with."""
+
+    connect_seconds: float = 10.0
+    read_seconds: float = 30.0
+    """Longest silence between two pieces of an answer."""
+    total_seconds: float = 300.0
+    """Longest time for one answer, checked at every piece."""
+    max_bytes: int = 200_000_000
+    attempts: int = 5
+    wait_seconds: float = 0.5
+    """First pause before another try; it doubles each time, with some jitter."""
+    max_wait_seconds: float = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpResponse:
+    """A complete response."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names in lower case."""
+    hops: tuple[str, ...] = ()
+    """Every address of the chain of redirects, the last being the one that answered."""
+
+
+class HttpClient:
+    """Reads addresses with retries. Give it another transport to replay or to refuse the network.
+
+    >>> import httpx2
+    >>> client = HttpClient(transport=httpx2.MockTransport(lambda request: httpx2.Response(200, content=b"ok")))
+    >>> client.get("https://example.org/").body
+    b'ok'
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: HttpLimits | None = None,
+        transport: "httpx2.BaseTransport | None" = None,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        import httpx2
+
+        self.limits = limits or HttpLimits()
+        self.secrets = secrets
+        """Keys that no error may show."""
+        timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
+        agent = {"User-Agent": user_agent()}
+        self._client = httpx2.Client(transport=transport, timeout=timeout, headers=agent, follow_redirects=True)
+
+    def __enter__(self) -> "HttpClient":
+        """Use as a context manager to close connections at the end."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close connections."""
+        self._client.close()
+
+    def get(
+        self,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> HttpResponse:
+        """The answer to a GET: 200, or 304 where a condition was sent. Anything else raises `SourceError`."""
+        request = self._client.build_request("GET", url, params=params, headers=headers)
+        for attempt in retry_attempts(self.limits):
+            with attempt:
+                return self._once(request, progress)
+        raise AssertionError("retrying either returns or raises")
+
+    def _once(self, request: "httpx2.Request", progress: Progress | None) -> HttpResponse:
+        import httpx2
+
+        url = redacted(str(request.url), self.secrets)
+        try:
+            response = self._client.send(request, stream=True)
+            try:
+                check_status(response, url)
+                body = self._body(response, url, progress)
+            finally:
+                response.close()
+        except httpx2.TransportError as error:
+            raise ServerBusy(redacted(error_message(error), self.secrets), url=url) from self._shown(error)
+        except httpx2.HTTPError as error:
+            raise SourceError(redacted(error_message(error), self.secrets), url=url) from self._shown(error)
+        hops = tuple(redacted(str(one.url), self.secrets) for one in (*response.history, response))
+        return HttpResponse(status=response.status_code, body=body, headers=dict(response.headers.items()), hops=hops)
+
+    def _shown(self, error: Exception) -> Exception | None:
+        """The cause, unless showing it would show a key."""
+        return error if redacted(error_message(error), self.secrets) == error_message(error) else None
+
+    def _body(self, response: "httpx2.Response", url: str, progress: Progress | None) -> bytes:
+        deadline = time.monotonic() + self.limits.total_seconds
+        total = _length(response)
+        parts: list[bytes] = []
+        size = 0
+        for part in response.iter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > self.limits.max_bytes:
+                raise SourceError(f"answer is larger than {self.limits.max_bytes:,} bytes", url=url)
+            if time.monotonic() > deadline:
+                raise SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
+            if progress is not None:
+                progress(size, total)
+        return b"".join(parts)
+
+
+def user_agent() -> str:
+    """How we introduce ourselves to servers."""
+    return f"foretell/{version('foretell')}"
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """The text with every secret hidden, also where it stands encoded in an address.
+
+    >>> redacted("https://example.org/?key=a%2Fb was refused", ["a/b"])
+    'https://example.org/?key=••• was refused'
+    """
+    for secret in filter(None, secrets):
+        for form in {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}:
+            text = text.replace(form, HIDDEN)
+    return text
+
+
+def retry_attempts(limits: HttpLimits) -> Any:
+    """Attempts that wait and repeat after a `ServerBusy`, to be walked by `for` or `async for`."""
+    import stamina
+
+    def pause(error: Exception) -> bool | float:
+        """Whether to try again, and after which wait where the server named one that is bearable."""
+        if not isinstance(error, ServerBusy):
+            return False
+        if error.wait is None:
+            return True
+        return error.wait if error.wait <= limits.max_wait_seconds else False
+
+    return stamina.retry_context(
+        on=pause,
+        attempts=limits.attempts,
+        timeout=None,
+        wait_initial=limits.wait_seconds,
+        wait_max=limits.max_wait_seconds,
+        wait_jitter=limits.wait_seconds,
+    )
+
+
+def check_status(response: "httpx2.Response", url: str, *, good: Container[int] = GOOD_STATUS, said: str = "") -> None:
+    """Raise where the server did not answer as hoped; `said` is its own explanation."""
+    status = response.status_code
+    if status in good:
+        return
+    reason = f"the server answered {status} {response.reason_phrase}".rstrip() + (f": {said}" if said else "")
+    if status in RETRY_STATUS:
+        raise ServerBusy(reason, url=url, status=status, wait=_retry_after(response))
+    raise SourceError(reason, url=url, status=status)
+
+
+def _retry_after(response: "httpx2.Response") -> float | None:
+    """Seconds the server asked to wait, given as a number or as a date relative to its own clock."""
+    told = response.headers.get("retry-after")
+    if told is None:
+        return None
+    try:
+        return max(0.0, float(told))
+    except ValueError:
+        pass
+    try:
+        until, now = parsedate_to_datetime(told), parsedate_to_datetime(response.headers.get("date", ""))
+    except ValueError:
+        return None
+    return max(0.0, (_aware(until) - _aware(now)).total_seconds())
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _length(response: "httpx2.Response") -> int | None:
+    told = response.headers.get("content-length", "")
+    plain = "content-encoding" not in response.headers
+    return int(told) if told.isdigit() and plain else None
+
+
+def error_message(error: Exception) -> str:
+    """What an error says, or at least its kind."""
+    return str(error) or type(error).__name__
+
+
+# How fast a server may be asked: so many requests a second, with a little allowance for bursts.
+
+
+class RequestRate:
+    """A token bucket. Callers are let through in the order they came; nobody spins while waiting.
+
+    >>> now = [0.0]
+    >>> pace = RequestRate(per_second=2.0, burst=2, clock=lambda: now[0])
+    >>> [pace.reserve() for _ in range(4)]
+    [0.0, 0.0, 0.5, 1.0]
+    """
+
+    def __init__(self, *, per_second: float, burst: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        if per_second <= 0 or burst < 1:
+            raise ValueError("per_second must be positive and burst at least 1")
+        self._gap = 1.0 / per_second
+        self._slack = (burst - 1) * self._gap
+        self._clock = clock
+        self._next = float("-inf")
+
+    def reserve(self) -> float:
+        """Take the next free place and return the seconds until it."""
+        now = self._clock()
+        place = max(self._next, now - self._slack)
+        self._next = place + self._gap
+        return max(0.0, place - now)
+
+    async def wait(self) -> None:
+        """Return when it is this caller's turn."""
+        if (seconds := self.reserve()) > 0:
+            await asyncio.sleep(seconds)
+
+
+# The same way out to the web for code that waits for many answers at once.
+
+AdmitAddress = Callable[[str], Awaitable[str | None]]
+"""Asked before every hop: raises to refuse an address; may return the numeric host that must be connected to."""
+
+REDIRECT_STATUS = frozenset({301, 302, 303, 307, 308})
+MAX_REDIRECTS = 10
+MAX_EXPLANATION = 200
+CROSS_SITE_HEADERS = frozenset({"user-agent", "accept", "accept-language"})
+"""Headers that follow a redirect to another site; anything else could be a key."""
+
+
+class AsyncHttpClient:
+    """Reads addresses with retries, at the pace each host bears, and never shows a key.
+
+    Give it another transport to replay or to refuse the network. Use one client per event loop.
+
+    >>> import httpx2
+    >>> async def example() -> bytes:
+    ...     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=b"ok"))
+    ...     async with AsyncHttpClient(transport=transport) as client:
+    ...         return (await client.get("https://example.org/")).body
+    >>> asyncio.run(example())
+    b'ok'
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: HttpLimits | None = None,
+        transport: "httpx2.AsyncBaseTransport | None" = None,
+        secrets: tuple[str, ...] = (),
+        rates: Mapping[str, float] | None = None,
+    ) -> None:
+        """`rates` gives requests a second by host (`example.org`, or `127.0.0.1:8080` with a port)."""
+        import httpx2
+
+        self.limits = limits or HttpLimits(total_seconds=60.0, max_bytes=20_000_000)
+        self._veil = _SecretLogFilter()
+        self._paces: dict[str, RequestRate] = {}
+        timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
+        self._client = httpx2.AsyncClient(transport=transport, timeout=timeout, headers={"User-Agent": user_agent()})
+        logging.getLogger("httpx2").addFilter(self._veil)
+        for secret in secrets:
+            self.keep_secret(secret)
+        for host, per_second in (rates or {}).items():
+            self._paces[host] = RequestRate(per_second=per_second)
+
+    async def __aenter__(self) -> "AsyncHttpClient":
+        """Use as a context manager to close connections at the end."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        logging.getLogger("httpx2").removeFilter(self._veil)
+        await self._client.aclose()
+
+    def keep_secret(self, secret: str) -> None:
+        """From now on this text is hidden in every error, address and log line of this client."""
+        if secret and secret not in self._veil.secrets:
+            self._veil.secrets.append(secret)
+
+    def redact(self, text: str) -> str:
+        """The text with every secret hidden."""
+        return redacted(text, self._veil.secrets)
+
+    def pace(self, url: str, *, per_second: float, burst: int = 1) -> None:
+        """Ask the host of this address no faster than that."""
+        self._paces[urlsplit(url).netloc] = RequestRate(per_second=per_second, burst=burst)
+
+    async def get(
+        self,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        follow_redirects: bool = True,
+        admit: AdmitAddress | None = None,
+    ) -> HttpResponse:
+        """The answer to a GET: 200, 304, or a redirect that is not to be followed. Else raises `SourceError`."""
+        request = self._client.build_request("GET", url, params=params, headers=headers)
+        hops: list[str] = []
+        while True:
+            hops.append(self.redact(str(request.url)))
+            good = GOOD_STATUS | REDIRECT_STATUS
+            answer = await self._with_retries(request, good, await admit(str(request.url)) if admit else None)
+            if answer.status not in REDIRECT_STATUS or not follow_redirects:
+                return HttpResponse(status=answer.status, body=answer.body, headers=answer.headers, hops=tuple(hops))
+            if len(hops) > MAX_REDIRECTS:
+                raise SourceError(f"more than {MAX_REDIRECTS} redirects", url=hops[0])
+            request = self._next_hop(request, answer, headers or {}, hops[-1])
+
+    async def post(self, url: str, *, json: Any, headers: Mapping[str, str] | None = None) -> HttpResponse:
+        """The answer to a POST: any 2xx; redirects are not followed. Else raises `SourceError`."""
+        request = self._client.build_request("POST", url, json=json, headers=headers)
+        return await self._with_retries(request, range(200, 300), None)
+
+    def _next_hop(
+        self, request: "httpx2.Request", answer: HttpResponse, headers: Mapping[str, str], shown: str
+    ) -> "httpx2.Request":
+        import httpx2
+
+        try:
+            target = request.url.join(answer.headers["location"])
+        except (KeyError, httpx2.InvalidURL):
+            raise SourceError("redirects to no readable address", url=shown, status=answer.status) from None
+        if target.scheme not in ("http", "https"):
+            raise SourceError("redirects to something that is not http", url=shown, status=answer.status)
+        same_site = (target.scheme, target.netloc) == (request.url.scheme, request.url.netloc)
+        kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
+        return self._client.build_request("GET", target, headers=kept)
+
+    async def _with_retries(self, request: "httpx2.Request", good: Container[int], address: str | None) -> HttpResponse:
+        pace = self._paces.get(request.url.netloc.decode())
+        pinned = _pinned(request, address) if address else request
+        url = self.redact(str(request.url))
+        async for attempt in retry_attempts(self.limits):
+            with attempt:
+                if pace is not None:
+                    await pace.wait()
+                return await self._once(pinned, url, good)
+        raise AssertionError("retrying either returns or raises")
+
+    async def _once(self, request: "httpx2.Request", url: str, good: Container[int]) -> HttpResponse:
+        import httpx2
+
+        try:
+            async with asyncio.timeout(self.limits.total_seconds):
+                return await self._answer(request, url, good)
+        except TimeoutError:
+            failure = SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
+        except httpx2.TransportError as error:
+            failure = ServerBusy(self.redact(error_message(error)), url=url)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            failure = SourceError(self.redact(error_message(error)), url=url)
+        # Raised out here so that no chained exception carries what was hidden.
+        raise failure
+
+    async def _answer(self, request: "httpx2.Request", url: str, good: Container[int]) -> HttpResponse:
+        response = await self._client.send(request, stream=True)
+        try:
+            status = response.status_code
+            said = "" if status in good else await self._explanation(response)
+            check_status(response, url, good=good, said=said)
+            body = b"" if status in REDIRECT_STATUS else await self._body(response, url)
+        finally:
+            await response.aclose()
+        return HttpResponse(status=status, body=body, headers=dict(response.headers.items()), hops=(url,))
+
+    async def _body(self, response: "httpx2.Response", url: str) -> bytes:
+        body = bytearray()
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > self.limits.max_bytes:
+                raise SourceError(f"answer is larger than {self.limits.max_bytes:,} bytes", url=url)
+        return bytes(body)
+
+    async def _explanation(self, response: "httpx2.Response") -> str:
+        """The beginning of what the server says about a failure, unless it is a web page."""
+        if "html" in response.headers.get("content-type", ""):
+            return ""
+        async for part in response.aiter_bytes():
+            text = " ".join(self.redact(part.decode("utf-8", "replace")).split())
+            return text[:MAX_EXPLANATION]
+        return ""
+
+
+def _pinned(request: "httpx2.Request", address: str) -> "httpx2.Request":
+    """The request sent to a given numeric address, so that a second look-up of the name cannot lead elsewhere.
+
+    Its connection is not kept: another site at the same address must prove its own name.
+    """
+    import httpx2
+
+    extensions = {**request.extensions, "sni_hostname": request.url.host}
+    headers = {**request.headers, "Connection": "close"}
+    return httpx2.Request("GET", request.url.copy_with(host=address), headers=headers, extensions=extensions)
+
+
+class _SecretLogFilter(logging.Filter):
+    """Hides secrets in log lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secrets: list[str] = []
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let the line through, redacted."""
+        if self.secrets:
+            record.msg, record.args = redacted(record.getMessage(), self.secrets), ()
+        return True

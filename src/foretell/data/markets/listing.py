@@ -1,0 +1,279 @@
+"""Events that platforms list now, with their markets' quotes. For live use only: all of it is told as of today."""
+
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from foretell.data.payload import Payload
+from foretell.questions.as_of import AsOf, UtcDatetime, instant
+from foretell.questions.question import Question, Target
+
+MarketStatus = Literal["unopened", "open", "closed", "resolved"]
+VolumeUnit = Literal["USD", "MANA"]
+
+
+class LiveOnly(ValueError):
+    """Listings tell results, moved close times and final volumes: in a backtest they would be leaks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedEvent:
+    """One event of a platform: what can be asked about it, and how much it is traded."""
+
+    question: Question
+    """Its markets are the targets, each with the quotes of this moment."""
+    status: MarketStatus
+    recurrence: str
+    """The same for events that repeat one format: the platform's series, else the title without dates and numbers."""
+    volume: float | None = None
+    volume_24h: float | None = None
+    liquidity: float | None = None
+    open_interest: float | None = None
+    unit: VolumeUnit = "USD"
+    """What the four numbers above are counted in."""
+    traders: int | None = None
+    """People who traded or forecast, where the platform tells."""
+    tags: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
+    """Ids of markets of an open event that can no longer be asked about, and so are no targets."""
+
+    @property
+    def platform(self) -> str:
+        """Where it is listed."""
+        return self.question.source
+
+    @property
+    def category(self) -> str:
+        """As the platform files it."""
+        return self.question.category
+
+    @property
+    def closes_at(self) -> datetime | None:
+        """When the last of its markets is expected to end."""
+        return self.question.closes_at
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedEntry:
+    """Something a platform offered that could not be used, and why."""
+
+    platform: str
+    id: str
+    reason: str
+    kind: Literal["malformed", "unsupported", "unknown"] = "malformed"
+    """Not in the shape we rely on; of a sort we do not handle; not there at all."""
+
+
+OnSkipped = Callable[[SkippedEntry], None]
+
+
+def ignore_skipped(skipped: SkippedEntry) -> None:
+    """The listener of those who do not care what was skipped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListingFilter:
+    """Which events to list.
+
+    >>> ListingFilter(as_of=AsOf.day("2026-11-01"))
+    Traceback (most recent call last):
+    ...
+    foretell.data.markets.listing.LiveOnly: listings tell what is known today; a backtest reads stored snapshots instead
+    """
+
+    as_of: AsOf
+    """The moment of the listing, which its snapshots carry. Its mode must be live."""
+    closes_after: UtcDatetime | None = None
+    closes_before: UtcDatetime | None = None
+    category: str = ""
+    """Also matches a tag; upper and lower case are the same."""
+    minimum_volume: float = 0.0
+    """In the platform's own unit. An event whose volume is not told reaches no minimum."""
+    status: MarketStatus = "open"
+    limit: int = 100
+    """Most events handed over."""
+    pages: int = 50
+    """Most pages asked for."""
+
+    def __post_init__(self) -> None:
+        require_live(self.as_of)
+        for name in ("closes_after", "closes_before"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, instant(getattr(self, name)))
+        if self.limit < 1 or self.pages < 1:
+            raise ValueError("limit and pages must be at least 1")
+        if self.closes_after and self.closes_before and self.closes_after > self.closes_before:
+            raise ValueError("closes_after is later than closes_before")
+
+    def refusal(self, event: ListedEvent) -> str | None:
+        """Why this event is not wanted, or None."""
+        return self._status(event) or self._window(event) or self._kind(event)
+
+    def _status(self, event: ListedEvent) -> str | None:
+        return None if event.status == self.status else f"{event.status}, not {self.status}"
+
+    def _window(self, event: ListedEvent) -> str | None:
+        closes = event.closes_at
+        if closes is None:
+            return "no close date is told" if self.closes_after or self.closes_before else None
+        if self.closes_after and closes < self.closes_after:
+            return "closes before the window"
+        return "closes after the window" if self.closes_before and closes > self.closes_before else None
+
+    def _kind(self, event: ListedEvent) -> str | None:
+        filed = {name.casefold() for name in (event.category, *event.tags)}
+        if self.category and self.category.casefold() not in filed:
+            return "another category"
+        if self.minimum_volume > 0 and event.volume is None:
+            return "no volume is told"
+        return "volume below the minimum" if (event.volume or 0.0) < self.minimum_volume else None
+
+
+class ListingReport:
+    """What was met while reading and not handed over."""
+
+    def __init__(self) -> None:
+        self.skipped: list[SkippedEntry] = []
+        self.left_out: Counter[str] = Counter()
+        """Good events that were not wanted, by reason."""
+        self.unknown_fields: Counter[str] = Counter()
+        """Fields nobody here knows: ignored, but a sign that the platform is changing."""
+        self.pages = 0
+        self.complete = False
+        """Whether the platform had nothing more to offer; not so where the limit or the page cap came first."""
+
+    def know(self, value: Any, known: frozenset[str], what: str) -> None:
+        """Count the fields of an object that are not among the known ones."""
+        if isinstance(value, Mapping):
+            self.unknown_fields.update(f"{what}.{name}" for name in value if name not in known)
+
+    def notes(self) -> tuple[str, ...]:
+        """What happened, with counts, for people."""
+        skipped = Counter(f"skipped: {one.reason}" for one in self.skipped)
+        left_out = Counter({f"left out: {reason}": n for reason, n in self.left_out.items()})
+        unknown = Counter({f"unknown field ignored: {name}": n for name, n in self.unknown_fields.items()})
+        counted = [line for counts in (skipped, left_out, unknown) for line in counts.most_common()]
+        return tuple(f"{n} × {line}" for line, n in counted)
+
+
+class EventListing(AsyncIterator[ListedEvent]):
+    """Events as they come in, and beside them the ledger of what did not get through; whole once it is exhausted."""
+
+    def __init__(self, events: AsyncGenerator[ListedEvent], ledger: ListingReport) -> None:
+        self._events = events
+        self.ledger = ledger
+
+    async def __anext__(self) -> ListedEvent:
+        """The next event."""
+        return await anext(self._events)
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        await self._events.aclose()
+
+    async def all(self) -> list[ListedEvent]:
+        """All the events that are left."""
+        return [event async for event in self]
+
+
+class EventSource(Protocol):
+    """Lists the events of a platform as they are now."""
+
+    @property
+    def platform(self) -> str:
+        """The platform it reads."""
+        ...
+
+    def events(self, wanted: ListingFilter) -> EventListing:
+        """Events fit for the wish, in the platform's order. One that cannot be read is skipped and told."""
+        ...
+
+    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+        """One event by the platform's own id, whatever its status. Raises `SourceError` where it cannot be read."""
+        ...
+
+
+def require_live(as_of: AsOf) -> None:
+    """Refuse a backtest."""
+    if as_of.mode != "live":
+        raise LiveOnly("listings tell what is known today; a backtest reads stored snapshots instead")
+
+
+# Telling repeated formats by their titles, for platforms that do not name a series.
+
+MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?)"
+LATE_MONTH = r"(?:nov(?:ember)?|dec(?:ember)?|may(?=\W+\d)|(?<=\d )may)"
+DAY = r"(?:mon|tues?|wednes|thurs?|fri|satur|sun)day"
+NUMBER = r"[-+]?[$€£]?\d[\d,.:]*(?:st|nd|rd|th|k|m|bn?|t|bps?|%|°[cf]?|am|pm|c|f)*"
+VARYING = re.compile(rf"\b{MONTH}\b\.?|\b{LATE_MONTH}\b\.?|\b{DAY}\b|(?<!\w){NUMBER}(?!\w)")
+
+
+def recurrence_template(title: str) -> str:
+    """What stays of a title when its dates and numbers are taken out, so that repeated formats look alike.
+
+    >>> recurrence_template("Bitcoin above $120,000 on October 11, 2026?")
+    'bitcoin above # on #?'
+    >>> recurrence_template("Bitcoin above $95k on May 3?")
+    'bitcoin above # on #?'
+    """
+    bare = VARYING.sub("#", " ".join(title.casefold().split()))
+    return re.sub(r"#(?:[\s,/–-]*#)+", "#", bare)
+
+
+# Which markets of an event can still be asked about.
+
+ACTIVE_STATUSES: tuple[MarketStatus, ...] = ("open", "unopened")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarketState:
+    """One market of an event."""
+
+    row: Payload
+    target: Target
+    status: MarketStatus
+    lost: bool = False
+    """It is known to have come out no."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventState:
+    """An event by the state of its markets."""
+
+    asked: tuple[MarketState, ...]
+    """Those that are still going on, or all of them where none is."""
+    finished: tuple[str, ...]
+    exclusive: bool
+    status: MarketStatus
+
+
+def event_state(markets: Sequence[MarketState | None], *, exclusive: bool) -> EventState:
+    """Sort out what is over.
+
+    The platform's word that exactly one market comes true holds for the rest only if all that was left out has lost:
+    among markets still open none may come true when one that is already closed has won.
+    """
+    known = [market for market in markets if market is not None]
+    going_on = [market for market in known if market.status in ACTIVE_STATUSES]
+    asked = going_on or known
+    ids = {market.target.id for market in asked}
+    finished = [market for market in known if market.target.id not in ids]
+    certain = len(known) == len(markets) and all(market.lost for market in finished)
+    return EventState(
+        asked=tuple(asked),
+        finished=tuple(market.target.id for market in finished),
+        exclusive=exclusive and certain and len(asked) > 1,
+        status=_status(known),
+    )
+
+
+def _status(markets: Sequence[MarketState]) -> MarketStatus:
+    told = {market.status for market in markets}
+    if "open" in told:
+        return "open"
+    if "unopened" in told:
+        return "unopened"
+    return "resolved" if told == {"resolved"} else "closed"

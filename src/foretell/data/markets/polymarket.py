@@ -1,0 +1,486 @@
+"""Polymarket prices of one outcome token.
+
+The catalogue (Gamma) leads from a condition id to the token. Prices come from the data service, in windows of at most
+15 days, and where it has none, from the older order-book service, which for resolved markets only answers coarsely.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from urllib.parse import quote, urlencode
+
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.catalogue import (
+    POLYMARKET_EVENT,
+    POLYMARKET_MARKET,
+    CataloguePage,
+    UnsupportedEvent,
+    amount,
+    error_context,
+    flag,
+    is_set,
+    list_events,
+    moment,
+    text,
+    total,
+    words,
+)
+from foretell.data.markets.listing import (
+    EventListing,
+    EventState,
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
+    MarketState,
+    MarketStatus,
+    event_state,
+    recurrence_template,
+    require_live,
+)
+from foretell.data.markets.prices import (
+    PART,
+    SLUG,
+    MarketRef,
+    PricePoint,
+    PricesUnavailable,
+    daily_history,
+    split_part,
+    window_start,
+)
+from foretell.data.payload import MalformedPayload, Payload, fetch_payload
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Snapshot, Target
+
+GAMMA = "https://gamma-api.polymarket.com"
+DATA = "https://data-api.polymarket.com"
+CLOB = "https://clob.polymarket.com"
+DAY_SECONDS = 86_400
+DATA_WINDOW = 15 * DAY_SECONDS
+BUCKET = 10_800
+"""Three hours: the finest grain that the data service keeps for good."""
+CLOB_WINDOW = 14 * DAY_SECONDS
+CLOB_MINUTES = 720
+"""Half days: anything finer comes back empty for resolved markets."""
+MAX_PAGES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolymarketListing:
+    """A market of the catalogue: its outcomes and the token of each, in the same order."""
+
+    condition_id: str
+    outcomes: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+    def token(self, outcome: str) -> str | None:
+        """The token of an outcome, whatever its case and place."""
+        names = [name.casefold() for name in self.outcomes]
+        return self.tokens[names.index(outcome.casefold())] if outcome.casefold() in names else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolymarketHosts:
+    """Where the three services are."""
+
+    gamma: str = GAMMA
+    data: str = DATA
+    clob: str = CLOB
+
+
+class PolymarketClient:
+    """The public reading end of the three services, typed."""
+
+    def __init__(
+        self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None, per_second: float = 15.0
+    ) -> None:
+        self._http = http
+        self._hosts = hosts or PolymarketHosts()
+        for host in (self._hosts.gamma, self._hosts.data, self._hosts.clob):
+            http.pace(host, per_second=per_second, burst=20)
+
+    @property
+    def gamma(self) -> str:
+        """Where the catalogue is."""
+        return self._hosts.gamma
+
+    async def read(self, path: str, params: Iterable[tuple[str, str]] = ()) -> Payload:
+        """What stands at a path of the catalogue, as sent; names may be repeated, as it wants lists asked for."""
+        query = urlencode(list(params))
+        return await fetch_payload(self._http, f"{self._hosts.gamma}{path}" + (f"?{query}" if query else ""))
+
+    async def listing(self, market: str) -> PolymarketListing | None:
+        """The market by condition id or `slug:…`. The catalogue hides closed markets unless asked for them."""
+        by = {"slug": market.removeprefix(SLUG)} if market.startswith(SLUG) else {"condition_ids": market}
+        for closed in ("false", "true"):
+            answer = await fetch_payload(self._http, f"{self._hosts.gamma}/markets", params={**by, "closed": closed})
+            rows = (answer.need("markets") if isinstance(answer.value, dict) else answer).items()
+            if len(rows) == 1:
+                return _listing(rows[0])
+        return None
+
+    async def history(self, token: str, start: int, end: int) -> list[PricePoint]:
+        """Bucketed prices of a window of at most 15 days, from the data service. `end` is not included."""
+        query = {"token_id": token, "start": str(start), "end": str(end), "bucket_seconds": str(BUCKET)}
+        found: list[PricePoint] = []
+        for _ in range(MAX_PAGES):
+            answer = await fetch_payload(self._http, f"{self._hosts.data}/v2/prices-history", params=query)
+            found += _data_points(answer)
+            paging = answer.get("pagination")
+            cursor = paging.get("next_cursor") if paging is not None else None
+            if cursor is None:
+                return found
+            query["cursor"] = cursor.text()
+        return found
+
+    async def price_at(self, token: str, second: int) -> list[PricePoint]:
+        """The newest observation at or before a moment, from the data service; empty where there is none."""
+        query = {"token_id": token, "as_of": str(second)}
+        return _data_points(await fetch_payload(self._http, f"{self._hosts.data}/v2/prices-history", params=query))
+
+    async def sampled(self, token: str, start: int, end: int) -> list[PricePoint]:
+        """Prices by half days from the order-book service, which wants windows of at most two weeks."""
+        query = {"market": token, "startTs": str(start), "endTs": str(end), "fidelity": str(CLOB_MINUTES)}
+        answer = await fetch_payload(self._http, f"{self._hosts.clob}/prices-history", params=query)
+        return [
+            PricePoint(at=row.need("t").moment(), p=row.need("p").probability())
+            for row in answer.need("history").items()
+        ]
+
+
+class PolymarketPrices:
+    """Price histories by condition id, of yes unless another outcome is named (`<id>#<outcome>`)."""
+
+    platform = "polymarket"
+
+    def __init__(self, client: PolymarketClient) -> None:
+        self._client = client
+
+    async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
+        """One price a day."""
+        start, end = window_start(as_of, days), int(as_of.at.timestamp()) + 1
+        token = await self._token(ref)
+        points = await self._from_data(token, as_of, start, end)
+        if not points:
+            points = await self._from_clob(token, start, end)
+        return daily_history(ref, points, as_of, days)
+
+    async def _token(self, ref: MarketRef) -> str:
+        market, outcome = split_part(ref)
+        listing = await self._client.listing(market)
+        if listing is None:
+            raise PricesUnavailable(f"polymarket lists no market {market}")
+        token = listing.token(outcome or "yes")
+        if token is None:
+            raise PricesUnavailable(
+                f"polymarket {market} has no outcome {outcome or 'yes'!r}; name one with {market}#<outcome>"
+            )
+        return token
+
+    async def _from_data(self, token: str, as_of: AsOf, start: int, end: int) -> list[PricePoint]:
+        """Known points; none where the service is down or not there, because there is a second one to ask."""
+        points: list[PricePoint] = []
+        try:
+            for since, until in _chunks(start, end, DATA_WINDOW):
+                points += await self._client.history(token, since, until)
+            known = [point for point in points if as_of.admits(point.at)]
+            return known or await self._standing(token, as_of)
+        except MalformedPayload:
+            raise
+        except SourceError:
+            return []
+
+    async def _standing(self, token: str, as_of: AsOf) -> list[PricePoint]:
+        """The price that stood at the cutoff; the one before it while its bucket was still open then."""
+        second = int(as_of.at.timestamp())
+        for at in (second, second - BUCKET):
+            points = await self._client.price_at(token, at)
+            if known := [point for point in points if as_of.admits(point.at)]:
+                return known
+        return []
+
+    async def _from_clob(self, token: str, start: int, end: int) -> list[PricePoint]:
+        found: list[PricePoint] = []
+        for since, until in _chunks(start, end, CLOB_WINDOW):
+            found += await self._client.sampled(token, since, until)
+        return found
+
+
+def _chunks(start: int, end: int, size: int) -> Iterable[tuple[int, int]]:
+    for since in range(start, end, size):
+        yield since, min(since + size, end)
+
+
+def _listing(row: Payload) -> PolymarketListing:
+    outcomes, tokens = _names(row, "outcomes", Payload.text), _names(row, "clobTokenIds", Payload.name)
+    if len(outcomes) != len(tokens):
+        row.need("clobTokenIds").wrong("as long as outcomes")
+    return PolymarketListing(condition_id=row.need("conditionId").text(), outcomes=outcomes, tokens=tokens)
+
+
+def _names(row: Payload, field: str, read_one: Callable[[Payload], str]) -> tuple[str, ...]:
+    return tuple(read_one(item) for item in row.need(field).embedded().items())
+
+
+def _data_points(answer: Payload) -> list[PricePoint]:
+    """Points of the data service. A miss is `data: null`; a single observation may come without a list."""
+    data = answer.present("data")
+    if data is None:
+        return []
+    rows = [data] if isinstance(data.value, dict) else data.items()
+    return [_data_point(row) for row in rows]
+
+
+def _data_point(row: Payload) -> PricePoint:
+    """A price counts as known when its bucket is over, whichever end the bucket is stamped with."""
+    width = row.get("resolution_seconds")
+    seconds = min(max(width.number(), 0.0), float(DAY_SECONDS)) if width is not None else float(BUCKET)
+    return PricePoint(at=row.need("timestamp").moment() + timedelta(seconds=seconds), p=row.need("price").probability())
+
+
+# Polymarket events from its catalogue (Gamma).
+#
+# A market has two outcomes with a token each. Of a yes-or-no market the target is yes, wherever it stands in the list.
+# Where the outcomes have names (two teams), an event with one market has both as targets, of which one comes true.
+
+PAGE = 50
+OFFSET = "offset:"
+"""Cursors of servers that count instead: how many entries to pass over."""
+YES = "yes"
+OVER: tuple[str, ...] = ("resolved", "settled")
+CLOSED: Mapping[MarketStatus, str] = {"unopened": "false", "open": "false", "closed": "true", "resolved": "true"}
+
+
+class PolymarketEvents:
+    """Events by number or `slug:…`; targets are condition ids, `<condition id>#<outcome>` where outcomes have names."""
+
+    platform = "polymarket"
+    key = "id"
+
+    def __init__(self, client: PolymarketClient) -> None:
+        self._client = client
+
+    def events(self, wanted: ListingFilter) -> EventListing:
+        """Events with their markets, those traded most today first."""
+        return list_events(self, wanted)
+
+    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+        """One event."""
+        require_live(as_of)
+        path = f"slug/{quote(id.removeprefix(SLUG), safe='')}" if id.startswith(SLUG) else quote(id, safe="")
+        with error_context(f"polymarket event {id}"):
+            row = await self._client.read(f"/events/{path}")
+            try:
+                return _event(row, as_of, ListingReport())
+            except UnsupportedEvent as error:
+                raise SourceError(f"polymarket event {id} cannot be asked: {error}", url=row.url) from None
+
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
+        """One page. The list hides closed events unless asked for them."""
+        query = [("closed", CLOSED[wanted.status]), ("order", "volume24hr"), ("ascending", "false")]
+        for name, at in (("end_date_min", wanted.closes_after), ("end_date_max", wanted.closes_before)):
+            query += [(name, f"{at:%Y-%m-%dT%H:%M:%SZ}")] if at is not None else []
+        return await page_of(self._client, "events", query, cursor, size=PAGE)
+
+    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent:
+        """An entry with its markets."""
+        return _event(row, wanted.as_of, ledger)
+
+
+async def page_of(
+    client: PolymarketClient, what: str, query: Iterable[tuple[str, str]], cursor: str, *, size: int
+) -> CataloguePage:
+    """One page of events or markets, from the list with cursors or, on servers without it, the one with offsets."""
+    asked = [*query, ("limit", str(size))]
+    if not cursor.startswith(OFFSET):
+        try:
+            answer = await client.read(f"/{what}/keyset", [*asked, *([("after_cursor", cursor)] if cursor else [])])
+        except SourceError as error:
+            if error.status != HTTPStatus.NOT_FOUND or cursor:
+                raise
+            cursor = f"{OFFSET}0"
+        else:
+            more = answer.get("next_cursor")
+            return CataloguePage(
+                rows=answer.need(what).items(), following=more.text() or None if more is not None else None
+            )
+    passed = int(cursor.removeprefix(OFFSET))
+    answer = await client.read(f"/{what}", [*asked, ("offset", str(passed))])
+    rows = (answer.need(what) if isinstance(answer.value, dict) else answer).items()
+    return CataloguePage(rows=rows, following=f"{OFFSET}{passed + size}" if len(rows) == size else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolymarketOutcome:
+    """One side of a market."""
+
+    name: str
+    place: int
+    price: float | None
+    """As the catalogue shows it: the middle of the book, and after the end what a share was worth."""
+
+
+def outcomes(row: Payload) -> tuple[PolymarketOutcome, PolymarketOutcome]:
+    """The two sides of a market; both lists come as JSON inside a text."""
+    names = [item.text() for item in row.need("outcomes").embedded().items()]
+    told = row.get("outcomePrices")
+    prices = [item.probability() for item in told.embedded().items()] if told is not None else [None] * len(names)
+    if len(prices) != len(names):
+        row.need("outcomePrices").wrong("as long as outcomes")
+    if len(names) != 2:
+        raise UnsupportedEvent(f"a market has {len(names)} outcomes, not two")
+    first, second = (PolymarketOutcome(name=name, place=i, price=prices[i]) for i, name in enumerate(names))
+    return first, second
+
+
+def yes_of(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> PolymarketOutcome | None:
+    """The side called yes."""
+    return next((side for side in sides if side.name.casefold() == YES), None)
+
+
+def _event(row: Payload, as_of: AsOf, ledger: ListingReport) -> ListedEvent:
+    ledger.know(row.value, POLYMARKET_EVENT, "event")
+    markets = _named(row)
+    for market in markets:
+        ledger.know(market.value, POLYMARKET_MARKET, "market")
+    found = [_market(market, as_of.at, alone=len(markets) == 1) for market in markets]
+    pair = len(markets) == 1 and len(found[0]) == 2
+    event = event_state([one for sides in found for one in sides], exclusive=pair or _exclusive(row, markets))
+    if not event.asked:
+        raise UnsupportedEvent("it has no market")
+    series = _series(row)
+    title = row.need("title").text().strip()
+    tags = _tags(row)
+    return ListedEvent(
+        question=Question(
+            id=f"polymarket/{row.need('id').name()}",
+            source=PolymarketEvents.platform,
+            text=title,
+            due=as_of.at,
+            targets=tuple(one.target for one in event.asked),
+            subtype=series,
+            category=words(row, "category") or (tags[0] if tags else ""),
+            criteria=_criteria(row, event),
+            exclusive=event.exclusive,
+            opens_at=moment(row, "startDate"),
+            closes_at=max(
+                (at for one in event.asked if (at := one.target.resolves_at)), default=moment(row, "endDate")
+            ),
+            url=f"https://polymarket.com/event/{row.need('slug').text()}",
+        ),
+        status=event.status,
+        recurrence=series or recurrence_template(title),
+        volume=_of_all(row, markets, "volume", "volumeNum"),
+        volume_24h=_of_all(row, markets, "volume24hr"),
+        liquidity=_of_all(row, markets, "liquidity", "liquidityNum"),
+        open_interest=amount(row, "openInterest"),
+        tags=tags,
+        finished=event.finished,
+    )
+
+
+def _named(row: Payload) -> list[Payload]:
+    """The event's markets. Some events keep empty places for names yet to come, which their "other" stands for."""
+    markets = row.need("markets").items()
+    if not is_set(row, "negRiskAugmented"):
+        return markets
+    return [market for market in markets if is_set(market, "active") or is_set(market, "closed")]
+
+
+def _market(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
+    """A market's targets: yes; or of two named sides both where it is alone, else the first."""
+    sides, condition = outcomes(row), row.need("conditionId").text()
+    yes, status, title = yes_of(sides), _status(row), row.need("question").text().strip()
+    short = words(row, "groupItemTitle")
+    if yes is not None:
+        named = [(yes, condition, short or title)]
+    else:
+        prefix = "" if alone else f"{short or title}: "
+        named = [
+            (side, f"{condition}{PART}{side.name}", prefix + side.name) for side in (sides if alone else sides[:1])
+        ]
+    ends = moment(row, "endDate")
+    return [
+        MarketState(
+            row=row,
+            target=Target(id=id, label=label, resolves_at=ends, snapshot=_snapshot(row, side, at)),
+            status=status,
+            lost=status == "resolved" and side.price == 0.0,
+        )
+        for side, id, label in named
+    ]
+
+
+def _status(row: Payload) -> MarketStatus:
+    """What takes no orders any more, or not yet, is not open even if nobody has closed it."""
+    if flag(row.need("closed")) or is_set(row, "archived"):
+        told = words(row, "umaResolutionStatus").casefold()
+        return "resolved" if told in OVER or (not told and _worth_all(row)) else "closed"
+    if row.get("active") is not None and not is_set(row, "active"):
+        return "unopened"
+    return "open" if row.get("acceptingOrders") is None or is_set(row, "acceptingOrders") else "closed"
+
+
+def _worth_all(row: Payload) -> bool:
+    return {side.price for side in outcomes(row)} == {0.0, 1.0}
+
+
+def _snapshot(row: Payload, side: PolymarketOutcome, at: datetime) -> Snapshot:
+    """Quotes are told for the first outcome; those of the second are what is left of a dollar."""
+    if not any(row.has(name) for name in ("bestBid", "bestAsk", "lastTradePrice", "outcomePrices")):
+        row.need("outcomePrices")
+    bid, ask, last = (_quote(row, name) for name in ("bestBid", "bestAsk", "lastTradePrice"))
+    if (bid or 0.0) == 0.0 and (ask or 1.0) == 1.0:
+        bid = ask = None
+    if side.place == 1:
+        bid, ask, last = _rest(ask), _rest(bid), _rest(last or None)
+    return Snapshot(
+        at=at,
+        last_price=last or side.price,
+        yes_bid=bid,
+        yes_ask=ask,
+        no_ask=_rest(bid),
+        volume=amount(row, "volumeNum", "volume"),
+    )
+
+
+def _quote(row: Payload, name: str) -> float | None:
+    told = row.get(name)
+    return None if told is None else told.probability()
+
+
+def _rest(price: float | None) -> float | None:
+    return None if price is None else round(1.0 - price, 6)
+
+
+def _exclusive(row: Payload, markets: list[Payload]) -> bool:
+    """Whether exactly one of several markets comes true: what the platform calls negative risk."""
+    told = next((told for one in (row, *markets) if (told := one.get("negRisk")) is not None), None)
+    if told is None:
+        return len(markets) > 1 and flag(row.need("negRisk"))
+    return flag(told)
+
+
+def _of_all(row: Payload, markets: list[Payload], name: str, other: str = "") -> float | None:
+    told = amount(row, name)
+    return told if told is not None else total(amount(market, *filter(None, (other, name))) for market in markets)
+
+
+def _series(row: Payload) -> str:
+    series = row.get("series")
+    first = series.items()[:1] if series is not None else []
+    return words(row, "seriesSlug") or (words(first[0], "slug") if first else "")
+
+
+def _tags(row: Payload) -> tuple[str, ...]:
+    tags = row.get("tags")
+    named = [words(tag, "label") or words(tag, "slug") for tag in tags.items()] if tags is not None else []
+    return tuple(name for name in dict.fromkeys(named) if name and name != "All")
+
+
+def _criteria(row: Payload, event: EventState) -> str:
+    """The rules of each market, or once where all share them."""
+    rules = [(one.target.label, text(one.row, "description")) for one in event.asked]
+    if len({rule for _, rule in rules}) == 1:
+        return rules[0][1] or words(row, "description")
+    return "\n".join(f"{label}: {rule}" for label, rule in rules if rule)

@@ -1,0 +1,273 @@
+"""Pages as the Internet Archive kept them, at or before a cutoff."""
+
+import asyncio
+import ipaddress
+import json
+import re
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from foretell.data.dates import latest_page_date
+from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import MissingExtra
+
+# A page of the web, as text.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """The readable text of an address, with every address passed on the way."""
+
+    url: str
+    hops: tuple[str, ...]
+    """All addresses of a chain of redirects, the last being where the text came from."""
+    title: str
+    text: str
+    published: datetime | None
+    """What the page says of its own date; None where it says nothing that can be read."""
+    captured: datetime | None = None
+    """When this version was stored, for archives and revisions; such a version cannot have changed since."""
+
+
+class PageUnavailable(Exception):
+    """The page could not be had, and why."""
+
+
+class PageSource(Protocol):
+    """Fetches pages. What may be fetched at a cutoff is decided by the fence, not here."""
+
+    async def fetch(self, url: str, as_of: AsOf) -> Page:
+        """The page, or `PageUnavailable`."""
+        ...
+
+
+# Which addresses may be fetched: the public web, and not the machines behind our own door.
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""Host and port → numeric addresses."""
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+class PublicAddressGuard:
+    """Admits http and https addresses whose host lies on the public internet.
+
+    The address that was checked is the one connected to, so a name cannot lead elsewhere between the two.
+    """
+
+    def __init__(self, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:
+        self._allow_private = allow_private
+        self._resolve = resolve or _looked_up
+
+    async def admit(self, url: str) -> str | None:
+        """The numeric host to connect to, None for any; `PageUnavailable` where it may not be fetched."""
+        parts = _web_address(url)
+        if self._allow_private:
+            return None
+        host = parts.hostname or ""
+        try:
+            addresses = await self._resolve(host, parts.port or (443 if parts.scheme == "https" else 80))
+        except (OSError, UnicodeError):
+            raise PageUnavailable(f"{url}: the host {host} is not known") from None
+        if not addresses or not all(is_public(one) for one in addresses):
+            raise PageUnavailable(f"{url}: {host} is not on the public web")
+        return min(addresses, key=lambda one: ":" in one)
+
+
+def is_public(address: str) -> bool:
+    """Whether a numeric address lies on the public internet, also where it is wrapped in IPv6.
+
+    >>> is_public("93.184.216.34"), is_public("10.0.0.1"), is_public("::ffff:127.0.0.1"), is_public("169.254.169.254")
+    (True, False, False, False)
+    """
+    try:
+        found = ipaddress.ip_address(address.split("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if found in _NAT64:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        found = inner or found
+    return found.is_global and not found.is_multicast
+
+
+def _web_address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise PageUnavailable(f"{url}: not a web address") from None
+    if not usable:
+        raise PageUnavailable(f"{url}: only http and https addresses can be fetched")
+    if parts.username or parts.password:
+        raise PageUnavailable(f"{parts.scheme}://{parts.hostname}: an address with a user name is not fetched")
+    return parts
+
+
+async def _looked_up(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+# From the bytes of a page to its title, its text and the date it states.
+
+MAX_BYTES = 5_000_000
+"""Beyond this, taking a page apart would take minutes."""
+_TEXT_TYPES = (
+    "text/",
+    "application/xhtml",
+    "application/xml",
+    "application/json",
+    "application/rss",
+    "application/atom",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageText:
+    """A page as text."""
+
+    title: str
+    text: str
+    published: datetime | None
+
+
+def read_page(body: bytes, content_type: str, url: str) -> PageText:
+    """The readable part of an answer, or `PageUnavailable` with the reason."""
+    kind = content_type.split(";")[0].strip().lower()
+    if len(body) > MAX_BYTES:
+        raise PageUnavailable(f"{url}: larger than {MAX_BYTES:,} bytes, too large for an article")
+    if kind == "application/pdf" or body.startswith(b"%PDF-"):
+        raise PageUnavailable(f"{url}: a PDF, whose text is not read here")
+    if (kind and not kind.startswith(_TEXT_TYPES)) or b"\0" in body[:1024]:
+        raise PageUnavailable(f"{url}: not text but {kind or 'binary data'}")
+    if kind in ("text/plain", "text/markdown", "text/csv", "application/json"):
+        return _plain(body.decode("utf-8", "replace"), url)
+    return read_html(body, url)
+
+
+def read_html(body: bytes | str, url: str) -> PageText:
+    """The article in a page of HTML, without menus and adverts."""
+    try:
+        import trafilatura
+    except ImportError:
+        raise MissingExtra("reading web pages", "llm") from None
+
+    tree = trafilatura.load_html(body)
+    if tree is None:
+        raise PageUnavailable(f"{url}: the page cannot be read as HTML")
+    title, published = _title(tree), latest_page_date(tree)
+    found = trafilatura.extract(tree, include_comments=False, include_tables=True)
+    if not found:
+        raise PageUnavailable(f"{url}: no readable text, perhaps because a script would have to run")
+    return PageText(title=title, text=found, published=published)
+
+
+def _plain(text: str, url: str) -> PageText:
+    if not text.strip():
+        raise PageUnavailable(f"{url}: the page is empty")
+    return PageText(title=text.strip().splitlines()[0][:200], text=text.strip(), published=None)
+
+
+def _title(tree: Any) -> str:
+    for meta in tree.iter("meta"):
+        if meta.get("property") == "og:title" and meta.get("content"):
+            return " ".join(meta.get("content").split())
+    return " ".join("".join(tree.xpath("string(//title)")).split())
+
+
+WAYBACK_URL = "https://web.archive.org"
+_STAMP = "%Y%m%d%H%M%S"
+_REPLAY = re.compile(r"/web/(?P<at>\d{14})[a-z_]*/(?P<url>.+)")
+
+
+class WaybackPages:
+    """Fetches the newest archived version that is not younger than the cutoff.
+
+    The archive answers with a neighbour where it cannot replay what was asked for, so every step is checked again.
+    """
+
+    def __init__(self, client: AsyncHttpClient, base_url: str = WAYBACK_URL) -> None:
+        self._client = client
+        self._url = base_url
+
+    async def fetch(self, url: str, as_of: AsOf) -> Page:
+        """The archived page with the moment of its capture, or `PageUnavailable`."""
+        if not url.startswith(("http://", "https://")):
+            raise PageUnavailable(f"{url}: only http and https addresses are archived")
+        try:
+            stamp, original = await self._newest(url, as_of)
+            answer = await self._client.get(f"{self._url}/web/{stamp}id_/{original}")
+        except SourceError as error:
+            raise PageUnavailable(str(error)) from None
+        steps = [_step(hop) for hop in answer.hops]
+        late = [at for at, _ in steps if not as_of.admits(at)]
+        if late:
+            raise PageUnavailable(f"{url}: the archive led to a version of {max(late):%Y-%m-%d}, after the cutoff")
+        kind = answer.headers.get("content-type", "")
+        found = await asyncio.to_thread(read_page, answer.body, kind, url)
+        return Page(
+            url=url,
+            hops=tuple(dict.fromkeys((url, *(address for _, address in steps)))),
+            title=found.title,
+            text=found.text,
+            published=found.published,
+            captured=steps[-1][0],
+        )
+
+    async def _newest(self, url: str, as_of: AsOf) -> tuple[str, str]:
+        params = {"url": url, "filter": "statuscode:200", "output": "json", "fl": "timestamp,original", "limit": "-1"}
+        if as_of.mode == "backtest":
+            params["to"] = as_of.at.strftime(_STAMP)
+        rows = _rows(await self._client.get(f"{self._url}/cdx/search/cdx", params=params))
+        if not rows:
+            raise PageUnavailable(f"{url}: no version is archived at or before {as_of.at:%Y-%m-%d}")
+        stamp, original = rows[-1]
+        return stamp, original
+
+
+def _rows(answer: HttpResponse) -> list[list[str]]:
+    """The index's rows without their heading; no capture at all is an empty list."""
+    try:
+        rows: Any = json.loads(answer.body or b"[]")
+        return [[str(stamp), str(original)] for stamp, original in rows[1:]]
+    except (ValueError, TypeError, KeyError):
+        raise SourceError("the index of captures is not a JSON table of two columns", url=answer.hops[-1]) from None
+
+
+def _step(hop: str) -> tuple[datetime, str]:
+    found = _REPLAY.search(hop)
+    if found is None:
+        raise PageUnavailable(f"{hop}: the archive led outside itself")
+    return datetime.strptime(found["at"], _STAMP).replace(tzinfo=UTC), found["url"]
+
+
+# Pages of the live web, as text.
+
+
+class WebPages:
+    """Fetches a page as it is now, wherever it leads, but never from a private network.
+
+    It always brings today's text, in a backtest too: whether that may be shown is for the fence to say.
+    """
+
+    def __init__(self, client: AsyncHttpClient, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:
+        self._client = client
+        self._web = PublicAddressGuard(allow_private=allow_private, resolve=resolve)
+
+    async def fetch(self, url: str, as_of: AsOf) -> Page:
+        """The page, or `PageUnavailable`."""
+        headers = {"Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.1"}
+        try:
+            answer = await self._client.get(url, headers=headers, admit=self._web.admit)
+        except SourceError as error:
+            raise PageUnavailable(str(error)) from None
+        kind = answer.headers.get("content-type", "")
+        found = await asyncio.to_thread(read_page, answer.body, kind, answer.hops[-1])
+        return Page(url=url, hops=answer.hops, title=found.title, text=found.text, published=found.published)

@@ -1,0 +1,154 @@
+"""Several engines as one: the next is asked where one fails."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from foretell.data.http import SourceError
+from foretell.data.payload import Payload
+from foretell.questions.as_of import AsOf
+
+# The few shapes of field that every engine's results have.
+
+
+def address_field(one: Payload, name: str) -> str:
+    """The web address in a field, which must be there and not empty."""
+    found = one.need(name)
+    return found.text() or found.wrong("an address")
+
+
+def text_field(one: Payload, name: str) -> str:
+    """The text in a field that must be there; an explicit null is an empty text."""
+    found = one.present(name)
+    return "" if found is None else found.text()
+
+
+def optional_text_field(one: Payload, name: str) -> str | None:
+    """The text in a field, or None where there is none."""
+    found = one.get(name)
+    return None if found is None else found.text()
+
+
+def text_list_field(one: Payload, name: str) -> list[str]:
+    """The texts in a field, none where it is absent."""
+    found = one.get(name)
+    return [] if found is None else [part.text() for part in found.items()]
+
+
+# What a search engine answers, and what it promises about dates.
+
+Dating = Literal["published", "crawled", "relative", "none"]
+"""How an engine came by a date: stated by the page, seen by a crawler, told as an age ("2 months ago"), or not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchHit:
+    """One result, as the engine gave it. Nothing here has been checked against a cutoff yet."""
+
+    url: str
+    title: str
+    snippet: str
+    published: datetime | None
+    dating: Dating = "published"
+    text: str | None = None
+    """The page's text, where the engine hands it over with the result."""
+    text_as_of: datetime | None = None
+    """For stored versions of a page: when this version was captured."""
+
+
+class CannotSearch(Exception):
+    """The engine cannot answer as asked, e.g. it has no date filter and this is a backtest."""
+
+
+class SearchEngine(Protocol):
+    """Finds pages published by a cutoff."""
+
+    @property
+    def name(self) -> str:
+        """As written in settings and traces."""
+        ...
+
+    @property
+    def filters_dates(self) -> bool:
+        """Whether the engine itself can leave out what is newer than a cutoff; if not, backtests are refused."""
+        ...
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """At most `limit` results in the engine's order."""
+        ...
+
+
+class FallbackSearch:
+    """Asks engines in their order until one answers. In a backtest only those that can filter by date are asked."""
+
+    def __init__(self, engines: Sequence[SearchEngine]) -> None:
+        if not engines:
+            raise ValueError("at least one engine is needed")
+        self._engines = tuple(engines)
+
+    @property
+    def name(self) -> str:
+        """All names, in order."""
+        return "+".join(engine.name for engine in self._engines)
+
+    @property
+    def filters_dates(self) -> bool:
+        """Whether any of them can."""
+        return any(engine.filters_dates for engine in self._engines)
+
+    async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+        """The first answer that holds anything; the last failure where all fail."""
+        failure: Exception | None = None
+        answered = False
+        for engine in self._engines:
+            if as_of.mode == "backtest" and not engine.filters_dates:
+                continue
+            try:
+                hits = await engine.search(query, as_of, limit)
+            except (CannotSearch, SourceError) as error:
+                failure = error
+                continue
+            answered = True
+            if hits:
+                return hits
+        if failure is not None and not answered:
+            raise failure
+        return []
+
+
+# What every engine does with a question before it is sent, and with pages of results after.
+
+
+def clean_query(query: str, *, max_chars: int, max_words: int | None = None) -> str:
+    """The query on one line, or `CannotSearch` with what to change.
+
+    >>> clean_query("  rate  cut ", max_chars=400)
+    'rate cut'
+    """
+    words = query.split()
+    line = " ".join(words)
+    if not line:
+        raise CannotSearch("the query is empty; write what to look for")
+    if len(line) > max_chars:
+        raise CannotSearch(f"the query has {len(line)} characters and at most {max_chars} are allowed; shorten it")
+    if max_words is not None and len(words) > max_words:
+        raise CannotSearch(f"the query has {len(words)} words and at most {max_words} are allowed; shorten it")
+    return line
+
+
+async def collect_hits(
+    page: Callable[[int], Awaitable[list[SearchHit]]], *, limit: int, size: int, most: int
+) -> list[SearchHit]:
+    """Pages one after another, each address once, until `limit` hits are there or the engine has no more.
+
+    `size` is how many a full page holds and `most` how many pages may be asked for.
+    """
+    hits: dict[str, SearchHit] = {}
+    for number in range(most):
+        found = await page(number)
+        for hit in found:
+            hits.setdefault(hit.url, hit)
+        if len(hits) >= limit or len(found) < size:
+            break
+    return list(hits.values())[:limit]

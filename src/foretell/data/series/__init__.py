@@ -1,0 +1,1 @@
+"""Time series by provider, cut off at a date."""

@@ -1,0 +1,106 @@
+"""DBnomics series. There are no vintages, so a value counts as known only some time after its period ended."""
+
+from calendar import monthrange
+from collections.abc import Mapping
+from datetime import date, timedelta
+from http import HTTPStatus
+from urllib.parse import quote
+
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.payload import Payload, fetch_payload
+from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
+
+HOST = "https://api.db.nomics.world/v22"
+MISSING = "NA"
+DAYS_IN = {"daily": 1, "weekly": 7}
+MONTHS_IN = {"monthly": 1, "bi-monthly": 2, "quarterly": 3, "bi-annual": 6, "annual": 12}
+LAGS: Mapping[str, int] = {
+    "daily": 1,
+    "weekly": 7,
+    "monthly": 45,
+    "bi-monthly": 60,
+    "quarterly": 90,
+    "bi-annual": 120,
+    "annual": 180,
+}
+"""Days from the end of a period until its value counts as published: a rule of thumb, on the late side."""
+
+
+class DbnomicsSeries(WebSeries):
+    """Series by `provider/dataset/series`. Values may have been corrected since: the provenance always says so."""
+
+    def __init__(
+        self,
+        *,
+        http: AsyncHttpClient,
+        lag_days: int | None = None,
+        host: str = HOST,
+        per_second: float = 4.0,
+    ) -> None:
+        """`lag_days`, for all frequencies, replaces the rule of thumb in `LAGS`."""
+        if lag_days is not None and lag_days < 0:
+            raise ValueError(f"lag_days must not be negative, got {lag_days}")
+        self._lag_days = lag_days
+        self._host = host
+        self._per_second = per_second
+        super().__init__(http=http)
+
+    def _introduce(self, http: AsyncHttpClient) -> None:
+        http.pace(self._host, per_second=self._per_second)
+
+    async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        """The values whose publication lag was over at the cutoff; live, all that is there."""
+        document = await self._document(ref)
+        told = document.get("@frequency")
+        frequency = told.text() if told is not None else ""
+        values = {
+            day: value
+            for day, value in _values(document).items()
+            if as_of.mode == "live" or as_of.admits_day(self._published(day, frequency))
+        }
+        return FetchedSeries(series=known_series(ref, values, as_of), revised=as_of.mode == "backtest")
+
+    def _published(self, start: date, frequency: str) -> date:
+        """The day on which the value of the period that starts then counts as known; the slowest rule for unknowns."""
+        lag = LAGS.get(frequency, LAGS["annual"]) if self._lag_days is None else self._lag_days
+        return _last_day(start, frequency) + timedelta(days=lag)
+
+    async def _document(self, ref: SeriesRef) -> Payload:
+        try:
+            answer = await fetch_payload(
+                self._http, f"{self._host}/series/{quote(ref.id)}", params={"observations": "1", "metadata": "0"}
+            )
+        except SourceError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                raise SeriesUnavailable(f"DBnomics has no series {ref.id!r}") from None
+            raise
+        documents = answer.need("series").need("docs").items()
+        if not documents:
+            raise SeriesUnavailable(f"DBnomics has no series {ref.id!r}")
+        return documents[0]
+
+
+def _values(document: Payload) -> dict[date, float]:
+    days, values = document.need("period_start_day"), document.need("value")
+    if len(days.items()) != len(values.items()):
+        values.wrong("as long as period_start_day")
+    return {
+        day.day(): value.number()
+        for day, value in zip(days.items(), values.items(), strict=True)
+        if value.value is not None and value.value != MISSING
+    }
+
+
+def _last_day(start: date, frequency: str) -> date:
+    """The last day of the period that starts then.
+
+    >>> _last_day(date(2024, 2, 1), "monthly").isoformat(), _last_day(date(2025, 1, 1), "annual").isoformat()
+    ('2024-02-29', '2025-12-31')
+    """
+    if frequency in DAYS_IN:
+        return start + timedelta(days=DAYS_IN[frequency] - 1)
+    last = start.year * 12 + start.month - 1 + MONTHS_IN.get(frequency, MONTHS_IN["annual"]) - 1
+    year, month = last // 12, last % 12 + 1
+    return date(year, month, monthrange(year, month)[1])

@@ -1,0 +1,129 @@
+"""FRED series as they stood on a day, through the archive of vintages (ALFRED).
+
+A plain reading of FRED gives today's corrected figures, which is a leak in a backtest. The archive knows only whole
+days in US Central time, so by default the vintage of the last day that was over at the cutoff is read.
+"""
+
+from datetime import date, timedelta, timezone
+from http import HTTPStatus
+
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.payload import Payload, fetch_payload
+from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
+
+HOST = "https://api.stlouisfed.org/fred"
+MISSING = "."
+NOT_ARCHIVED = "does not exist in ALFRED"
+PAGE = 100_000
+CENTRAL_WINTER = timezone(timedelta(hours=-6))
+"""St. Louis without daylight saving: in summer its days then end an hour late here, which errs on the strict side."""
+DAY = timedelta(days=1)
+
+
+class FredSeries(WebSeries):
+    """Series of the Federal Reserve Bank of St. Louis. Needs a free key, which no error shows."""
+
+    def __init__(
+        self,
+        *,
+        http: AsyncHttpClient,
+        key: str,
+        strict: bool = True,
+        allow_revised: bool = False,
+        host: str = HOST,
+        per_second: float = 2.0,
+    ) -> None:
+        """Choose how strict to be.
+
+        Args:
+            http: How to reach the server.
+            key: The API key.
+            strict: Read the last vintage day that was over at the cutoff, not the day of the cutoff itself.
+            allow_revised: In a backtest, read today's figures where the archive has no vintage of that day.
+            host: Where the API is.
+            per_second: Requests a second; the server bears two.
+        """
+        self._key = key
+        self._strict = strict
+        self._allow_revised = allow_revised
+        self._host = host
+        self._per_second = per_second
+        super().__init__(http=http)
+
+    def __repr__(self) -> str:
+        return f"FredSeries(host={self._host!r}, strict={self._strict}, allow_revised={self._allow_revised})"
+
+    def _introduce(self, http: AsyncHttpClient) -> None:
+        http.keep_secret(self._key)
+        http.pace(self._host, per_second=self._per_second)
+
+    async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        """The vintage of the cutoff; live, the current figures. Without a vintage a backtest is refused."""
+        if as_of.mode == "live":
+            return FetchedSeries(series=known_series(ref, await self._current(ref, as_of), as_of))
+        vintage = self.vintage(as_of)
+        values = await self._vintage(ref, vintage)
+        if values is not None:
+            return FetchedSeries(series=known_series(ref, values, as_of), vintage=vintage)
+        current = await self._current(ref, as_of)
+        if not self._allow_revised:
+            raise SeriesUnavailable(
+                f"FRED keeps no vintage of {ref.id} for {vintage}: only today's figures, which may have been corrected "
+                "since (allow_revised=True reads them and marks the series)"
+            )
+        # Without vintages nobody knows when a value came out; that of the last day surely came later.
+        known = {day: value for day, value in current.items() if as_of.admits_day(day + DAY)}
+        return FetchedSeries(series=known_series(ref, known, as_of), revised=True)
+
+    def vintage(self, as_of: AsOf) -> date:
+        """The day whose state of knowledge belongs to a cutoff."""
+        day = as_of.at.astimezone(CENTRAL_WINTER).date()
+        return day - DAY if self._strict else day
+
+    async def _vintage(self, ref: SeriesRef, vintage: date) -> dict[date, float] | None:
+        """Values of a vintage; None where the archive has none of that day (or, just as well, no such series)."""
+        day = vintage.isoformat()
+        try:
+            pages = await self._pages(ref, {"realtime_start": day, "realtime_end": day, "observation_end": day})
+        except SourceError as error:
+            if error.status == HTTPStatus.BAD_REQUEST and NOT_ARCHIVED in error.problem:
+                return None
+            raise
+        for page in pages:
+            for bound in ("realtime_start", "realtime_end"):
+                if (told := page.need(bound)).text() != day:
+                    told.wrong(f"the vintage asked for ({day})")
+        return _values(pages)
+
+    async def _current(self, ref: SeriesRef, as_of: AsOf) -> dict[date, float]:
+        try:
+            return _values(await self._pages(ref, {"observation_end": as_of.at.date().isoformat()}))
+        except SourceError as error:
+            if error.status == HTTPStatus.BAD_REQUEST and "series does not exist" in error.problem:
+                raise SeriesUnavailable(f"FRED has no series {ref.id!r}") from None
+            raise
+
+    async def _pages(self, ref: SeriesRef, params: dict[str, str]) -> list[Payload]:
+        fixed = {"series_id": ref.id, "api_key": self._key, "file_type": "json", "limit": str(PAGE)}
+        pages: list[Payload] = []
+        read_so_far = 0
+        while True:
+            query = {**fixed, **params, "offset": str(read_so_far)}
+            page = await fetch_payload(self._http, f"{self._host}/series/observations", params=query)
+            pages.append(page)
+            size = len(page.need("observations").items())
+            read_so_far += size
+            if not size or read_so_far >= page.need("count").number():
+                return pages
+
+
+def _values(pages: list[Payload]) -> dict[date, float]:
+    values: dict[date, float] = {}
+    for page in pages:
+        for row in page.need("observations").items():
+            day, value = row.need("date"), row.need("value")
+            if value.value != MISSING:
+                values[day.day()] = value.number()
+    return values

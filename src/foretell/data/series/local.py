@@ -1,0 +1,189 @@
+"""Series from CSV files: one long table, or one file per series."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cache, cached_property
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretell.data.series.series import Days, Series, SeriesUnavailable
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError, MissingExtra
+from foretell.questions.question import SeriesRef
+
+LONG = ("series", "date", "value")
+SINGLE = ("date", "value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvSeries:
+    """A file with columns series, date, value; or a directory of such files and of `<id>.csv` with date, value.
+
+    Rows may come in any order. A day that appears twice, an unreadable date or number, or a missing column is an
+    `InputError` that names the file, row and column; an empty value is a missing observation and is skipped.
+    """
+
+    path: Path
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids it knows, sorted."""
+        return tuple(sorted(self._all))
+
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+        """The series as known at the cutoff."""
+        if ref.id not in self._all:
+            raise SeriesUnavailable(f"no series {ref.id!r} in {self.path}")
+        return self._all[ref.id].until(as_of)
+
+    @cached_property
+    def _all(self) -> dict[str, Series]:
+        path = Path(self.path)
+        if not path.exists():
+            raise InputError("there is no such file or directory", path=path)
+        files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        if not files:
+            raise InputError("the directory holds no .csv file", path=path)
+        found: dict[str, dict[date, float]] = {}
+        for file in files:
+            for row, (name, day, value) in _rows(file):
+                observed = found.setdefault(name, {})
+                if day in observed:
+                    raise InputError(f"series {name} has a second value for {day}", path=file, row=row, column="date")
+                observed[day] = value
+        return {name: _csv_series(name, observed) for name, observed in found.items()}
+
+
+def _rows(file: Path) -> Iterator[tuple[int, tuple[str, date, float]]]:
+    """Row number, then series id, day and value, of every row that holds a value."""
+    with file.open(newline="", encoding="utf-8-sig") as lines:
+        reader = csv.DictReader(lines)
+        header = reader.fieldnames or ()
+        wanted = LONG if "series" in header else SINGLE
+        for column in wanted:
+            if column not in header:
+                hint = f"columns must be {', '.join(LONG)}, or {', '.join(SINGLE)}"
+                raise InputError("the column is missing", path=file, column=column, hint=hint)
+        for row, record in enumerate(reader, start=1):
+            text = (record["value"] or "").strip()
+            if text:
+                name = record["series"] if "series" in header else file.stem
+                if not name:
+                    raise InputError("the series has no name", path=file, row=row, column="series")
+                yield row, (name, _day(record["date"], file, row), _number(text, file, row))
+
+
+def _day(text: str | None, file: Path, row: int) -> date:
+    try:
+        return date.fromisoformat((text or "").strip())
+    except ValueError:
+        raise InputError(f"{text!r} is not a date", path=file, row=row, column="date", hint="e.g. 2025-10-26") from None
+
+
+def _number(text: str, file: Path, row: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not a number", path=file, row=row, column="value") from None
+    if not isfinite(value):
+        hint = "leave the field empty where there is no value"
+        raise InputError(f"{text!r} is not finite", path=file, row=row, column="value", hint=hint)
+    return value
+
+
+def _csv_series(name: str, observed: dict[date, float]) -> Series:
+    days = sorted(observed)
+    return Series(
+        id=name,
+        days=np.asarray(days, dtype="M8[D]"),
+        values=np.asarray([observed[day] for day in days], dtype=np.float64),
+    )
+
+
+# Real series that come with an installed library: something to try everything on without a network.
+
+MACRO = (
+    "realgdp",
+    "realcons",
+    "realinv",
+    "realgovt",
+    "realdpi",
+    "cpi",
+    "m1",
+    "tbilrate",
+    "unemp",
+    "pop",
+    "infl",
+    "realint",
+)
+TITLES = {
+    "elnino": "the sea surface temperature off Peru (monthly)",
+    "co2": "the concentration of CO₂ over Mauna Loa (weekly)",
+    "sunspots": "the number of sunspots (yearly)",
+    "nile": "the flow of the Nile at Aswan (yearly)",
+    **{f"macro.{column}": f"US {column} (quarterly)" for column in MACRO},
+}
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackagedSeries:
+    """The data sets of statsmodels as series, each observation dated on the last day of the period it describes."""
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids it knows."""
+        return tuple(TITLES)
+
+    def title(self, id: str) -> str:
+        """What the series measures."""
+        return TITLES[id]
+
+    def series(self, id: str) -> Series:
+        """The whole series."""
+        if id not in TITLES:
+            raise SeriesUnavailable(f"no packaged series is called {id!r}; there are {', '.join(TITLES)}")
+        return _load(id)
+
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+        """The series as known at the cutoff."""
+        return self.series(ref.id).until(as_of)
+
+
+@cache
+def _load(id: str) -> Series:
+    data = _frame(id.partition(".")[0])
+    if id == "elnino":
+        table = data[list(MONTHS)].to_numpy(dtype=np.float64)
+        months = [f"{int(year)}-{month:02d}" for year in data["YEAR"] for month in range(1, 13)]
+        return _packaged_series(id, _last_day(months), table.ravel())
+    if id == "co2":
+        return _packaged_series(id, data.index.to_numpy().astype("M8[D]"), data["co2"].to_numpy(dtype=np.float64))
+    if id.startswith("macro."):
+        quarters = [f"{int(y)}-{int(q) * 3:02d}" for y, q in zip(data["year"], data["quarter"], strict=True)]
+        return _packaged_series(id, _last_day(quarters), data[id.partition(".")[2]].to_numpy(np.float64))
+    year, column = {"sunspots": ("YEAR", "SUNACTIVITY"), "nile": ("year", "volume")}[id]
+    return _packaged_series(
+        id, _last_day([f"{int(y):04d}-12" for y in data[year]]), data[column].to_numpy(dtype=np.float64)
+    )
+
+
+def _frame(name: str) -> Any:
+    try:
+        from statsmodels import datasets
+    except ImportError:
+        raise MissingExtra("packaged series", "stats") from None
+    return getattr(datasets, {"macro": "macrodata"}.get(name, name)).load_pandas().data
+
+
+def _last_day(months: list[str]) -> Days:
+    following = np.asarray(months, dtype="M8[M]") + np.timedelta64(1, "M")
+    return (following.astype("M8[D]") - np.timedelta64(1, "D")).astype("M8[D]")
+
+
+def _packaged_series(id: str, days: Days, values: Any) -> Series:
+    observed = np.isfinite(values)
+    return Series(id=id, days=days[observed], values=values[observed])

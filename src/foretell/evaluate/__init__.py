@@ -1,1 +1,0 @@
-"""Numbers over arrays: scores, reliability, returns, comparisons. Knows no question."""

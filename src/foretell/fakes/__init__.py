@@ -1,1 +1,0 @@
-"""Other people's servers in small: real sockets on this machine that speak their formats."""

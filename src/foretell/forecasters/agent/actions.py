@@ -1,0 +1,348 @@
+"""From what a model replied to what it wants done: a turn that can be carried out, or words on what was wrong."""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from foretell.forecasters.agent.answer_format import AnswerFormat, StatedProbabilities, as_probability
+from foretell.forecasters.agent.belief import (
+    BELIEF,
+    LONGEST_REASON,
+    BeliefStatement,
+    as_text,
+    belief_schema,
+    read_statement,
+)
+from foretell.forecasters.agent.settings import AgentVariant, submit_spec
+from foretell.models.model import AssistantMessage, Reply, ToolCall, ToolSpec
+from foretell.models.structured_output import NoJsonFound, read_json, schema_errors
+from foretell.tools.names import SUBMIT
+
+# What a model is offered at a step: tools with the belief as an argument, or one schema that holds both.
+
+TOOL = "tool"
+ACTION = "action"
+ACTIONS = "actions"
+"""Fields of an answer by schema: the belief, and one action or a list of them, each naming its `tool`."""
+
+LONGEST_TEXT = 400
+MOST_ITEMS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentToolset:
+    """The tools of one trial. They stay the same at every step, so that the prompt's prefix does."""
+
+    form: AnswerFormat
+    variant: AgentVariant
+    research: tuple[ToolSpec, ...] = ()
+    """What the toolbox offers; the answer is added here."""
+
+    @cached_property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """Research tools and `submit`, each with the belief as its first argument where the variant has one."""
+        research = tuple(spec for spec in self.research if spec.name != SUBMIT) if self.variant.tools else ()
+        plain = (*research, submit_spec(self.form))
+        return tuple(_with_belief(spec, self.form) for spec in plain) if self.variant.belief else plain
+
+    @cached_property
+    def by_name(self) -> Mapping[str, ToolSpec]:
+        """The tools by name."""
+        return {spec.name: spec for spec in self.tools}
+
+    def named(self, allowed: Collection[str] | None = None) -> tuple[str, ...]:
+        """Names on offer at a step: all of them, or those the policy allows."""
+        return tuple(name for name in self.by_name if allowed is None or name in allowed) or (SUBMIT,)
+
+    def schema(self, names: Sequence[str]) -> dict[str, Any]:
+        """Action and belief as one JSON answer, for models that are asked without tools."""
+        actions = [_as_action(self.by_name[name]) for name in names]
+        one = actions[0] if len(actions) == 1 else {"anyOf": actions}
+        properties: dict[str, Any] = {BELIEF: belief_schema(self.form)} if self.variant.belief else {}
+        if self.variant.parallel and len(names) > 1:
+            properties[ACTIONS] = {"type": "array", "items": one, "minItems": 1}
+        else:
+            properties[ACTION] = one
+        return _bounded(_object(properties))
+
+    def numbers_alone(self) -> dict[str, Any]:
+        """The shortest answer there is, for a model that managed nothing else."""
+        return _object({self.form.field: self.form.schema()})
+
+
+def _with_belief(spec: ToolSpec, form: AnswerFormat) -> ToolSpec:
+    """The same tool with the belief in front: it is stated before the action is chosen in detail."""
+    own = spec.parameters
+    parameters = {
+        **own,
+        "type": "object",
+        "properties": {BELIEF: belief_schema(form), **own.get("properties", {})},
+        "required": [BELIEF, *own.get("required", ())],
+    }
+    return ToolSpec(name=spec.name, description=spec.description, parameters=parameters)
+
+
+def _as_action(spec: ToolSpec) -> dict[str, Any]:
+    own = {name: value for name, value in spec.parameters.get("properties", {}).items() if name != BELIEF}
+    required = [name for name in spec.parameters.get("required", ()) if name != BELIEF]
+    action = _object({TOOL: {"type": "string", "enum": [spec.name]}, **own})
+    return {**action, "required": [TOOL, *required]}
+
+
+def _bounded(schema: Any) -> Any:
+    """The same schema with an end to every text and list: a small model held by a grammar may never stop by itself."""
+    if isinstance(schema, list):
+        return [_bounded(part) for part in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _bounded(part) for name, part in cast("dict[str, Any]", schema).items()}
+    if parts.get("type") == "string" and "enum" not in parts:
+        return {"maxLength": LONGEST_TEXT, **parts}
+    return {"maxItems": MOST_ITEMS, **parts} if parts.get("type") == "array" else parts
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+LONGEST_REPLY = 100_000
+"""Characters of a reply that are looked at; nobody states a belief at greater length."""
+MOST_ACTIONS = 8
+
+
+class UnusableTurn(ValueError):
+    """A reply cannot be carried out; the text tells the model why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentAction:
+    """One tool with its arguments; the belief that came along is taken out."""
+
+    tool: str
+    arguments: dict[str, Any]
+    call: ToolCall | None = None
+    """As the model made it; None where it wrote the action as text."""
+    belief: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentTurn:
+    """What the model said at one step."""
+
+    actions: tuple[AgentAction, ...]
+    """One; several only where the variant runs them at once."""
+    spoken: AssistantMessage
+    """What goes into the history: only the calls that are answered."""
+    statement: BeliefStatement | None = None
+    final: StatedProbabilities | None = None
+    """The answer, where the action is to submit."""
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def read_reply(reply: Reply, offer: AgentToolset, names: Sequence[str]) -> AgentTurn:
+    """The turn in a reply, given what was on offer; `UnusableTurn` where there is none."""
+    proposals = _proposals(reply, names)
+    wanted = proposals[:MOST_ACTIONS] if offer.variant.parallel and proposals[0].tool != SUBMIT else proposals[:1]
+    actions, notes = _checked(wanted, offer, names)
+    if len(proposals) > len(wanted):
+        notes.append("one call at a time: only the first was run")
+    calls = tuple(action.call for action in actions if action.call is not None)
+    spoken = AssistantMessage(text=reply.text[:LONGEST_REPLY], calls=calls, thoughts=reply.thoughts)
+    stated = next((action.belief for action in actions if action.belief is not None), None)
+    statement = read_statement(stated, offer.form) if offer.variant.belief else None
+    turn = AgentTurn(actions=tuple(actions), spoken=spoken, statement=statement, notes=tuple(notes))
+    return _answered(turn, offer) if actions[0].tool == SUBMIT else turn
+
+
+def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
+    """The belief in a reply whose action could not be used: what it states still counts."""
+    if not offer.variant.belief:
+        return None
+    for text in (*(call.arguments for call in reply.calls), reply.text):
+        try:
+            statement = read_statement(read_object(text).get(BELIEF), offer.form)
+        except UnusableTurn:
+            continue
+        if statement is not None and statement.stated.p:
+            return statement
+    return None
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The JSON object in a text, free of what no file or database takes (NaN, broken characters); or `UnusableTurn`."""
+    try:
+        found = read_json(text[:LONGEST_REPLY])
+        clean = json.dumps(found, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
+        found = json.loads(clean)
+    except NoJsonFound as problem:
+        raise UnusableTurn(str(problem)) from None
+    except (ValueError, TypeError, RecursionError):
+        raise UnusableTurn("it holds values that are not JSON, such as NaN") from None
+    if not isinstance(found, dict):
+        raise UnusableTurn("a JSON object was expected, not a list")
+    return cast("dict[str, Any]", found)
+
+
+def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:
+    """Everything the reply asks for, unchecked; arguments that are no object stand as text."""
+    if reply.calls:
+        return [AgentAction(tool=call.name, arguments={}, call=_named(call, n)) for n, call in enumerate(reply.calls)]
+    if reply.finish == "refusal":
+        raise UnusableTurn("it was declined")
+    if not reply.text.strip():
+        raise UnusableTurn("it was empty" + (" because the length limit was reached" * (reply.finish == "length")))
+    try:
+        return _written(read_object(reply.text), names)
+    except UnusableTurn as problem:
+        raise UnusableTurn(f"it called no tool, and in its text {problem}") from None
+
+
+def _named(call: ToolCall, place: int) -> ToolCall:
+    return call if call.id else ToolCall(id=f"call_{place}", name=call.name, arguments=call.arguments)
+
+
+def _written(said: dict[str, Any], names: Sequence[str]) -> list[AgentAction]:
+    """Actions in a JSON text: by our schema, or in the shapes models fall into when they write a call out."""
+    many = said.get(ACTIONS) or said.get(ACTION) or said
+    belief = said.get(BELIEF)
+    found = [_write(one, belief) for one in (cast("list[Any]", many) if isinstance(many, list) else [many])]
+    actions = [action for action in found if action is not None]
+    if not actions and tuple(names) == (SUBMIT,):
+        actions = [AgentAction(tool=SUBMIT, arguments=said, belief=belief)]
+    if not actions:
+        raise UnusableTurn(f"no `{TOOL}` is named")
+    return actions
+
+
+def _write(one: Any, belief: Any) -> AgentAction | None:
+    if not isinstance(one, Mapping):
+        return None
+    said = dict(cast("Mapping[str, Any]", one))
+    name = next((said.pop(key) for key in (TOOL, "name") if isinstance(said.get(key), str)), None)
+    if name is None:
+        return None
+    inner = next((said[key] for key in ("arguments", "parameters", "args") if isinstance(said.get(key), dict)), said)
+    return AgentAction(tool=name, arguments=inner, belief=inner.get(BELIEF, belief))
+
+
+def _checked(
+    wanted: Sequence[AgentAction], offer: AgentToolset, names: Sequence[str]
+) -> tuple[list[AgentAction], list[str]]:
+    """The actions that can be carried out and what was wrong with the others; `UnusableTurn` if none can."""
+    actions: list[AgentAction] = []
+    problems: list[str] = []
+    for action in wanted:
+        try:
+            actions.append(_checked_one(action, offer, names))
+        except UnusableTurn as problem:
+            problems.append(str(problem))
+    research = [action for action in actions if action.tool != SUBMIT]
+    if not actions:
+        raise UnusableTurn("; ".join(problems))
+    return (research or actions[:1]) if len(actions) > 1 else actions, problems
+
+
+def _checked_one(action: AgentAction, offer: AgentToolset, names: Sequence[str]) -> AgentAction:
+    if action.tool not in names:
+        raise UnusableTurn(f"there is no tool {action.tool[:60]!r} at this step; there is {', '.join(names)}")
+    try:
+        given = read_object(action.call.arguments or "{}") if action.call else dict(action.arguments)
+    except UnusableTurn as problem:
+        raise UnusableTurn(f"the arguments of {action.tool} cannot be used: {problem}") from None
+    belief = given.pop(BELIEF, action.belief)
+    shape = offer.by_name[action.tool].parameters
+    known: Mapping[str, Any] = {name: part for name, part in shape.get("properties", {}).items() if name != BELIEF}
+    if action.tool != SUBMIT:
+        given = {name: value for name, value in given.items() if name in known}
+        required = [name for name in shape.get("required", ()) if name != BELIEF]
+        if wrong := schema_errors(given, {**shape, "properties": known, "required": required}):
+            raise UnusableTurn(f"the arguments of {action.tool} cannot be used: {'; '.join(wrong)}")
+    return AgentAction(tool=action.tool, arguments=given, call=action.call, belief=belief)
+
+
+def _answered(turn: AgentTurn, offer: AgentToolset) -> AgentTurn:
+    """The turn with its answer. A number missing from it is taken from the belief stated in the same breath."""
+    action = turn.actions[0]
+    final = offer.form.read(action.arguments)
+    if turn.statement is not None and offer.form.missing(final.p):
+        said = turn.statement.stated
+        final = StatedProbabilities(
+            p={**said.p, **final.p}, distribution=final.distribution or said.distribution, problems=final.problems
+        )
+    if offer.form.missing(final.p):
+        raise UnusableTurn(f"the answer is not complete: {'; '.join(final.problems)}")
+    reason = as_text(action.arguments.get("reason"))[:LONGEST_REASON]
+    return AgentTurn(
+        actions=turn.actions,
+        spoken=turn.spoken,
+        statement=turn.statement,
+        final=final,
+        reason=reason,
+        notes=turn.notes,
+    )
+
+
+# The last resort before a trial is given up: a probability in plain text, if there is only one way to read it.
+
+_NUMBER = r"(?<![\d.])(\d{1,3}(?:\.\d+)?\s*%|0?\.\d+|1\.0+)(?![\d.]*\d)"
+_SAID = re.compile(
+    r"""\b(?:probability|chance|likelihood|p|(?:my|final)\s+(?:answer|forecast|estimate|prediction))\b["'*]*"""
+    r"""(?:\s+(?:of|that|for|it|this|yes|resolves?|is|at|to|be|would|about|around|roughly))*"""
+    rf"""\s*[=:≈~]?\s*["'*]*\s*{_NUMBER}""",
+    re.IGNORECASE,
+)
+_NEAR = re.compile(rf"\b(?:probability|chance|likelihood|odds)[^.\d%]{{0,60}}{_NUMBER}", re.IGNORECASE)
+"""Says nothing by itself, but a second number here makes the text ambiguous."""
+_CHANCE = re.compile(rf"{_NUMBER}\s+(?:chance|probability|likelihood)\b", re.IGNORECASE)
+_ALONE = re.compile(rf"[\s*`\"]*{_NUMBER}[\s*`\".]*")
+
+
+def probability_in_text(replies: Iterable[Reply], form: AnswerFormat) -> StatedProbabilities | None:
+    """The number in the first reply, the latest given first, that states every target in exactly one way.
+
+    >>> from foretell.questions.question import Question, Target
+    >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
+    >>> probability_in_text([Reply(text="I put the probability at 35% for now.")], AnswerFormat.of(q)).p
+    {'yes': 0.35}
+    >>> probability_in_text([Reply(text="The chance was 20%; now the probability is 70%.")], AnswerFormat.of(q)) is None
+    True
+    """
+    for reply in replies:
+        for text in (*(call.arguments for call in reply.calls), reply.text):
+            if (found := _in_json(text, form)) is not None:
+                return found
+        if (found := _in_words(reply.text, form)) is not None:
+            return found
+    return None
+
+
+def _in_json(text: str, form: AnswerFormat) -> StatedProbabilities | None:
+    try:
+        stated = form.read(read_object(text))
+    except UnusableTurn:
+        return None
+    return None if form.missing(stated.p) else stated
+
+
+def _in_words(text: str, form: AnswerFormat) -> StatedProbabilities | None:
+    """Only for one target: which of several a number in prose belongs to is a guess."""
+    if len(form.targets) != 1 or form.thresholds is not None:
+        return None
+    text = text[:LONGEST_REPLY]
+    alone = _ALONE.fullmatch(text)
+    said = [alone[1]] if alone else [*_SAID.findall(text), *_CHANCE.findall(text)]
+    try:
+        numbers = {as_probability(number) for number in [*said, *_NEAR.findall(text)]} if said else set[float]()
+    except ValueError:
+        return None
+    target = next(iter(form.targets.values()))
+    return StatedProbabilities(p={target: numbers.pop()}) if len(numbers) == 1 else None

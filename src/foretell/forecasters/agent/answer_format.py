@@ -1,0 +1,263 @@
+"""How the probabilities of a question are written in JSON, and how they are read back."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal
+
+from foretell.questions.forecast import Categorical, Numeric
+from foretell.questions.question import Question
+
+# Questions about a number: the agent states quantiles, and every threshold follows from them.
+
+NUMERIC = "numeric"
+"""The subtype of a question whose targets are thresholds of one quantity, with ids such as `>3.5` or `<=100`."""
+LEVELS: Mapping[str, float] = {
+    "q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q90": 0.9, "q95": 0.95
+}  # fmt: skip
+LARGEST = 1e100
+"""Beyond this, differences of quantiles might overflow."""
+_THRESHOLD = re.compile(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericThreshold:
+    """A target that comes true on one side of a value."""
+
+    side: Literal["above", "below"]
+    value: float
+
+    def chance(self, distribution: Numeric) -> float:
+        """The probability of this target. Beyond the outermost quantiles half of the tail counts: nobody described it.
+
+        >>> NumericThreshold(side="above", value=9).chance(Numeric.from_quantiles({0.1: 1.0, 0.9: 5.0}))
+        0.05
+        """
+        x, cdf = distribution.x, distribution.cdf
+        below = distribution.below(self.value)
+        if self.value < x[0]:
+            below = cdf[0] / 2
+        elif self.value > x[-1]:
+            below = (1 + cdf[-1]) / 2
+        return round(1 - below if self.side == "above" else below, 12)
+
+
+def thresholds_of(question: Question) -> dict[str, NumericThreshold] | None:
+    """The thresholds of a numeric question by target id; None for any other question.
+
+    >>> from foretell.questions.question import Target
+    >>> q = Question(id="q", source="own", text="How many?", due="2025-10-26", subtype="numeric",
+    ...              targets=(Target(id=">10"), Target(id="<=5")))
+    >>> thresholds_of(q)["<=5"]
+    Threshold(side='below', value=5.0)
+    """
+    if question.subtype != NUMERIC:
+        return None
+    found: dict[str, NumericThreshold] = {}
+    for target in question.targets:
+        read = _THRESHOLD.fullmatch(target.id)
+        if read is None:
+            return None
+        found[target.id] = NumericThreshold(side="above" if read[1] == ">" else "below", value=float(read[2]))
+    return found
+
+
+def read_quantiles(given: Any) -> Numeric:
+    """The distribution through the stated quantiles, or a `ValueError` that tells the model what to mend.
+
+    >>> read_quantiles({"q10": 1, "q50": 2, "q90": 5}).below(2.0)
+    0.5
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"quantiles must be an object with the keys {', '.join(LEVELS)}")
+    values = {level: given[key] for key, level in LEVELS.items() if key in given}
+    if len(values) < 3:
+        raise ValueError(f"at least three of the quantiles {', '.join(LEVELS)} are needed")
+    for level, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+            raise ValueError(f"the quantile at {level:g} is not a number of usual size")
+    try:
+        return Numeric.from_quantiles({level: float(value) for level, value in values.items()})
+    except ValueError:
+        raise ValueError("each quantile must be larger than the one before it") from None
+
+
+def write_quantiles(distribution: Numeric) -> dict[str, float]:
+    """The quantiles as a model states them."""
+    return {key: distribution.quantile(level) for key, level in LEVELS.items()}
+
+
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names that every provider accepts as a property."""
+
+
+def target_keys(question: Question) -> dict[str, str]:
+    """The key that stands for each target: its id, or target_1, target_2, … where an id is no safe name."""
+    ids = [target.id for target in question.targets]
+    if all(SAFE_KEY.fullmatch(target) for target in ids):
+        return {target: target for target in ids}
+    return {f"target_{place}": target for place, target in enumerate(ids, start=1)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedProbabilities:
+    """Probabilities as a model gave them: only those that could be read, and what was wrong with the others."""
+
+    p: Mapping[str, float]
+    """By target id."""
+    distribution: Numeric | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerFormat:
+    """One probability per target; a bare number where there is one target, quantiles where a number is asked for."""
+
+    targets: Mapping[str, str]
+    """Target id by the key the model uses. Providers refuse odd characters in keys, so odd ids get short ones."""
+    labels: Mapping[str, str]
+    exclusive: bool = False
+    percent: bool = False
+    """Whole percents in place of fractions: a grammar can hold a small model to a range of integers only."""
+    thresholds: Mapping[str, NumericThreshold] | None = None
+
+    @classmethod
+    def of(cls, question: Question, *, percent: bool = False) -> "AnswerFormat":
+        """The form for a question."""
+        keys = target_keys(question)
+        labels = {key: target.label or target.id for key, target in zip(keys, question.targets, strict=True)}
+        return cls(
+            targets=keys,
+            labels=labels,
+            exclusive=question.exclusive and len(keys) > 1,
+            percent=percent,
+            thresholds=thresholds_of(question),
+        )
+
+    @property
+    def field(self) -> str:
+        """The name of the field that holds the answer."""
+        return "quantiles" if self.thresholds is not None else "percent" if self.percent else "p"
+
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of that field."""
+        if self.thresholds is not None:
+            number = {key: {"type": "number", "description": f"value at {q:.0%}"} for key, q in LEVELS.items()}
+            return _closed(number, "Quantiles of the quantity asked about, increasing.")
+        if len(self.targets) == 1:
+            return self._number("Probability that it resolves YES.")
+        told = "Exactly one of them comes true." if self.exclusive else "Each on its own."
+        return _closed({key: self._number(self.labels[key][:200]) for key in self.targets}, told)
+
+    def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
+        """What an object says about the targets; never raises."""
+        if self.thresholds is not None:
+            return self._read_quantiles(given.get("quantiles", given.get("p")))
+        if given.get("percent") is not None:
+            return self._read_p(given["percent"], as_percent)
+        raw = next((given[name] for name in ("p", "probability", "probabilities") if name in given), None)
+        if raw is None:
+            return StatedProbabilities(p={}, problems=(f"{self.field} is missing",))
+        return self._read_p(raw, as_probability)
+
+    def write(self, p: Mapping[str, float], distribution: Numeric | None = None) -> Any:
+        """The field's value for given probabilities: what `read` understands."""
+        if distribution is not None:
+            return write_quantiles(distribution)
+        values = {key: round(100 * p[id]) if self.percent else p[id] for key, id in self.targets.items()}
+        return next(iter(values.values())) if len(values) == 1 else values
+
+    def missing(self, p: Mapping[str, float]) -> tuple[str, ...]:
+        """Keys of the targets that have no probability yet."""
+        return tuple(key for key, id in self.targets.items() if id not in p)
+
+    def coherent(self, p: Mapping[str, float]) -> dict[str, float]:
+        """Options of which exactly one comes true, divided by their sum; anything else stays as stated."""
+        total = sum(p.values())
+        if not self.exclusive or self.missing(p) or total <= 0:
+            return dict(p)
+        return {target: value / total for target, value in p.items()}
+
+    def distribution(self, p: Mapping[str, float], numeric: Numeric | None) -> Categorical | Numeric | None:
+        """The whole distribution behind the probabilities, where the question has one."""
+        return Categorical(p=p, normalise=True) if self.exclusive else numeric
+
+    def _read_quantiles(self, raw: Any) -> StatedProbabilities:
+        assert self.thresholds is not None
+        try:
+            distribution = read_quantiles(raw)
+        except (ValueError, OverflowError) as problem:
+            return StatedProbabilities(p={}, problems=(str(problem),))
+        p = {id: min(1.0, max(0.0, t.chance(distribution))) for id, t in self.thresholds.items()}
+        return StatedProbabilities(p=p, distribution=distribution)
+
+    def _number(self, told: str) -> dict[str, Any]:
+        kind = {"type": "integer", "maximum": 100} if self.percent else {"type": "number", "maximum": 1}
+        return {**kind, "minimum": 0, "description": f"{told} {'In percent' if self.percent else 'From 0 to 1'}."}
+
+    def _read_p(self, raw: Any, read: Callable[[Any], float]) -> StatedProbabilities:
+        if not isinstance(raw, Mapping):
+            if len(self.targets) > 1:
+                problem = f"{self.field} must be an object with the keys {', '.join(self.targets)}"
+                return StatedProbabilities(p={}, problems=(problem,))
+            raw = {next(iter(self.targets)): raw}
+        p: dict[str, float] = {}
+        problems: list[str] = []
+        for key, id in self.targets.items():
+            try:
+                p[id] = read(raw[key] if key in raw else raw[id])
+            except KeyError:
+                problems.append(f"p of {key} is missing")
+            except ValueError as problem:
+                problems.append(f"p of {key} {problem}")
+        if self.exclusive and not self.missing(p) and sum(p.values()) <= 0:
+            return StatedProbabilities(p={}, problems=("exactly one option comes true, so they cannot all have p = 0",))
+        return StatedProbabilities(p=p, problems=tuple(problems))
+
+
+def as_probability(value: Any) -> float:
+    """A number in [0, 1], also written as text or as a percentage; anything else is refused, not guessed.
+
+    >>> as_probability("35 %"), as_probability("0.2")
+    (0.35, 0.2)
+    >>> as_probability(35)
+    Traceback (most recent call last):
+    ...
+    ValueError: is 35, not a number from 0 to 1
+    """
+    told = repr(value)[:40]
+    try:
+        percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError
+        number = float(percent[1]) / 100 if percent else float(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"is {told}, not a number from 0 to 1") from None
+    if not isfinite(number) or not 0 <= number <= 1:
+        raise ValueError(f"is {told}, not a number from 0 to 1")
+    return number
+
+
+def as_percent(value: Any) -> float:
+    """A whole number of percents as a probability. 0.35 is refused: it may be meant as a fraction.
+
+    >>> as_percent(35), as_percent("35 %")
+    (0.35, 0.35)
+    """
+    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    number = float(percent[1]) if percent else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100 or number % 1:
+        raise ValueError(f"is {repr(value)[:40]}, not a whole number from 0 to 100")
+    return float(number) / 100
+
+
+def _closed(properties: dict[str, Any], told: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": told,
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,108 @@
+"""Forecasters without a model: a constant, the crowd, the market's quotes, the base rate."""
+
+from dataclasses import dataclass
+
+from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+
+
+def _forecast(question: Question, context: RunContext, name: str, p: dict[str, float], rationale: str) -> Forecast:
+    return Forecast(question_id=question.id, forecaster=name, as_of=context.as_of, p=p, rationale=rationale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantForecaster:
+    """The same probability for everything: 0.5 is what any forecaster must beat."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"p = {self.p} is outside [0, 1]")
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        return f"always {self.p:g}"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """The constant for every target."""
+        return _forecast(question, context, self.name, {t.id: self.p for t in question.targets}, "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdForecaster:
+    """The price the question carries: its freeze value or its price on the due date, whichever snapshot it has."""
+
+    fallback: float | None = None
+    """Said where a target has no price; None refuses the question."""
+    name: str = "crowd"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """The price of every target, as it is."""
+        p = {t.id: _price_or(t, self.fallback, question, context) for t in question.targets}
+        return _forecast(question, context, self.name, p, "The market's own price.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarketForecaster:
+    """The probability the quotes imply: yes ask over the sum of both asks, so that the spread is not counted."""
+
+    across: bool = False
+    """Scale the targets of an exclusive question to sum one as well."""
+    name: str = "market"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """The implied probability of every target; a target without quotes refuses the question."""
+        p = {t.id: _price_or(t, None, question, context) for t in question.targets}
+        total = sum(p.values())
+        if self.across and question.exclusive and total > 0:
+            p = {target: price / total for target, price in p.items()}
+        return _forecast(question, context, self.name, p, "Quotes, both asks scaled to one.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseRateForecaster:
+    """How often questions of this source and template came true before."""
+
+    rates: Rates
+    name: str = "prior"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """The base rate of every target."""
+        p = {t.id: _rate(self.rates, question, t, context) for t in question.targets}
+        return _forecast(question, context, self.name, p, f"Base rate of {question.source} {question.subtype}".strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdElseBaseRate:
+    """The crowd's price for market questions, the base rate for questions about data sets."""
+
+    rates: Rates
+    fallback: float | None = None
+    name: str = "crowd-else-prior"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """Price or base rate of every target, by the question's kind."""
+        if question.kind == "market":
+            return await CrowdForecaster(fallback=self.fallback, name=self.name).forecast(question, context)
+        return await BaseRateForecaster(rates=self.rates, name=self.name).forecast(question, context)
+
+
+def _price_or(target: Target, fallback: float | None, question: Question, context: RunContext) -> float:
+    snapshot = target.snapshot
+    # A snapshot later than the cutoff is not the crowd of that day.
+    if snapshot is not None and context.as_of.admits(snapshot.at) and snapshot.price is not None:
+        return snapshot.price
+    if fallback is None:
+        raise CannotForecast(f"target {target.id} of question {question.id} has no price known at {context.as_of}")
+    return fallback
+
+
+def _rate(rates: Rates, question: Question, target: Target, context: RunContext) -> float:
+    rate = rates.rate(question, target, context.as_of)
+    if rate is None:
+        raise CannotForecast(f"no past outcome of {question.source} {question.subtype} at {context.as_of}")
+    return rate

@@ -1,0 +1,346 @@
+"""The regression behind the text model: past questions as rows, priors as scales of columns."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from foretell.forecasters.base_rates.outside_model import (
+    DriftBasis,
+    DriftingLevel,
+    OutsideModel,
+    OutsideModelRecord,
+    PriceCorrection,
+    TextModel,
+    TrainingTargets,
+    basis,
+    lessons,
+    on_grid,
+    rate_table,
+)
+from foretell.forecasters.base_rates.past import PastQuestions, Strings
+from foretell.forecasters.base_rates.text_features import (
+    BUCKETS,
+    NAMES,
+    NOT_NEGATIVE,
+    TIMED,
+    Grams,
+    TextFeatures,
+    gram_values,
+    marks,
+    rarity,
+    seen_in,
+)
+from foretell.forecasters.combine.rows import sigmoid
+from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.questions.as_of import AsOf
+
+# Logistic regression on many sparse columns, each with a normal prior, some of them bound to one sign.
+
+STEPS, INNER, SMALL = 30, 200, 1e-5
+
+
+def fit_logistic(
+    columns: Any, target: Floats, weight: Floats, *, offset: Floats, not_negative: Bools, start: Floats | None = None
+) -> Floats:
+    """Coefficients β minimising Σ w·CE(target, σ(offset + Xβ)) + |β|²/2, with β ≥ 0 where asked for.
+
+    Targets may be anything in [0, 1]: a probability counts as that share of a yes. A column with prior variance v is
+    given multiplied by √v. The objective is strictly convex, so there is one answer; Newton steps by conjugate
+    gradients find it, and columns that would turn negative are held at zero as long as they press against it.
+
+    Args:
+        columns: A scipy sparse matrix, rows × columns.
+        target: What each row should come to.
+        weight: How much each row counts.
+        offset: Log-odds that each row starts from.
+        not_negative: Columns whose coefficient must not fall below zero.
+        start: Where to begin, e.g. the answer of a neighbouring strength.
+    """
+    problem = _Problem(columns, target, weight, offset)
+    beta = np.zeros(columns.shape[1]) if start is None else start.copy()
+    held = np.zeros(len(beta), bool)
+    for _ in range(1 + 2 * int(not_negative.sum())):
+        beta = problem.solve(np.where(held, 0.0, beta), ~held)
+        negative = not_negative & (beta < 0)
+        free_again = held & (problem.gradient(beta) < -SMALL)
+        if not negative.any() and not free_again.any():
+            break
+        held = (held | negative) & ~free_again
+    return np.where(not_negative, np.maximum(beta, 0.0), beta)
+
+
+class _Problem:
+    def __init__(self, columns: Any, target: Floats, weight: Floats, offset: Floats) -> None:
+        self.x, self.xt = columns, columns.T.tocsr()
+        self.target, self.weight, self.offset = target, weight, offset
+
+    def loss(self, beta: Floats) -> float:
+        z = self.offset + self.x @ beta
+        return _dot(self.weight, np.logaddexp(0.0, z) - self.target * z) + 0.5 * _dot(beta, beta)
+
+    def gradient(self, beta: Floats) -> Floats:
+        p = sigmoid(self.offset + self.x @ beta)
+        return self.xt @ (self.weight * (p - self.target)) + beta
+
+    def solve(self, beta: Floats, free: Bools) -> Floats:
+        """Newton's method on the free columns, halving a step that does not help."""
+        loss = self.loss(beta)
+        for _ in range(STEPS):
+            slope = np.where(free, self.gradient(beta), 0.0)
+            if np.abs(slope).max(initial=0.0) < SMALL:
+                break
+            step = self._direction(beta, slope, free)
+            size = 1.0
+            while self.loss(beta - size * step) > loss and size > 1e-6:
+                size /= 2
+            beta = beta - size * step
+            loss = self.loss(beta)
+        return beta
+
+    def _direction(self, beta: Floats, slope: Floats, free: Bools) -> Floats:
+        """(I + XᵀWX)⁻¹·slope by conjugate gradients (Hestenes & Stiefel 1952)."""
+        p = sigmoid(self.offset + self.x @ beta)
+        curvature = self.weight * p * (1 - p)
+        found, residual = np.zeros(len(beta)), slope.copy()
+        way, size = residual.copy(), _dot(residual, residual)
+        goal = size * min(1e-4, float(np.sqrt(size)) * 1e-4 + 1e-12)
+        for _ in range(INNER):
+            bent = np.where(free, self.xt @ (curvature * (self.x @ way)) + way, 0.0)
+            length = size / _dot(way, bent)
+            found, residual = found + length * way, residual - length * bent
+            smaller = _dot(residual, residual)
+            if smaller <= goal:
+                break
+            way, size = residual + smaller / size * way, smaller
+        return found
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    # Vectors this short lose more by being shared out to threads than they gain.
+    return float(np.einsum("i,i->", a, b))
+
+
+LONG_RUN = -1.0
+"""Log-odds that the level is shrunk to: 27 % yes."""
+LEVEL, SOURCE, DRIFT, OWN_DRIFT = 1.0, sqrt(0.5), 1.0, sqrt(0.3)
+TURN, TIME = sqrt(0.2), sqrt(1 / 3)
+"""Prior standard deviations of the coefficients, in log-odds."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextModelTable:
+    """Lessons as the rows of a regression."""
+
+    lessons: TrainingTargets
+    source: Strings
+    grid: Ints
+    """Each row's stretch of days; see `levels`."""
+    grams: Grams
+    values: Floats
+    """Of the grams."""
+    named: Floats
+    telling: Floats
+    known: Ints
+    """Marks of all grams."""
+    worth: PriceCorrection
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def table_of(past: PastQuestions, day: date) -> TextModelTable:
+    """The table of market questions known by `day`; each question counts as one, however often it was asked."""
+    _, code, times = np.unique(past.id, return_inverse=True, return_counts=True)
+    share = 1.0 / times[code]
+    found, worth = lessons(past, seen_in(past), share, day)
+    grams = Grams.of(found.seen)
+    telling = rarity(grams, share[found.row])
+    return TextModelTable(
+        lessons=found,
+        source=past.source[found.row],
+        grid=on_grid(past.due[found.row]),
+        grams=grams,
+        values=gram_values(grams, telling),
+        named=np.array([s.named for s in found.seen]).reshape(len(found.seen), len(NAMES)),
+        telling=telling,
+        known=np.unique(np.concatenate([*(marks(s.reading.text) for s in found.seen), np.array([], np.int64)])),
+        worth=worth,
+    )
+
+
+def fit_text(table: TextModelTable, strength: float, start: Floats | None = None) -> tuple[TextModel, Floats]:
+    """The model whose words have the given prior precision, and its raw coefficients for a warm start elsewhere."""
+    levels, sources = basis(table.grid), np.unique(table.source)
+    blocks = _blocks(table, strength, levels, sources)
+    beta = _coefficients(blocks, table, start)
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    words, named, level, source, drift, own = np.split(beta, ends[:-1])
+    names = list(map(str, sources))
+    fitted = DriftingLevel(
+        long_run=LONG_RUN + float(level[0]) * LEVEL,
+        source=dict(zip(names, (source * SOURCE).tolist(), strict=True)),
+        grid=levels.grid,
+        drift=levels.weights(drift) * DRIFT,
+        drift_of={
+            name: levels.weights(part) * OWN_DRIFT
+            for name, part in zip(names, own.reshape(len(names), -1), strict=True)
+        },
+    )
+    model = TextModel(
+        level=fitted,
+        named=dict(zip(NAMES, (named * _named_scale()).tolist(), strict=True)),
+        words=words / sqrt(strength),
+        rarity=table.telling,
+        known=table.known,
+        worth=table.worth,
+    )
+    return model, beta
+
+
+def prior_text() -> TextModel:
+    """What is believed before any question was seen: the long-run level, whatever is asked."""
+    none, grid = np.zeros(2 * BUCKETS), np.array([], np.int64)
+    level = DriftingLevel(long_run=LONG_RUN, source={}, grid=grid, drift=np.array([]), drift_of={})
+    return TextModel(level=level, named={}, words=none, rarity=none, known=grid, worth=PriceCorrection())
+
+
+def validation_loss(model: TextModel, rows: Sequence[TextFeatures], past: PastQuestions, target: Floats) -> float:
+    """Mean squared distance of the model's probabilities from what the rows came to."""
+    days: list[date] = past.due.astype("M8[D]").tolist()
+    z = [model.log_odds(s, str(name), day) for s, name, day in zip(rows, past.source, days, strict=True)]
+    return float(np.mean((sigmoid(z) - target) ** 2))
+
+
+def _named_scale() -> Floats:
+    return np.array([TIME if name in TIMED else TURN for name in NAMES])
+
+
+def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources: Strings) -> list[Any]:
+    """Sparse columns: words, named, level, source, drift, drift of each source; scaled to unit prior variance."""
+    from scipy.sparse import csr_matrix
+
+    n, steps = len(table), len(levels.grid)
+    root = levels.root[np.searchsorted(levels.grid, table.grid)]
+    code = np.searchsorted(sources, table.source)
+    own = (code[:, None] * steps + np.arange(steps)).ravel()
+    each = np.arange(n)
+    words = (table.values / sqrt(strength), (table.grams.row, table.grams.bucket))
+    return [
+        csr_matrix(words, (n, 2 * BUCKETS)),
+        csr_matrix(table.named * _named_scale()),
+        csr_matrix(np.full((n, 1), LEVEL)),
+        csr_matrix((np.full(n, SOURCE), (each, code)), (n, len(sources))),
+        csr_matrix(root * DRIFT),
+        csr_matrix((root.ravel() * OWN_DRIFT, (np.repeat(each, steps), own)), (n, len(sources) * steps)),
+    ]
+
+
+def _coefficients(blocks: list[Any], table: TextModelTable, start: Floats | None) -> Floats:
+    from scipy.sparse import hstack
+
+    columns: Any = hstack(blocks).tocsr()
+    bound = np.zeros(columns.shape[1], bool)
+    bound[2 * BUCKETS + np.flatnonzero(np.isin(NAMES, NOT_NEGATIVE))] = True
+    return fit_logistic(
+        columns,
+        table.lessons.target,
+        table.lessons.weight,
+        offset=np.full(len(table), LONG_RUN),
+        not_negative=bound,
+        start=start,
+    )
+
+
+# Learning the outside view from the questions known on a day, and from nothing later.
+
+STRENGTHS = (1.0, 3.0, 10.0)
+"""Candidates for the precision of the words' coefficients."""
+USUAL = 3.0
+"""Taken where the past is too short to choose."""
+ENOUGH = 200
+"""Lessons needed before an origin to choose by it."""
+
+
+def fit_outside(bank: PastQuestions, as_of: AsOf, *, strength: float | None = None) -> OutsideModel:
+    """The outside view of somebody who knew, of `bank`, what was known before the day of the cutoff.
+
+    Market questions teach the text model, data-set questions the table of rates. Unless told, how far the words are
+    trusted is chosen inside that past: fitted before two earlier rounds, judged on the new questions asked after.
+    """
+    day = as_of.at.date()
+    past = bank.before(day)
+    markets = past.take(past.kind == "market")
+    if not len(markets):
+        return _assemble(past, markets, prior_text(), day, 0.0, {})
+    tried: dict[float, float] = {} if strength is not None else _tried(markets, day)
+    chosen = strength if strength is not None else min(tried, key=lambda s: (tried[s], s), default=USUAL)
+    table = table_of(markets, day)
+    text = fit_text(table, chosen)[0] if len(table) else prior_text()
+    return _assemble(past, markets, text, day, chosen, {f"{s:g}": loss for s, loss in tried.items()})
+
+
+def asking_hash(asking: str) -> int:
+    """The first eight bytes of an asking's SHA-256: enough to recognise it, not to read it."""
+    return int.from_bytes(hashlib.sha256(asking.encode()).digest()[:8], "big")
+
+
+def _tried(markets: PastQuestions, day: date) -> dict[float, float]:
+    """Validation loss by strength over two origins; empty where no origin has enough before and after it."""
+    rounds = np.unique(markets.due)
+    if len(rounds) < 5:
+        return {}
+    whole = table_of(markets, day)
+    losses: dict[float, list[float]] = {}
+    for origin, end in ((rounds[-4], rounds[-2]), (rounds[-2], np.datetime64(day, "D"))):
+        early = markets.before(origin.item())
+        table = table_of(early, origin.item())
+        if len(table) < ENOUGH:
+            continue
+        later = markets.take(whole.lessons.row)
+        new = (later.due >= origin) & (later.due < end) & ~np.isin(later.id, early.id)
+        _judge(table, whole, later, new, losses)
+    return {s: float(np.mean(found)) for s, found in losses.items()}
+
+
+def _judge(
+    table: TextModelTable, whole: TextModelTable, later: PastQuestions, new: Any, losses: dict[float, list[float]]
+) -> None:
+    """Fit at every strength and note the mean squared distance on the new questions."""
+    rows = np.flatnonzero(new)
+    if not len(rows):
+        return
+    seen = [whole.lessons.seen[i] for i in rows]
+    start: Floats | None = None
+    for strength in sorted(STRENGTHS, reverse=True):
+        model, start = fit_text(table, strength, start)
+        loss = validation_loss(model, seen, later.take(rows), whole.lessons.target[rows])
+        losses.setdefault(strength, []).append(loss)
+
+
+def _assemble(
+    past: PastQuestions, markets: PastQuestions, text: TextModel, day: date, strength: float, tried: dict[str, float]
+) -> OutsideModel:
+    seen = np.concatenate([past.known_on, past.price_on])
+    seen = seen[~np.isnat(seen)]
+    table_rows = markets.take(~np.isnan(markets.price) | ~np.isnan(markets.outcome))
+    record = OutsideModelRecord(
+        as_of=day,
+        last_known=seen.max().astype("M8[D]").item() if len(seen) else None,
+        first_due=past.due.min().astype("M8[D]").item() if len(past) else None,
+        last_due=past.due.max().astype("M8[D]").item() if len(past) else None,
+        askings=len(np.unique(table_rows.askings)),
+        questions=len(np.unique(table_rows.id)),
+        outcomes=int((~np.isnan(markets.outcome)).sum()),
+        prices=int((~np.isnan(markets.price)).sum()),
+        dataset_outcomes=int(((past.kind == "dataset") & ~np.isnan(past.outcome)).sum()),
+        strength=strength,
+        tried=tried,
+    )
+    learnt = past.take(~np.isnan(past.outcome) | ~np.isnan(past.price))
+    hashes = frozenset(asking_hash(str(asking)) for asking in np.unique(learnt.askings))
+    return OutsideModel(text=text, rates=rate_table(past), record=record, askings=hashes)

@@ -1,0 +1,441 @@
+"""The fitted values of the outside view: a level that drifts, and what wording and horizon add to it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from functools import lru_cache
+from importlib.resources import files
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.forecasters.base_rates.past import Days, PastQuestions
+from foretell.forecasters.base_rates.rates import HORIZON_EDGES
+from foretell.forecasters.base_rates.text_features import (
+    NAMES,
+    TextFeatures,
+    bucket_of,
+    buckets,
+    gram_values,
+    grams,
+    mark,
+    one_text,
+)
+from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.metrics.arrays import Bools, Floats, Ints
+
+# What past questions teach, free of the bias that early answers are mostly yes.
+#
+# A yes is known on the day it happens, a no only at the deadline. Whoever counts the questions known so far counts too
+# many yeses. So an outcome counts only once its deadline is over. Until then the crowd's price speaks for the question,
+# corrected by what past prices were worth; without a price, the question counts as "did it come true up to now?", with
+# the time elapsed as its horizon.
+
+EDGE = 0.005
+PRIOR_SD = (0.3, 0.2)
+"""How far prices are believed to be off beforehand: standard deviations of the shift and of the slope."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceCorrection:
+    """What a price is worth: σ(shift + slope · logit price)."""
+
+    shift: float = 0.0
+    slope: float = 1.0
+
+    def of(self, price: Floats) -> Floats:
+        """The corrected prices."""
+        return sigmoid(self.shift + self.slope * logit(price, EDGE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingTargets:
+    """One row per past question that teaches something."""
+
+    row: Bools
+    """Which of the past questions these are."""
+    seen: list[TextFeatures]
+    target: Floats
+    weight: Floats
+
+
+def fit_price_correction(price: Floats, outcome: Floats, weight: Floats) -> PriceCorrection:
+    """Shift and slope of outcomes on prices, with a normal prior around taking prices as they are.
+
+    >>> fit_price_correction(np.full(200, 0.3), (np.arange(200) % 10 < 2) * 1.0, np.ones(200)).of(np.array([0.3])).round(2)
+    array([0.22])
+    """
+    columns = np.column_stack([np.ones(len(price)), logit(price, EDGE)])
+    start = np.array([0.0, 1.0])
+    precision = np.diag(1 / np.square(PRIOR_SD))
+    beta = start
+    for _ in range(50):
+        p = sigmoid(columns @ beta)
+        slope = columns.T @ (weight * (outcome - p)) - precision @ (beta - start)
+        step = np.linalg.solve((columns * (weight * p * (1 - p))[:, None]).T @ columns + precision, slope)
+        beta = beta + step
+        if np.abs(step).max() < 1e-9:
+            break
+    return PriceCorrection(shift=float(beta[0]), slope=float(beta[1]))
+
+
+def lessons(
+    past: PastQuestions, rows: Sequence[TextFeatures], share: Floats, day: date
+) -> tuple[TrainingTargets, PriceCorrection]:
+    """What is to be learnt on `day` from questions known by then (see `PastQuestions.before`); `share` weighs them."""
+    age = (np.datetime64(day, "D") - past.due).astype(np.int64).astype(np.float64)
+    days = np.array([np.nan if s.days is None else s.days for s in rows])
+    known, priced = ~np.isnan(past.outcome), ~np.isnan(past.price)
+    over = known & (days < age)
+    both = over & priced
+    worth = fit_price_correction(past.price[both], past.outcome[both], share[both]) if both.any() else PriceCorrection()
+    price = worth.of(np.where(priced, past.price, 0.5))
+    outcome = np.where(known, past.outcome, 0.0)
+    target = np.where(both, (outcome + price) / 2, np.where(over, outcome, price))
+    weight = np.where(both, 2.0, 1.0) * share
+    # No price and no deadline: its outcome is all there is. No price and a deadline ahead: so far, yes or no.
+    loose = ~priced & ~over & known & np.isnan(days)
+    target = np.where(loose, outcome, target)
+    course = np.array([s.course for s in rows], str)
+    sofar = ~priced & (days >= age) & np.isin(course, ("by", "still"))
+    target = np.where(sofar, np.where(known, outcome, (course == "still") * 1.0), target)
+    kept = priced | over | loose | sofar
+    elapsed = [replace(s, days=max(1.0, float(a))) if f else s for s, a, f in zip(rows, age, sofar, strict=True)]
+    chosen = [s for s, keep in zip(elapsed, kept, strict=True) if keep]
+    return TrainingTargets(row=kept, seen=chosen, target=target[kept], weight=weight[kept]), worth
+
+
+# How the general level of answers drifts: a slow random walk that is pulled back to its long-run mean.
+#
+# The kind of question that gets asked changes from month to month, and with it the share that comes true. The level of
+# day t is a Gaussian process with covariance v·exp(−|t − t'| / m) (Ornstein & Uhlenbeck 1930): near days share it, days
+# far from all data fall back to the mean.
+
+STEP = 14
+"""Days that share one level."""
+MEMORY = 100.0
+"""Days after which 1/e of a deviation is left."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftBasis:
+    """Levels of a grid of days as independent unit normals: levels = root @ normals · √v."""
+
+    grid: Ints
+    """Ascending, in days since 1970."""
+    root: Floats
+
+    def weights(self, normals: Floats) -> Floats:
+        """What turns covariances with the grid into a level: K⁻¹·levels, for v = 1."""
+        return np.asarray(np.linalg.solve(self.root.T, normals), np.float64)
+
+
+def on_grid(days: npt.NDArray[np.datetime64]) -> Ints:
+    """The middle of the stretch of days that each day falls into."""
+    return days.astype("M8[D]").astype(np.int64) // STEP * STEP + STEP // 2
+
+
+def basis(days: Ints) -> DriftBasis:
+    """The basis for levels on the given days of the grid."""
+    grid = np.unique(days)
+    # A trace on the diagonal keeps the root of near-equal days stable.
+    root = np.linalg.cholesky(likeness(grid, grid) + 1e-9 * np.eye(len(grid)))
+    return DriftBasis(grid=grid, root=np.asarray(root, np.float64))
+
+
+def likeness(days: Ints, grid: Ints) -> Floats:
+    """exp(−|t − t'| / MEMORY) of every day with every grid day.
+
+    >>> likeness(np.array([0, 100]), np.array([0])).round(3).tolist()
+    [[1.0], [0.368]]
+    """
+    return np.exp(-np.abs(days[:, None] - grid[None, :]) / MEMORY)
+
+
+# How often data-set questions came true, by source, template, size of the last value and horizon.
+
+STRENGTH = 10.0
+CORRELATION = 0.1
+"""Between outcomes of one day, which makes m of them worth m / (1 + (m − 1)·ρ); both as in `priors.BaseRates`."""
+SIZED = frozenset({("acled", "increase")})
+"""Templates where the last value decides: a count that was zero all year hardly ever rises."""
+
+SEVERAL = 5
+"""Questions of one round that are not all zero by chance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateClass:
+    """What a data-set target is filed under."""
+
+    source: str
+    subtype: str = ""
+    size: float | None = None
+    days: float | None = None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """From the widest class to the narrowest.
+
+        >>> RateClass(source="acled", subtype="increase", size=0.0, days=30).levels
+        ('acled', 'acled/increase', 'acled/increase/zero', 'acled/increase/zero/1')
+        """
+        found = [self.source, f"{self.source}/{self.subtype}"]
+        if (self.source, self.subtype) in SIZED and self.size is not None:
+            found.append(f"{found[-1]}/{'zero' if self.size == 0 else 'below one' if self.size < 1 else 'more'}")
+        if self.days is not None:
+            found.append(f"{found[-1]}/{int(np.searchsorted(HORIZON_EDGES, self.days))}")
+        return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateTable:
+    """Yes and all by class, in independent outcomes."""
+
+    counts: Mapping[str, tuple[float, float]]
+
+    def rate(self, kind: RateClass) -> float | None:
+        """Each class shrunk to the wider one, the widest to one half; None for a source never seen."""
+        if kind.source not in self.counts:
+            return None
+        rate = 0.5
+        for level in kind.levels:
+            yes, n = self.counts.get(level, (0.0, 0.0))
+            rate = (yes + STRENGTH * rate) / (n + STRENGTH)
+        return rate
+
+    def seen(self, kind: RateClass) -> float:
+        """How many independent outcomes the narrowest class that has any holds."""
+        return next((self.counts[level][1] for level in reversed(kind.levels) if level in self.counts), 0.0)
+
+
+def rate_table(past: PastQuestions) -> RateTable:
+    """The table of all data-set outcomes that are known."""
+    chosen = past.take((past.kind == "dataset") & ~np.isnan(past.outcome))
+    size, rows = trusted_sizes(chosen), dict[str, list[int]]()
+    span = (chosen.resolves - chosen.due).astype(np.float64)
+    for row, days in enumerate(np.where(np.isnat(chosen.resolves), np.nan, span)):
+        kind = RateClass(
+            source=str(chosen.source[row]),
+            subtype=str(chosen.subtype[row]),
+            size=None if np.isnan(size[row]) else float(size[row]),
+            days=None if np.isnan(days) else float(days),
+        )
+        for level in kind.levels:
+            rows.setdefault(level, []).append(row)
+    return RateTable(counts={level: _tally(chosen.outcome[at], chosen.known_on[at]) for level, at in rows.items()})
+
+
+def trusted_sizes(past: PastQuestions) -> Floats:
+    """The last values, without those of rounds in which a template has nothing but zeros: there they were missing."""
+    size = past.size.copy()
+    for source, subtype in SIZED:
+        of_template = (past.source == source) & (past.subtype == subtype)
+        for due in np.unique(past.due[of_template]):
+            rows = of_template & (past.due == due)
+            if len(np.unique(past.id[rows])) >= SEVERAL and not past.size[rows].any():
+                size[rows] = np.nan
+    return size
+
+
+def _tally(outcome: Floats, day: Days) -> tuple[float, float]:
+    _, code, size = np.unique(day, return_inverse=True, return_counts=True)
+    worth = (1.0 / (1.0 + (size - 1) * CORRELATION))[code]
+    return float((worth * outcome).sum()), float(worth.sum())
+
+
+UNSEEN = "words it never saw"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DriftingLevel:
+    """Log-odds of a usual question of a source on a day."""
+
+    long_run: float
+    source: Mapping[str, float]
+    """What a source adds; others add nothing."""
+    grid: Ints
+    drift: Floats
+    """Weights of the likeness to the grid's days; see `levels`."""
+    drift_of: Mapping[str, Floats]
+    """The same for what drifts in one source alone."""
+
+    def at(self, source: str, day: date) -> float:
+        """The level; far from all data it falls back to the long run."""
+        near = likeness(np.array([np.datetime64(day, "D").astype(np.int64)]), self.grid)[0]
+        own = self.drift_of.get(source)
+        drifted = float((near * self.drift).sum()) + (0.0 if own is None else float((near * own).sum()))
+        return self.long_run + self.source.get(source, 0.0) + drifted
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOddsPart:
+    """One reason for a number: what it is, and how many log-odds it adds."""
+
+    name: str
+    log_odds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextModel:
+    """Log-odds = level + Σ named columns + Σ hashed words."""
+
+    level: DriftingLevel
+    named: Mapping[str, float]
+    words: Floats
+    rarity: Floats
+    known: Ints
+    """Marks of all grams it was fitted on, ascending: only those are given as reasons."""
+    worth: PriceCorrection
+
+    def parts(self, seen: TextFeatures, source: str, day: date) -> tuple[LogOddsPart, ...]:
+        """Everything that adds up to the log-odds: the level, then named columns, then words, the strongest first."""
+        found = [LogOddsPart(name="level", log_odds=self.level.at(source, day))]
+        for name, value in zip(NAMES, seen.named.tolist(), strict=True):
+            added = value * self.named.get(name, 0.0)
+            if added:
+                found.append(LogOddsPart(name=name, log_odds=added))
+        return (*found, *self._worded(seen))
+
+    def log_odds(self, seen: TextFeatures, source: str, day: date) -> float:
+        """The sum of all parts."""
+        ids = buckets(seen.reading.text)
+        worded = float((gram_values(one_text(ids), self.rarity) * self.words[ids]).sum())
+        coefficients = np.array([self.named.get(name, 0.0) for name in NAMES])
+        return self.level.at(source, day) + float((seen.named * coefficients).sum()) + worded
+
+    def _worded(self, seen: TextFeatures) -> list[LogOddsPart]:
+        """Grams that share a bucket count once, and what was never seen in fitting is not given as a reason."""
+        ids = buckets(seen.reading.text)
+        added = gram_values(one_text(ids), self.rarity) * self.words[ids]
+        owner: dict[int, str] = {}
+        for block, gram in grams(seen.reading.text):
+            number = mark(block, gram)
+            place = int(np.searchsorted(self.known, number))
+            if place < len(self.known) and self.known[place] == number:
+                owner.setdefault(int(bucket_of(np.array([number]))[0]), f"“{gram}”")
+        total: dict[str, float] = {}
+        for number, value in zip(ids.tolist(), added.tolist(), strict=True):
+            name = owner.get(number, UNSEEN)
+            total[name] = total.get(name, 0.0) + value
+        found = [LogOddsPart(name=name, log_odds=value) for name, value in total.items() if value]
+        return sorted(found, key=lambda part: -abs(part.log_odds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideModelRecord:
+    """What a model was fitted on."""
+
+    as_of: date
+    """Outcomes and prices of this day and later were not seen."""
+    last_known: date | None = None
+    """The last day on which an outcome or a price it learnt from became known."""
+    first_due: date | None = None
+    last_due: date | None = None
+    askings: int = 0
+    """Of market questions, each with a price or an outcome."""
+    questions: int = 0
+    outcomes: int = 0
+    """Of market questions, known by then; they counted once their deadline was over."""
+    prices: int = 0
+    dataset_outcomes: int = 0
+    strength: float = 0.0
+    """Precision of the words' coefficients."""
+    tried: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Validation loss by strength, all inside the past; empty where there was too little to try."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OutsideModel:
+    """Text model, rates of data-set questions, and the record of what they were learnt from."""
+
+    text: TextModel
+    rates: RateTable
+    record: OutsideModelRecord
+    askings: frozenset[int] = frozenset()
+    """Hashes of question@due of everything it learnt from."""
+
+
+# The model that comes with the package: a file of numbers and a report on what they were learnt from.
+
+NUMBERS, REPORT = "numbers.npz", "training.json"
+FORMAT = 1
+
+
+@lru_cache(maxsize=1)
+def shipped_model() -> OutsideModel:
+    """The model of the package, read once."""
+    folder = files("foretell.forecasters.outside")
+    report: dict[str, Any] = json.loads(folder.joinpath(REPORT).read_text(encoding="utf-8"))
+    return from_files(folder.joinpath(NUMBERS).read_bytes(), report)
+
+
+def to_files(model: OutsideModel, scores: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    """Numbers and report of a model. No text and no id is in them: askings are kept as hashes, words as buckets."""
+    level, used = model.text.level, np.flatnonzero(model.text.words)
+    names = sorted(level.drift_of)
+    buffer = BytesIO()
+    np.savez_compressed(
+        buffer,
+        used=used.astype(np.uint16),
+        words=model.text.words[used].astype(np.float16),
+        rarity=model.text.rarity.astype(np.float16),
+        known=np.diff(model.text.known, prepend=0),
+        grid=level.grid.astype(np.int32),
+        drift=level.drift.astype(np.float32),
+        drift_of=np.array([level.drift_of[name] for name in names], np.float32).reshape(len(names), len(level.grid)),
+        askings=np.array(sorted(model.askings), np.uint64),
+    )
+    record = asdict(model.record) | {
+        name: value.isoformat() for name, value in asdict(model.record).items() if isinstance(value, date)
+    }
+    report = {
+        "format": FORMAT,
+        "record": record,
+        "scores": scores,
+        "worth of prices": asdict(model.text.worth),
+        "level": {"long run": level.long_run, "source": dict(level.source), "drifting": names},
+        "named": dict(model.text.named),
+        "rates": {name: list(counts) for name, counts in sorted(model.rates.counts.items())},
+    }
+    return buffer.getvalue(), report
+
+
+def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
+    """The model of a file of numbers and its report."""
+    if report.get("format") != FORMAT:
+        raise ValueError(f"the outside view's numbers have format {report.get('format')}, this version reads {FORMAT}")
+    with np.load(BytesIO(numbers), allow_pickle=False) as file:
+        data: dict[str, Any] = {name: file[name] for name in file.files}
+    rarity = data["rarity"].astype(np.float64)
+    words: Floats = np.zeros(len(rarity))
+    words[data["used"]] = data["words"]
+    told = report["level"]
+    level = DriftingLevel(
+        long_run=told["long run"],
+        source=told["source"],
+        grid=data["grid"].astype(np.int64),
+        drift=data["drift"].astype(np.float64),
+        drift_of=dict(zip(told["drifting"], data["drift_of"].astype(np.float64), strict=True)),
+    )
+    text = TextModel(
+        level=level,
+        named=report["named"],
+        words=words,
+        rarity=rarity,
+        known=np.cumsum(data["known"]),
+        worth=PriceCorrection(**report["worth of prices"]),
+    )
+    rates = RateTable(counts={name: (yes, n) for name, (yes, n) in report["rates"].items()})
+    return OutsideModel(
+        text=text, rates=rates, record=_record(report["record"]), askings=frozenset(data["askings"].tolist())
+    )
+
+
+def _record(fields: dict[str, Any]) -> OutsideModelRecord:
+    days = ("as_of", "last_known", "first_due", "last_due")
+    read: dict[str, Any] = {name: date.fromisoformat(fields[name]) if fields[name] else None for name in days}
+    return OutsideModelRecord(**fields | read)

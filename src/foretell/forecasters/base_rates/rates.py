@@ -1,0 +1,151 @@
+"""How often questions of a kind came true before: base rates from the past, and none from the future."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Target
+
+HORIZON_EDGES = (14, 60, 135, 270, 730, 1460, 2700)
+"""Days between the horizons 7, 30, 90, 180 days and 1, 3, 5, 10 years, in the middle on a log scale."""
+PAPER_RATES: Mapping[tuple[str, str], float] = {
+    ("acled", "10x_spike"): 0.00,
+    ("acled", "increase"): 0.23,
+    ("wikipedia", "vaccine"): 0.00,
+    ("wikipedia", "fide_elo"): 0.01,
+    ("wikipedia", "fide_rank"): 0.68,
+    ("wikipedia", "swimming"): 0.99,
+    ("fred", ""): 0.42,
+    ("yfinance", ""): 0.58,
+    ("dbnomics", ""): 0.56,
+}
+"""Base rates by source and subtype as rounded in BLF 2026, Table 7; they saw later outcomes."""
+
+
+class Rates(Protocol):
+    """Knows how often targets like this one came true."""
+
+    def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
+        """The base rate as of a cutoff; None where nothing like it was seen."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedRates:
+    """Rates from a table by (source, subtype); an empty subtype stands for any.
+
+    >>> from foretell.questions.question import Question, Target
+    >>> q = Question(id="q", source="fred", text="?", due="2025-10-26", targets=(Target(id="t"),), subtype="all")
+    >>> FixedRates(table=PAPER_RATES).rate(q, q.targets[0], q.as_of)
+    0.42
+    """
+
+    table: Mapping[tuple[str, str], float]
+
+    def __post_init__(self) -> None:
+        for key, rate in self.table.items():
+            if not 0 <= rate <= 1:
+                raise ValueError(f"rate of {key} is {rate}, not in [0, 1]")
+
+    def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
+        """The table's rate for the question's source and subtype, whatever the date."""
+        exact = self.table.get((question.source, question.subtype))
+        return exact if exact is not None else self.table.get((question.source, ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastOutcomes:
+    """Outcomes of other questions: one entry per target, with the day on which it became known."""
+
+    known_on: npt.NDArray[np.datetime64]
+    source: npt.NDArray[np.str_]
+    subtype: npt.NDArray[np.str_]
+    horizon_days: Ints
+    outcome: Floats
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(column) for name, column in vars(self).items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"past outcomes have columns of different length: {lengths}")
+        if not np.isin(self.outcome, (0.0, 1.0)).all():
+            raise ValueError("outcome must be 0 or 1 in every row")
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    @cached_property
+    def term(self) -> Ints:
+        """Which of the usual horizons each row is nearest to."""
+        return np.searchsorted(HORIZON_EDGES, self.horizon_days)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseRates:
+    """Rates by source, subtype and horizon, each level shrunk to the one above it.
+
+    With k of n at a level and the rate r of the level above: (k + s·r) / (n + s), s being `strength`; the top level
+    is shrunk to one half (beta-binomial partial pooling). Only outcomes known before the cutoff's day count. Outcomes
+    known on the same day hang together: `correlation` between them makes m of them worth m / (1 + (m−1)·ρ).
+    """
+
+    past: PastOutcomes
+    strength: float = 10.0
+    correlation: float = 0.1
+    by_horizon: bool = True
+    _by_day: dict[date, "_RateCounts"] = field(default_factory=dict[date, "_RateCounts"], repr=False, compare=False)
+
+    def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
+        """The rate among outcomes known before the day of the cutoff; None where the source has none."""
+        counts = self._counts(min(as_of.at.date(), question.due.date()))
+        horizon = question.horizon_days(target)
+        levels: list[tuple[str, str, int]] = [(question.source, "", -1), (question.source, question.subtype, -1)]
+        if self.by_horizon and horizon is not None:
+            levels.append((question.source, question.subtype, int(np.searchsorted(HORIZON_EDGES, horizon))))
+        if levels[0] not in counts.table:
+            return None
+        rate = 0.5
+        for level in levels:
+            k, n = counts.table.get(level, (0.0, 0.0))
+            rate = (k + self.strength * rate) / (n + self.strength) if n + self.strength > 0 else rate
+        return rate
+
+    def _counts(self, day: date) -> "_RateCounts":
+        if day not in self._by_day:
+            self._by_day[day] = _count(self.past, self.past.known_on < np.datetime64(day, "D"), self.correlation)
+        return self._by_day[day]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RateCounts:
+    table: dict[tuple[str, str, int], tuple[float, float]]
+    """(yes, all) in independent outcomes, by source, subtype and term; '' and −1 stand for any."""
+
+
+def _count(past: PastOutcomes, known: Bools, correlation: float) -> _RateCounts:
+    table: dict[tuple[str, str, int], tuple[float, float]] = {}
+    source, subtype, term = past.source[known], past.subtype[known], past.term[known]
+    day, outcome = past.known_on[known], past.outcome[known]
+    for name in np.unique(source):
+        here = source == name
+        table[str(name), "", -1] = _effective_counts(outcome[here], day[here], correlation)
+        for kind in np.unique(subtype[here]):
+            of_kind = here & (subtype == kind)
+            table[str(name), str(kind), -1] = _effective_counts(outcome[of_kind], day[of_kind], correlation)
+            for t in np.unique(term[of_kind]):
+                rows = of_kind & (term == t)
+                table[str(name), str(kind), int(t)] = _effective_counts(outcome[rows], day[rows], correlation)
+    return _RateCounts(table=table)
+
+
+def _effective_counts(outcome: Floats, day: npt.NDArray[np.datetime64], correlation: float) -> tuple[float, float]:
+    """Yes and all, each day's outcomes counted for as many as they are independently worth."""
+    _, code, size = np.unique(day, return_inverse=True, return_counts=True)
+    worth = (1.0 / (1.0 + (size - 1) * correlation))[code]
+    return float(worth @ outcome), float(worth.sum())

@@ -1,0 +1,290 @@
+"""What the wording of a question gives away: its deadline, which way time works, and turns of phrase that matter."""
+
+import re
+from calendar import monthrange
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import Literal
+
+# Dates named in a question's text: until when something has to happen, and the text without them.
+
+Timing = Literal["by", "at", "none"]
+"""by: at any time up to the date; at: how things stand on the date; none: a date that only names a thing."""
+
+MASK = "‹date›"
+"""Stands in the text for any date, so that nothing but the horizon can tell a near deadline from a far one."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_UNITS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25, "decade": 3652.5}
+_M = (
+    r"(?P<m>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_Y = r"(?P<y>20\d\d|21\d\d)(?![\d%+]|[,.]\d)"
+_D = r"(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?(?![\d%:]|[,.]\d)"
+_N = rf"(?P<n>\d{{1,3}}|an?|{'|'.join(_NUMBERS)})"
+_U = r"(?P<u>day|week|month|year|decade)s?\b"
+_PATTERNS = tuple(
+    re.compile(rf"(?<![\w$€£.]){pattern}", re.IGNORECASE)
+    for pattern in (
+        r"(?P<y>20\d\d)-(?P<m>[01]\d)-(?P<d>[0-3]\d)\b",
+        rf"{_D}\s+(?:of\s+)?{_M},?\s+{_Y}",
+        rf"{_M}\s+{_D},?\s+{_Y}",
+        rf"{_M}\s+{_D}",
+        rf"{_D}\s+{_M}",
+        rf"{_M},?\s+(?:of\s+)?{_Y}",
+        rf"{_Y}\s+{_M}",
+        rf"(?P<q>[QH][1-4])\s*(?:of\s+)?{_Y}",
+        rf"{_Y}\s*(?P<q>[QH][1-4])\b",
+        r"(?P<y>20\d\d)\s?[-–/]\s?(?P<to>\d\d(?:\d\d)?)\b(?![-–/]\d)",
+        rf"(?:EOY\s*)?{_Y}\b",
+        rf"(?:next|coming)\s+(?:{_N}\s+)?{_U}",
+        rf"(?<=within\s){_N}\s+{_U}",
+        rf"{_N}\s+{_U}(?=\s+from\s+now)",
+        r"(?<=this\s)(?P<this>week|month|year|decade)\b",
+        r"(?<=end\sof\sthe\s)(?P<this>week|month|year|decade)\b",
+        _M,
+    )
+)
+"""From the most to the least exact: what an earlier one has read is not read again."""
+_PART = r"(?:(?:the\s+)?(?:end|close|start|beginning)\s+of\s+|early\s+|mid[\s-]+|late\s+)?"
+_LEAD = re.compile(
+    r"\b(?P<lead>before|by|until|till|through|throughout|during|within|in|this|over|on|at|as\s+of|between|and|to|for"
+    rf"|antes\s+de|hasta|en)\s+{_PART}(?:the\s+)?$",
+    re.IGNORECASE,
+)
+_WITHIN = {
+    *("before", "by", "until", "till", "through", "throughout", "during", "within", "in", "this", "over", "between"),
+    *("and", "to", "antes", "hasta", "en"),
+}
+_STANDS = re.compile(rf"\b(?:(?:on|at|as\s+of)\s+{_PART}(?:the\s+)?|finales\s+de\s+)$", re.IGNORECASE)
+_ENDS = re.compile(r"\b(?:end|close)\s+of\s", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DateMention:
+    """A date or stretch of time in a text."""
+
+    begin: int
+    end: int
+    """Where it stands: text[begin:end]."""
+    first: date
+    last: date
+    timing: Timing
+    strictly_before: bool = False
+
+    @property
+    def deadline(self) -> date:
+        """The last day on which what it speaks of can happen."""
+        return self.first - timedelta(days=1) if self.strictly_before else self.last
+
+
+def mentions(text: str, due: date) -> tuple[DateMention, ...]:
+    """All dates in a text, in order; a day or month without a year is its next one after `due`.
+
+    >>> [m.deadline.isoformat() for m in mentions("Will it rain before April or by 30 June 2026?", date(2025, 11, 3))]
+    ['2026-03-31', '2026-06-30']
+    """
+    found: list[DateMention] = []
+    for pattern in _PATTERNS:
+        for match in pattern.finditer(text):
+            if any(m.begin < match.end() and match.start() < m.end for m in found):
+                continue
+            parts = {name: part for name, part in match.groupdict().items() if part}
+            stretch = _stretch(parts, due)
+            if stretch is not None and (parts.keys() != {"m"} or _is_month(text, match)):
+                found.append(_mention(text, match, *stretch))
+    return tuple(sorted(found, key=lambda m: m.begin))
+
+
+def masked(text: str, found: tuple[DateMention, ...]) -> str:
+    """The text with every date replaced by the same sign.
+
+    >>> masked("Rain by 30 June?", mentions("Rain by 30 June?", date(2025, 11, 3)))
+    'Rain by ‹date›?'
+    """
+    for mention in reversed(found):
+        text = text[: mention.begin] + MASK + text[mention.end :]
+    return text
+
+
+def deadline(found: tuple[DateMention, ...], due: date) -> DateMention | None:
+    """The mention that says until when: the latest one still ahead, rather one behind "by", "before", "on" than a name.
+
+    >>> deadline(mentions("Will the 2026 champion retire before 2031?", date(2025, 1, 1)), date(2025, 1, 1)).deadline
+    datetime.date(2030, 12, 31)
+    """
+    ahead = [m for m in found if m.deadline >= due]
+    governed = [m for m in ahead if m.timing != "none"]
+    return max(governed or ahead, key=lambda m: m.deadline, default=None)
+
+
+def _mention(text: str, match: re.Match[str], first: date, last: date) -> DateMention:
+    before, said = text[: match.start()], match[0].lower()
+    lead = _LEAD.search(before)
+    word = lead["lead"].lower().split()[0] if lead else ""
+    timing: Timing = "none"
+    # "the 2026 election" names a thing, whatever stands before it.
+    if not (said.isdigit() and re.search(r"\bthe\s+$", before, re.IGNORECASE)):
+        if _STANDS.search(before):
+            timing = "at"
+        elif word in _WITHIN or said.startswith(("next", "coming")):
+            timing = "by"
+    at_end = said.startswith("eoy") or (lead is not None and _ENDS.search(lead[0]) is not None)
+    # "by 2030" is read as before that year begins, the way most question writers close it; "by end of 2030" is not.
+    by_year = word == "by" and said.isdigit()
+    strictly = not at_end and (word in ("before", "antes") or by_year)
+    return DateMention(
+        begin=match.start(), end=match.end(), first=first, last=last, timing=timing, strictly_before=strictly
+    )
+
+
+def _is_month(text: str, match: re.Match[str]) -> bool:
+    """A lone "May" or "March" is a month where a preposition stands before it."""
+    return match[0][0].isupper() and _LEAD.search(text[: match.start()]) is not None
+
+
+def _stretch(parts: dict[str, str], due: date) -> tuple[date, date] | None:
+    """First and last day of what the parts of a match name; None for a day that no calendar has."""
+    try:
+        return _named(parts, due)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _named(parts: dict[str, str], due: date) -> tuple[date, date]:
+    if "u" in parts:
+        said = parts.get("n", "one").lower()
+        count = int(said) if said.isdigit() else _NUMBERS.index(said) + 1 if said in _NUMBERS else 1
+        return due, due + timedelta(days=round(count * _UNITS[parts["u"].lower()]))
+    if "this" in parts:
+        return due, _end_of_this(parts["this"].lower(), due)
+    if "m" in parts:
+        return _of_month(parts, due)
+    year = int(parts["y"])
+    if "q" in parts:
+        length = 3 if parts["q"][0] in "qQ" else 6
+        month = min(int(parts["q"][1]) * length, 12)
+        return date(year, month - length + 1, 1), date(year, month, monthrange(year, month)[1])
+    if "to" not in parts:
+        return date(year, 1, 1), date(year, 12, 31)
+    if len(parts["to"]) == 4:
+        return date(year, 1, 1), date(int(parts["to"]), 12, 31)
+    # A season such as 2025–26 is over by summer.
+    return date(year, 1, 1), date(year - year % 100 + int(parts["to"]), 6, 30)
+
+
+def _of_month(parts: dict[str, str], due: date) -> tuple[date, date]:
+    month = int(parts["m"]) if parts["m"].isdigit() else _MONTHS.index(parts["m"][:3].lower()) + 1
+
+    def in_year(year: int) -> tuple[date, date]:
+        last = int(parts["d"]) if "d" in parts else monthrange(year, month)[1]
+        return date(year, month, int(parts.get("d", 1))), date(year, month, last)
+
+    if "y" in parts:
+        return in_year(int(parts["y"]))
+    this_year = in_year(due.year)
+    return this_year if this_year[1] >= due else in_year(due.year + 1)
+
+
+def _end_of_this(unit: str, due: date) -> date:
+    if unit == "week":
+        return due + timedelta(days=6 - due.weekday())
+    if unit == "month":
+        return date(due.year, due.month, monthrange(due.year, due.month)[1])
+    return date(due.year if unit == "year" else due.year - due.year % 10 + 9, 12, 31)
+
+
+Course = Literal["by", "still", "at", "none"]
+"""How the chance moves with the deadline: by, it can only grow; still, it can only shrink; at and none, unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordingPattern:
+    """A turn of phrase: how it is recognised in a text without dates, and how it is named to a reader."""
+
+    pattern: str
+    told: str
+
+
+TURNS: Mapping[str, WordingPattern] = {
+    "before": WordingPattern(pattern=r"\bbefore\b|\bantes de\b", told='it asks for something "before" a date or event'),
+    "by": WordingPattern(pattern=r"\bby\b", told='it asks for something "by" a date'),
+    "threshold": WordingPattern(
+        pattern=r"\bat least\b|\bor (?:more|higher|above)\b|\bmore than\b|\bover\b|\babove\b|\breach|\bhit\b|≥|>|\d\+",
+        told="a number has to be reached",
+    ),
+    "under": WordingPattern(
+        pattern=r"\bat most\b|\bor (?:less|fewer|lower|below)\b|\bless than\b|\bfewer than\b|\bbelow\b|\bdip\b|≤|<",
+        told="a number has to be undercut",
+    ),
+    "between": WordingPattern(pattern=r"\bbetween\b|\d\s?[-–]\s?\d|\bexactly\b", told="a narrow range has to be met"),
+    "record": WordingPattern(
+        pattern=r"\brecord|\ball[- ]time\b|\bhottest\b|\bhighest\b|\blargest\b", told="a record is needed"
+    ),
+    "first": WordingPattern(pattern=r"\bfirst\b", told='something has to be the "first"'),
+    "ever": WordingPattern(pattern=r"\bever\b", told='it says "ever"'),
+    "any": WordingPattern(pattern=r"\bany(?:one|body|thing)?\b|\banother\b|\ba new\b", told='"any" case counts'),
+    "win": WordingPattern(
+        pattern=r"\bwin(?:s|ner)?\b|\bchampions?\b|\bnominee\b|\bnext (?:president|mayor|prime|pope|leader|chancellor)"
+        r"|\bganar",
+        told="one of several rivals has to win",
+    ),
+    "most": WordingPattern(pattern=r"\bmost\b|\btop\b|\bbest\b|#\s?1\b", told="it has to come out on top"),
+    "out": WordingPattern(
+        pattern=r"\bout\b|\bresign|\bcease|\bleav|\bstep(?:s)? down\b|\bremoved?\b|\bimpeach|\bfired\b|\boust",
+        told="somebody or something has to go",
+    ),
+    "negated": WordingPattern(
+        pattern=r"\bstill\b|\bremain|\bstay|\bcontinu|\bsurviv|\bno\b|\bnot\b|\bnever\b|\bwithout\b|\bavoid|\bmaintain"
+        r"|\bretain|\bkeeps?\b|\brefrain|\bseguir",
+        told="it asks whether things stay as they are",
+    ),
+    "either": WordingPattern(pattern=r"\bor\b|\beither\b", told="it names alternatives"),
+    "both": WordingPattern(pattern=r"\band\b|\bboth\b", told="it joins several conditions"),
+    "condition": WordingPattern(pattern=r"^\W*if\b|\bif\b.*\bwill\b", told="it depends on a condition"),
+    "money": WordingPattern(pattern=r"[$€£]\s?\d", told="it is about a sum or a price"),
+    "number": WordingPattern(pattern=r"\d", told="it holds a number besides dates"),
+    "will": WordingPattern(pattern=r"^\W*will\b", told='it begins with "Will"'),
+    "exists": WordingPattern(pattern=r"\bthere be\b|\boccur|\bhappen", told="it asks whether something happens at all"),
+}
+_COMPILED = {name: re.compile(turn.pattern) for name, turn in TURNS.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionWording:
+    """A question's text as the outside view sees it."""
+
+    text: str
+    """Without dates: two questions that differ only in their deadline have the same."""
+    course: Course
+    deadline: date | None
+    """Named in the text and still ahead; None where the text names none."""
+    turns: frozenset[str]
+
+    @property
+    def stands(self) -> bool:
+        """Whether the deadline is named outright, rather than being the year in some event's name."""
+        return self.deadline is not None and self.course != "none"
+
+
+@lru_cache(maxsize=1 << 16)
+def read(text: str, due: date) -> QuestionWording:
+    """The reading of a text on the day it is asked.
+
+    >>> seen = read("Will Ada still be champion by 30 June 2026?", date(2026, 1, 2))
+    >>> seen.course, seen.deadline.isoformat(), seen.text
+    ('still', '2026-06-30', 'Will Ada still be champion by ‹date›?')
+    """
+    found = mentions(text, due)
+    last = deadline(found, due)
+    plain = masked(text, found)
+    lowered = plain.lower()
+    turns = frozenset(name for name, pattern in _COMPILED.items() if pattern.search(lowered))
+    course: Course = "none" if last is None else last.timing
+    if course == "by" and "negated" in turns:
+        course = "still"
+    return QuestionWording(text=plain, course=course, deadline=last.deadline if last else None, turns=turns)

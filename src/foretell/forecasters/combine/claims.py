@@ -1,0 +1,313 @@
+"""A claim as a template with its strikes and deadlines taken out: claims that differ in nothing else can be ordered."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Literal
+
+import numpy as np
+
+# Deadlines in a claim's wording: "by 2026-03-01", "before March 2025", "by the end of 2030".
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?P<{}>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_YEAR = r"(?P<{}>(?:19|20)\d\d)(?![\d,.]*\d|\s?%|-)"
+_DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
+DEADLINE = re.compile(
+    r"\b(?<!days )(?<!weeks )(?<!months )(?<!years )(?<!hours )"
+    r"(?P<word>on or before|no later than|by|before)\s+(?P<end>(?:the )?(?:end|start|beginning) of )?(?:"
+    r"(?P<iso>\d{4}-\d{2}-\d{2})\b"
+    rf"|{_MONTH.format('month1')}\s+{_DAY.format('day1')}\b(?:,?\s+{_YEAR.format('year1')})?"
+    rf"|{_DAY.format('day2')}\s+{_MONTH.format('month2')}\b(?:,?\s+{_YEAR.format('year2')})?"
+    rf"|{_MONTH.format('month3')}\b(?:,?\s+{_YEAR.format('year3')})?"
+    rf"|{_YEAR.format('year4')}"
+    r")",
+    re.IGNORECASE,
+)
+BACK = timedelta(days=60)
+"""A day without a year is its first after this long before the asking: some markets outlive their day a little."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadline:
+    """The first day of the period named, and how it was named; deadlines named alike are in the order of their days."""
+
+    day: date
+    kind: str
+    """Word, end or start, and precision, e.g. "by end of year"."""
+
+
+def read_deadline(found: re.Match[str], asked: date) -> Deadline | None:
+    """The deadline of a match of `DEADLINE`; None for a day that does not exist.
+
+    >>> read_deadline(DEADLINE.search("out by June 30?"), date(2025, 12, 7))
+    Deadline(day=datetime.date(2026, 6, 30), kind='by day')
+    """
+    said = {name.rstrip("1234"): text for name, text in found.groupdict().items() if text}
+    precision = "day" if "iso" in said or "day" in said else "month" if "month" in said else "year"
+    kind = " ".join([said["word"].lower(), *said.get("end", "").lower().replace("the ", "").split(), precision])
+    try:
+        return Deadline(day=_day(said, asked), kind=kind)
+    except ValueError:
+        return None
+
+
+def _day(said: dict[str, str], asked: date) -> date:
+    if "iso" in said:
+        return date.fromisoformat(said["iso"])
+    month = 1 + MONTHS.index(said["month"][:3].lower()) if "month" in said else 1
+    day = int(said.get("day", "1"))
+    if "year" in said:
+        return date(int(said["year"]), month, day)
+    first = asked - BACK
+    this_year = date(first.year, month, day)
+    return this_year if this_year >= first else date(first.year + 1, month, day)
+
+
+# Strikes in a claim's wording: "above 3.5", "$99,250 or above", "at least 100k", "fewer than 5", "reach $110,000".
+
+Side = Literal["above", "below", "reach", "dip"]
+SCALES = {
+    **dict.fromkeys(("k", "thousand"), 1e3),
+    **dict.fromkeys(("m", "million"), 1e6),
+    **dict.fromkeys(("b", "bn", "billion"), 1e9),
+    **dict.fromkeys(("t", "tn", "trillion"), 1e12),
+}
+_VALUE = (
+    r"(?P<{0}minus>[-−])?(?P<{0}currency>[$€£])?(?P<{0}number>\d[\d,]*(?:\.\d+)?)"
+    r"(?:(?P<{0}letter>k|m|bn|b|tn|t)\b|\s?(?P<{0}scale>thousand|million|billion|trillion)\b)?(?![\d.,]*\d)"
+    r"(?P<{0}unit>\s?(?:%|percent\b|°\s?[cf]?\b|bps\b))?"
+)
+_BEFORE = (
+    r"(?P<least>at least|no less than|no fewer than|>=|≥)|(?P<most>at most|no more than|<=|≤)"
+    r"|(?P<over>above|over|more than|greater than|higher than|exceeds?|in excess of|>)"
+    r"|(?P<under>below|under|less than|fewer than|lower than|<)"
+    r"|(?P<reach>reach(?:es)?)|(?P<dip>(?:dip|fall|drop)s? to)"
+)
+_AFTER = (
+    r"\s*(?:or|and) (?:(?P<upward>above|more|higher|greater|over)|(?P<downward>below|less|lower|fewer|under))\b"
+    r"|(?P<plus>\+)"
+)
+STRIKE = re.compile(
+    rf"(?:(?<!\w)|(?=[<>≤≥]))(?:{_BEFORE})\s*{_VALUE.format('a')}|(?<![\w.,$€£]){_VALUE.format('b')}(?:{_AFTER})",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strike:
+    """A side of a value. `above` and `below` are about where a quantity ends, `reach` and `dip` about where it goes."""
+
+    side: Side
+    value: float
+    included: bool
+    """Whether the value itself makes the claim true."""
+    unit: str = ""
+    """Currency and measure: strikes in different units are never compared."""
+
+    @property
+    def below(self) -> bool:
+        """Whether lower values make the claim true."""
+        return self.side == "below"
+
+    @property
+    def kind(self) -> str:
+        """Strikes of one kind can be compared."""
+        word = "value" if self.side in ("above", "below") else self.side
+        return f"{word} {self.unit}".strip()
+
+
+def read_strike(found: re.Match[str]) -> Strike:
+    """The strike of a match of `STRIKE`.
+
+    >>> read_strike(STRIKE.search("$2.75 million or above"))
+    Strike(side='above', value=2750000.0, included=True, unit='$')
+    """
+    said = {name: text for name, text in found.groupdict().items() if text}
+    value = {name[1:]: text for name, text in said.items() if name[0] in "ab" and name[1:] in _PARTS}
+    scale = SCALES.get(value.get("letter", value.get("scale", "")).lower(), 1.0)
+    sign = -1 if "minus" in value else 1
+    return Strike(
+        side=_side(said),
+        value=sign * scale * float(value["number"].replace(",", "")),
+        included=not said.keys() & {"over", "under"},
+        unit=value.get("currency", "") + value.get("unit", "").replace(" ", "").replace("percent", "%").casefold(),
+    )
+
+
+_PARTS = ("minus", "currency", "number", "letter", "scale", "unit")
+
+
+def _side(said: dict[str, str]) -> Side:
+    if "reach" in said:
+        return "reach"
+    if "dip" in said:
+        return "dip"
+    return "above" if said.keys() & {"least", "over", "upward", "plus"} else "below"
+
+
+NEGATED = re.compile(
+    r"\b(?:not|never|no|none|neither|nor|without|unless|except|excluding|fails?|failed|avoids?|cannot|only|exactly)\b"
+    r"|n['’]t\b",
+    re.IGNORECASE,
+)
+"""Words that may turn the order round, or leave none."""
+COMING_AND_GOING = re.compile(
+    r"\b(?:still|remain\w*|stay\w*|keep\w*|hold\w*|increas\w*|decreas\w*|ris(?:e|es|en|ing)|rose|fall\w*|fell|higher"
+    r"|lower|compared|relative|change\w*|until|between|average|past|previous|preceding)\b",
+    re.IGNORECASE,
+)
+"""Words of claims about how things stand on a day: such a claim may be true by March and no longer by June."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimTemplate:
+    """A wording with places for its strikes and deadlines, and what stood there, in order."""
+
+    template: str
+    slots: tuple[Strike | Deadline, ...]
+    bare: bool = False
+    """Whether it says nothing but its one strike. Only then is "3.1 or below" sure to be what "above 3.1" is not: a
+    price may well be above and below it "in March"."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it stays true once it is, as far as the wording tells: only then do later deadlines hold more."""
+        return not COMING_AND_GOING.search(self.template)
+
+
+def read_claim(text: str, asked: date) -> ClaimTemplate | None:
+    """The claim, or None where nothing in it can be ordered or its wording leaves the order in doubt.
+
+    >>> claim = read_claim("Will it reach $110,000 by December 31, 2025?", date(2025, 3, 2))
+    >>> claim.template, [type(slot).__name__ for slot in claim.slots]
+    ('will it {reach $} {by day}', ['Strike', 'Deadline'])
+    >>> read_claim("Between 16 and 20 storms", date(2025, 3, 2)) is None
+    True
+    """
+    found = sorted(_slots(text, asked), key=lambda one: one[0].start)
+    pieces, at = list[str](), 0
+    for place, slot in found:
+        pieces += [text[at : place.start], f" {{{slot.kind}}} "]
+        at = place.stop
+    template = _plain("".join([*pieces, text[at:]]))
+    if not found or NEGATED.search(template):
+        return None
+    slots = tuple(slot for _, slot in found)
+    return ClaimTemplate(template=template, slots=slots, bare=template == f"{{{slots[0].kind}}}")
+
+
+def _slots(text: str, asked: date) -> Iterator[tuple[slice, Strike | Deadline]]:
+    rest = text
+    for found in DEADLINE.finditer(text):
+        deadline = read_deadline(found, asked)
+        if deadline is not None:
+            yield slice(*found.span()), deadline
+            # A year or a day of the month is no strike.
+            rest = rest[: found.start()] + "\0" * len(found[0]) + rest[found.end() :]
+    for found in STRIKE.finditer(rest):
+        yield slice(*found.span()), read_strike(found)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[^\w{}$€£%°'#&]+", " ", text).casefold().split())
+
+
+# Which of several claims must be likelier than which, by their wording alone.
+
+Key = tuple[float, int]
+Slot = Strike | Deadline
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderedClaims:
+    """Claims in one line: the higher its level, the likelier a claim; claims on one level are the same claim."""
+
+    rule: Literal["ladder", "by date"]
+    names: tuple[str, ...]
+    level: tuple[int, ...]
+    flipped: tuple[bool, ...]
+    """Where the claim's complement stands in the line: "below 5" among "above …"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestedClaims:
+    """Claims that differ in several places: only some can be compared."""
+
+    names: tuple[str, ...]
+    implications: tuple[tuple[str, str], ...]
+    """Each of which the first cannot be true without the second."""
+    rule: Literal["nested"] = "nested"
+
+
+Order = OrderedClaims | NestedClaims
+
+
+def orders(claims: Mapping[str, ClaimTemplate]) -> list[Order]:
+    """All orders among claims that share their wording but for strikes or deadlines.
+
+    Claims about the two sides of a value are put in one line only where they are bare.
+    """
+    alike: dict[tuple[str, tuple[bool, ...]], list[str]] = {}
+    for name, claim in claims.items():
+        sides = () if claim.bare else tuple(_flipped(slot) for slot in claim.slots)
+        alike.setdefault((claim.template, sides), []).append(name)
+    found = (_order([(name, claims[name]) for name in names]) for names in alike.values() if len(names) > 1)
+    return [order for order in found if order is not None]
+
+
+def _order(claims: Sequence[tuple[str, ClaimTemplate]]) -> Order | None:
+    columns = list(zip(*(claim.slots for _, claim in claims), strict=True))
+    moving = [column for column in columns if len({_key(slot) for slot in column}) > 1 or _two_sided(column)]
+    if not moving:
+        return None
+    if any(isinstance(column[0], Deadline) for column in moving) and not claims[0][1].lasting:
+        return None
+    names = tuple(name for name, _ in claims)
+    return _chain(names, moving[0]) if len(moving) == 1 else _nested(names, moving)
+
+
+def _chain(names: tuple[str, ...], column: Sequence[Slot]) -> OrderedClaims:
+    keys = [_key(slot) for slot in column]
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys), reverse=True))}
+    return OrderedClaims(
+        rule="by date" if isinstance(column[0], Deadline) else "ladder",
+        names=names,
+        level=tuple(ranks[key] for key in keys),
+        flipped=tuple(_flipped(slot) for slot in column),
+    )
+
+
+def _nested(names: tuple[str, ...], columns: Sequence[Sequence[Slot]]) -> NestedClaims | None:
+    strength = [[_key(slot) for slot in column] for column in columns]
+    places = [{key: place for place, key in enumerate(sorted(set(column)))} for column in strength]
+    table = np.array([[place[key] for key in column] for place, column in zip(places, strength, strict=True)])
+    table[[_flipped(column[0]) for column in columns]] *= -1
+    stronger = np.all(table[:, :, None] >= table[:, None, :], axis=0) & ~np.eye(len(names), dtype=np.bool_)
+    # Between claims that are the same both directions hold; else a step that goes through a third claim is left out.
+    strict = stronger & ~stronger.T
+    direct = stronger & ~((strict.astype(int) @ strict.astype(int)) > 0)
+    pairs = tuple((names[i], names[j]) for i, j in np.argwhere(direct).tolist())
+    return NestedClaims(names=names, implications=pairs) if pairs else None
+
+
+def _key(slot: Slot) -> Key:
+    """The larger, the less likely what stands in the line: the claim, or for `below` its complement."""
+    if isinstance(slot, Deadline):
+        return -float(slot.day.toordinal()), 0
+    if slot.side == "dip":
+        return -slot.value, 0
+    above = slot.included != slot.below
+    return slot.value, 0 if above else 1
+
+
+def _flipped(slot: Slot) -> bool:
+    return isinstance(slot, Strike) and slot.below
+
+
+def _two_sided(column: Sequence[Slot]) -> bool:
+    return len({_flipped(slot) for slot in column}) > 1

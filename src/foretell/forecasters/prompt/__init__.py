@@ -1,0 +1,1 @@
+"""One prompt on a shared prediction context, in several elicitation variants."""

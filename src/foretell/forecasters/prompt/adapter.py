@@ -1,0 +1,226 @@
+"""Any forecaster under the same rules: the shared context as its opening material, its tools on or off."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Protocol, runtime_checkable
+
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.forecaster import AgentContext, CannotForecast, Forecaster, RunContext
+from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, RankedSource
+from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view
+from foretell.forecasters.prompt.summaries import words
+from foretell.models.model import ToolSpec
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
+from foretell.questions.trace import EmitEvent, Failed
+from foretell.tools.fence import FencedTools
+from foretell.tools.leak_filter import Excerpt, LeakVerdict
+from foretell.tools.names import WEB_SEARCH
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, ToolMaterial, required_text
+
+# The sources of a context as the only thing that can be searched: for forecasters whose parts do not all read it.
+
+INSTANT = timedelta(microseconds=1)
+SPEC = ToolSpec(
+    name=WEB_SEARCH,
+    description=(
+        "Search the sources that were gathered for this question; nothing else can be reached. Returns those that "
+        "share words with the query, the closest first, or all of them where none does."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "The words to search for."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+
+
+class _AdmitAll:
+    """What a context holds passed every layer when it was made."""
+
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        return [LeakVerdict(word="KEEP", reason="part of the context")] * len(excerpts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextSearchTool:
+    """Searches a context and nothing else."""
+
+    context: PredictionContext
+
+    @property
+    def spec(self) -> ToolSpec:
+        """As shown to the model."""
+        return SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        """The sources that fit, as they stood when the context was made."""
+        wanted = words(required_text(arguments, "query"))
+        shared = [(len(wanted & words(f"{one.title} {one.summary}")), one) for one in self.context.sources]
+        fitting = [(n, one) for n, one in shared if n] or shared
+        ordered = sorted(fitting, key=lambda pair: (-pair[0], pair[1].rank))
+        return ToolMaterial(heading="Sources:", items=tuple(self._item(source) for _, source in ordered))
+
+    def _item(self, source: RankedSource) -> SourceItem:
+        """Without its address, which today may lead to another page; stored just before the moment."""
+        captured = self.context.as_of.at - INSTANT
+        return SourceItem(title=source.title, text=f"{source.summary} ({source.url})", captured=captured)
+
+
+def context_toolbox(context: PredictionContext, emit: EmitEvent, *, searchable: bool = True) -> FencedTools:
+    """A toolbox over the sources of a context; without any tool where nothing of it may be searched."""
+    tools = (ContextSearchTool(context=context),) if searchable and context.sources else ()
+    return FencedTools.around(tools, FenceRules(as_of=context.as_of, question=context.question, emit=emit), _AdmitAll())
+
+
+CLAIRVOYANT = "+clairvoyant"
+GATHERED = "The following was gathered for this question beforehand. Evidence from it counts as part of the question."
+
+
+@runtime_checkable
+class AttemptingForecaster(Protocol):
+    """A forecaster that ends every trial in a value."""
+
+    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+        """A forecast, or why there is none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextAdapter:
+    """Another forecaster, shown what all the others are shown.
+
+    The material is the same text, byte for byte, that a single prompt holds; it comes first in the question's
+    background. Where the market is hidden, the question carries no quotes and no tool for prices is offered.
+    """
+
+    forecaster: Forecaster
+    contexts: PredictionContexts
+    view: ContextView | str = BOTH
+    tools: bool = True
+    """Whether it may go on searching by itself; if not, its parts can search the context's own sources."""
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "view", read_view(self.view))
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        tools = "with tools" if self.tools else "without tools"
+        return self.label or f"{self.forecaster.name} on context {self.shown.name} {tools}"
+
+    @property
+    def shown(self) -> ContextView:
+        """The view as a value."""
+        return read_view(self.view)
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """What the other forecaster says, under this name."""
+        answer = await self.attempt(question, context)
+        if isinstance(answer, Failure):
+            raise CannotForecast(answer.error)
+        return answer
+
+    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+        """One trial."""
+        try:
+            shared = await self.contexts.of(question, context.as_of)
+            made = await _attempted(self._inner(), self._told(shared), self._surroundings(shared, question, context))
+        except CannotForecast as reason:
+            if isinstance(context, AgentContext):
+                context.emit(Failed(error=str(reason)))
+            return Failure(question_id=question.id, forecaster=self.name, as_of=context.as_of, error=str(reason))
+        named = self.name + CLAIRVOYANT * made.forecaster.endswith(CLAIRVOYANT)
+        if isinstance(made, Failure):
+            return replace(made, forecaster=named)
+        return replace(made, forecaster=named, trace=made.trace or f"context {shared.digest}")
+
+    def _inner(self) -> Forecaster:
+        """The belief agent is told in its instructions, too, that there is nothing to look up."""
+        if isinstance(self.forecaster, BeliefAgent) and not self.tools:
+            return replace(self.forecaster, variant=replace(self.forecaster.variant, tools=False, steps=1))
+        return self.forecaster
+
+    def _told(self, shared: PredictionContext) -> Question:
+        question = shared.question
+        if not self.shown.market:
+            question = replace(question, targets=tuple(replace(target, snapshot=None) for target in question.targets))
+        shown = material(shared, self.shown)
+        parts = [GATHERED, shown, question.background] if shown else [question.background]
+        return replace(question, background="\n\n".join(filter(None, parts)))
+
+    def _surroundings(self, shared: PredictionContext, question: Question, context: RunContext) -> RunContext:
+        """The same context with another toolbox.
+
+        Tools see the question as it was asked: the addresses of its sources, now in its background, would else count
+        as pages that decide it, and be closed.
+        """
+        if not isinstance(context, AgentContext):
+            return context
+        if not self.tools:
+
+            def sources(_: Question, run: AgentContext) -> FencedTools:
+                return context_toolbox(shared, run.emit, searchable=self.shown.sources)
+
+            return replace(context, toolbox=sources)
+        make = context.toolbox
+        # Only markets have a tool for prices.
+        seen = question if self.shown.market else replace(question, kind="dataset")
+
+        def toolbox(_: Question, run: AgentContext) -> FencedTools:
+            return make(seen, run)
+
+        return replace(context, toolbox=toolbox)
+
+
+async def _attempted(forecaster: Forecaster, question: Question, context: RunContext) -> Forecast | Failure:
+    if isinstance(forecaster, AttemptingForecaster):
+        return await forecaster.attempt(question, context)
+    return await forecaster.forecast(question, context)
+
+
+# Forecasters on a context from the options of a run: one prompt, or another forecaster handed the same material.
+
+PROMPT_OPTIONS = ("view", "elicitation", "attempts", "distance", "clamp", "label")
+ADAPTER_OPTIONS = ("view", "tools", "label")
+
+
+def context_forecaster(options: Mapping[str, Any], contexts: PredictionContexts) -> PromptForecaster:
+    """The single-prompt forecaster that options describe; an unknown or wrong option is named."""
+    _known(options, PROMPT_OPTIONS, "the context forecaster")
+    given = dict(options)
+    try:
+        if "clamp" in given:
+            given["clamp"] = _clamp(given["clamp"])
+        return PromptForecaster(contexts=contexts, **given)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the options of the context forecaster do not fit: {error}", column="options") from None
+
+
+def on_context(forecaster: Forecaster, options: Mapping[str, Any], contexts: PredictionContexts) -> ContextAdapter:
+    """Another forecaster on the same contexts; an unknown or wrong option is named."""
+    _known(options, ADAPTER_OPTIONS, "a forecaster on a context")
+    if not isinstance(options.get("tools", True), bool):
+        raise InputError(f"tools is {options['tools']!r}, write true or false", column="options")
+    return ContextAdapter(forecaster=forecaster, contexts=contexts, **options)
+
+
+def _known(options: Mapping[str, Any], known: tuple[str, ...], who: str) -> None:
+    for name in options:
+        if name not in known:
+            raise InputError(f"{who} has no option {name!r}", column="options", hint=f"options are {', '.join(known)}")
+
+
+def _clamp(given: Any) -> Clamp:
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        raise ValueError(f"clamp is {given!r}, write two numbers such as [0.01, 0.99]")
+    low, high = given
+    return Clamp(low=float(low), high=float(high))

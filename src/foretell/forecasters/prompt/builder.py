@@ -1,0 +1,328 @@
+"""One context on its way: searches, the fence, ranks and summaries, with a count of everything that was left out."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from foretell.data.search.engine import SearchEngine
+from foretell.forecasters.forecaster import CannotForecast, TracedModel, UsageMeter
+from foretell.forecasters.prompt.prediction_context import (
+    MOST_SOURCES,
+    PredictionContext,
+    RankedSource,
+    known_at,
+    ranked,
+)
+from foretell.forecasters.prompt.search import ParallelSearch
+from foretell.forecasters.prompt.summaries import PageSummary, Summariser, extracted, template_queries
+from foretell.models.canonical import content_key
+from foretell.models.model import Model, ModelError
+from foretell.models.names import ModelRole, ModelRoles
+from foretell.models.prices import PriceList
+from foretell.questions.as_of import AsOf
+from foretell.questions.forecast import Cost
+from foretell.questions.question import Question
+from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent, ignore_event
+from foretell.tools.fence import AdmittedSource, FencedTools
+from foretell.tools.journal import ToolJournal
+from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter
+from foretell.tools.names import WEB_SEARCH
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import ToolFailed
+
+# A context with the story of its making, and the numbers that steer it.
+
+
+class ContextUnavailable(CannotForecast):
+    """No context came about, for a reason that may pass: try again later."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextBuildSettings:
+    """How a context is made; part of what identifies it."""
+
+    queries: int = 4
+    per_query: int = 10
+    compared: int = 24
+    """Finds that the summariser ranks; those below are not looked at."""
+    attempts: int = 3
+    closing_time: bool = False
+    """See `PredictionContext.closing_time`."""
+
+    def __post_init__(self) -> None:
+        if min(self.queries, self.per_query, self.compared, self.attempts) < 1:
+            raise ValueError("queries, per_query, compared and attempts must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextBuild:
+    """A context and how it came about. Every result found is either a source or counted among the dropped."""
+
+    context: PredictionContext
+    found: int
+    dropped: Mapping[str, int]
+    """By reason."""
+    queries: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What did not go as planned."""
+    usage: Cost = field(default_factory=Cost)
+    """What making it cost, whenever that was."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        why = ", ".join(f"{n} {reason}" for reason, n in sorted(self.dropped.items(), key=lambda one: -one[1]))
+        told = f"{len(self.context.sources)} sources of {self.found} results" + (f" ({why})" if why else "")
+        return "; ".join([told, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in ("found", "dropped", "queries", "notes")}
+        return {**told, "context": self.context.to_json(), "usage": vars(self.usage)}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> "ContextBuild":
+        """The same again."""
+        return cls(
+            context=PredictionContext.from_json(found["context"]),
+            found=found["found"],
+            dropped=dict(found["dropped"]),
+            queries=tuple(found["queries"]),
+            notes=tuple(found["notes"]),
+            usage=Cost(**found["usage"]),
+        )
+
+
+ROLE: ModelRole = "summariser"
+NOT_TELLING, TOO_MANY = "not telling, said the summariser", "ranked below the best ten"
+SUMMARY_LEAKS, UNREADABLE = "its summary tells what came later", "nothing readable in it"
+TOO_LATE, REFUSED = "dated after the moment", "refused by the fence"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextBuilderParts:
+    """What contexts are made with: any search engine, with models or without."""
+
+    engine: SearchEngine
+    models: ModelRoles | None = None
+    model: Model | None = None
+    """Answers for all models; None: searches by template, the engine's order, and extracts in place of summaries."""
+    journal: ToolJournal | None = None
+    leak_filter: ContentFilter | None = None
+    """None: the model in the filter's role. A backtest without either is refused."""
+    settings: ContextBuildSettings = field(default_factory=ContextBuildSettings)
+    prices: PriceList | None = None
+    emit: EmitEvent = ignore_event
+
+    @property
+    def name(self) -> str:
+        """The searcher, as contexts name it."""
+        if self.model is None or self.models is None:
+            return f"{self.engine.name} extracts"
+        return f"{self.engine.name} with {self.models.name(ROLE)}"
+
+    def watched(self, role: ModelRole, emit: EmitEvent) -> tuple[Model, ModelRoles] | None:
+        """Who answers in a role, where anybody does."""
+        if self.model is None or self.models is None:
+            return None
+        return TracedModel(self.model, emit, role, self.prices), self.models
+
+
+class ContextBuildRun:
+    """Makes one context of a question at a moment."""
+
+    def __init__(self, parts: ContextBuilderParts, question: Question, as_of: AsOf) -> None:
+        self._parts = parts
+        self._question = question
+        self._tally = UsageMeter(parts.emit)
+        self._blocked: list[LeakBlocked] = []
+        self._dropped: Counter[str] = Counter()
+        self._notes: list[str] = []
+        self._unsummed: list[str] = []
+        scope = f"{question.id}/{parts.engine.name}/{parts.settings.per_query}"
+        self._searches = ParallelSearch(parts.engine, parts.journal, scope, limit=parts.settings.per_query)
+        self._fence = FenceRules(as_of=as_of, question=question, emit=self._heard)
+        self._filter = self._content_filter()
+        try:
+            self._fenced = FencedTools.around((self._searches,), self._fence, self._filter)
+        except ValueError as error:
+            raise ContextUnavailable(str(error)) from None
+        self._summariser = self._open_summariser()
+
+    async def run(self) -> ContextBuild:
+        """The context, with the counts of how it came about."""
+        queries = await self._queries()
+        pages = await self._admitted(queries)
+        sources = await self._summed_up(await self._chosen(pages))
+        if not sources and (troubles := self._troubles()):
+            raise ContextUnavailable(f"no source is left for question {self._question.id}: {troubles[0]}")
+        if self._unsummed:
+            self._notes.append(f"{len(self._unsummed)} extracts in place of summaries: {self._unsummed[0]}")
+        context = PredictionContext(
+            question=self._question,
+            as_of=self._fence.as_of,
+            sources=ranked(sources),
+            searcher=self._parts.name,
+            closing_time=self._parts.settings.closing_time,
+        )
+        return ContextBuild(
+            context=context,
+            found=self._searches.found,
+            dropped=dict(self._dropped),
+            queries=queries,
+            notes=tuple(self._notes),
+            usage=self._tally.usage,
+        )
+
+    async def _queries(self) -> tuple[str, ...]:
+        count = self._parts.settings.queries
+        if self._summariser is not None:
+            try:
+                return await self._summariser.queries(count)
+            except ModelError as error:
+                self._notes.append(f"searches by template: {error}")
+        return template_queries(self._question, count)
+
+    async def _admitted(self, queries: Sequence[str]) -> list[AdmittedSource]:
+        """What passes the fence, in the fused order; all that does not is counted by reason."""
+        seen = await self._fenced.use(WEB_SEARCH, {"queries": list(queries)})
+        if failed := self._searches.failures:
+            self._notes.append(f"{len(failed)} of {len(queries)} searches failed: {failed[0]}")
+        self._dropped.update(self._searches.dropped)
+        refused = self._searches.found - sum(self._searches.dropped.values()) - len(seen.source_ids)
+        reasons = [_reason(event) for event in self._blocked if event.layer in ("address", "date", "content")][:refused]
+        self._dropped.update(reasons + [REFUSED] * (refused - len(reasons)))
+        return [self._fenced.shelf[id] for id in seen.source_ids]
+
+    async def _chosen(self, pages: Sequence[AdmittedSource]) -> list[AdmittedSource]:
+        """The pages that are worth a summary, best first."""
+        known = [page for page in pages if page.published is None or self._fence.as_of.admits(page.published)]
+        compared = known[: self._parts.settings.compared]
+        order = tuple(range(len(compared)))
+        if self._summariser is not None and compared:
+            try:
+                order = await self._summariser.ranking(compared)
+            except ModelError as error:
+                self._notes.append(f"the engine's order stands: {error}")
+        self._drop(TOO_LATE, len(pages) - len(known))
+        self._drop(TOO_MANY, len(known) - len(compared))
+        self._drop(NOT_TELLING, len(compared) - len(order))
+        return [compared[place] for place in order]
+
+    async def _summed_up(self, pages: Sequence[AdmittedSource]) -> list[RankedSource]:
+        """The ten best that can be told; a page that cannot makes room for the next."""
+        sources: list[RankedSource] = []
+        left = list(pages)
+        while left and len(sources) < MOST_SOURCES:
+            room = MOST_SOURCES - len(sources)
+            batch, left = left[:room], left[room:]
+            texts = await self._texts(batch)
+            told = await asyncio.gather(*(self._told(page, text) for page, text in zip(batch, texts, strict=True)))
+            for page, one, keep in zip(batch, told, await self._without_leaks(told), strict=True):
+                if keep and page.url.strip() and (one.title or one.summary):
+                    source = RankedSource(url=page.url, title=one.title, summary=one.summary, published=page.published)
+                    sources.append(source)
+                else:
+                    self._drop(UNREADABLE if keep else SUMMARY_LEAKS, 1)
+        self._drop(TOO_MANY, len(left))
+        return sources
+
+    async def _texts(self, pages: Sequence[AdmittedSource]) -> list[str]:
+        """As much of each page as may be read."""
+        try:
+            return [text or page.shown for page, text in await self._fenced.shelf.read([page.id for page in pages])]
+        except ToolFailed:
+            return [page.shown for page in pages]
+
+    async def _told(self, page: AdmittedSource, text: str) -> PageSummary:
+        if self._summariser is not None:
+            try:
+                return await self._summariser.summary(page, text)
+            except ModelError as error:
+                self._unsummed.append(str(error))
+        return extracted(page, text, self._question)
+
+    async def _without_leaks(self, told: Sequence[PageSummary]) -> list[bool]:
+        """In a backtest a summary is judged like any other text: who wrote it may know what came later."""
+        if not self._fence.active or self._filter is None or self._summariser is None:
+            return [True] * len(told)
+        excerpts = [Excerpt(title=one.title, text=one.summary) for one in told]
+        verdicts = await self._filter.judge(excerpts, self._fence.as_of, self._question.text)
+        if len(verdicts) != len(told):
+            return [False] * len(told)
+        return [verdict.keeps for verdict in verdicts]
+
+    def _troubles(self) -> list[str]:
+        """Why there may be sources another time."""
+        unheard = [event.reason for event in self._blocked if event.reason.startswith("the filter")]
+        return [*self._searches.failures, *unheard]
+
+    def _drop(self, reason: str, count: int) -> None:
+        if count > 0:
+            self._dropped[reason] += count
+
+    def _heard(self, event: TraceEvent) -> None:
+        if isinstance(event, LeakBlocked):
+            self._blocked.append(event)
+        self._tally(event)
+
+    def _content_filter(self) -> ContentFilter | None:
+        found = None if self._parts.leak_filter is not None else self._parts.watched("filter", self._tally)
+        if found is None:
+            return self._parts.leak_filter
+        model, models = found
+        return LeakFilter(model=model, name=models.name("filter"), settings=models.setting("filter"))
+
+    def _open_summariser(self) -> Summariser | None:
+        found = self._parts.watched(ROLE, self._tally)
+        if found is None:
+            return None
+        model, models = found
+        return Summariser(
+            model=model,
+            name=models.name(ROLE),
+            question=self._question,
+            as_of=self._fence.as_of,
+            settings=models.setting(ROLE),
+            attempts=self._parts.settings.attempts,
+        )
+
+
+def _reason(blocked: LeakBlocked) -> str:
+    """A reason without the particulars of one page, so that equal ones can be counted."""
+    if blocked.layer == "content":
+        return "kept back by the content filter"
+    return "its address is closed" if blocked.layer == "address" else blocked.reason.partition(":")[0]
+
+
+# Building contexts: propose searches, search behind the fence, drop copies, rank, summarise, and count all of it.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextBuilder(ContextBuilderParts):
+    """Builds the context of any question at any moment.
+
+    With a journal every search and every finished context is kept: a builder that was killed goes on where it was,
+    and building again returns the same bytes. Model replies are kept by the journal the model stands behind.
+    """
+
+    async def context(self, question: Question, as_of: AsOf) -> PredictionContext:
+        """The context alone."""
+        return (await self.build(question, as_of)).context
+
+    async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
+        """The context of a question at a moment, or `ContextUnavailable`."""
+        question = known_at(question, as_of)
+        try:
+            bare = PredictionContext(question=question, as_of=as_of, searcher=self.name)
+        except ValueError as error:
+            raise ContextUnavailable(str(error)) from None
+
+        async def made() -> dict[str, Any]:
+            return (await ContextBuildRun(self, question, as_of).run()).to_dict()
+
+        if self.journal is None:
+            return ContextBuild.from_dict(await made())
+        key = content_key(["built", bare.digest, vars(self.settings)])
+        return ContextBuild.from_dict(await self.journal.once_json(key, "context", made))

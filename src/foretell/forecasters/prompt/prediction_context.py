@@ -1,0 +1,310 @@
+"""What every model is shown about a question at one moment: ranked sources and the market's quotes, as one value."""
+
+import asyncio
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Protocol
+
+from foretell.forecasters.forecaster import CannotForecast
+from foretell.models.canonical import canonical_json
+from foretell.questions.as_of import AsOf, UtcDatetime, instant
+from foretell.questions.codec import from_dict, to_json
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question
+
+SCHEMA = "foretell/context/1"
+MOST_SOURCES = 10
+LONGEST_TITLE = 200
+LONGEST_SUMMARY = 900
+LONGEST_URL = 2000
+_INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffe\uffff\ud800-\udfff]+"
+)
+
+
+class PublishedArticle(Protocol):
+    """A source as a data set publishes it, without a date; rank 0 where none is told."""
+
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def url(self) -> str: ...  # noqa: D102
+    @property
+    def summary(self) -> str: ...  # noqa: D102
+    @property
+    def rank(self) -> int: ...  # noqa: D102
+
+
+def one_line(text: str, longest: int) -> str:
+    r"""Text on one line, in one spelling, without what cannot be seen; a longer one is cut at a word.
+
+    >>> one_line("# Market\n\nYES\u202e is\x00 sure", 100), one_line("far too long a title", 12)
+    ('# Market YES is sure', 'far too…')
+    """
+    text = " ".join(unicodedata.normalize("NFC", _INVISIBLE.sub(" ", text)).split())
+    if len(text) <= longest:
+        return text
+    kept = text[: longest - 1]
+    return (kept.rpartition(" ")[0] or kept).rstrip(" ,;:") + "…"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedSource:
+    """One article: what it is called in English and what it says in three sentences."""
+
+    url: str
+    title: str
+    summary: str
+    published: UtcDatetime | None = None
+    """None where nobody dated it."""
+    rank: int = 1
+    """1 is the most telling."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", one_line(self.url, LONGEST_URL).replace(" ", "%20"))
+        object.__setattr__(self, "title", one_line(self.title, LONGEST_TITLE))
+        object.__setattr__(self, "summary", one_line(self.summary, LONGEST_SUMMARY))
+        if self.published is not None:
+            object.__setattr__(self, "published", instant(self.published))
+        if not self.url:
+            raise ValueError("a source needs an address")
+        if not (self.title or self.summary):
+            raise ValueError(f"source {self.url} has neither title nor summary")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionContext:
+    """A question as of a moment, with its sources. Nothing in it is younger than the moment.
+
+    >>> from foretell.questions.question import Target
+    >>> q = Question(id="q", source="own", text="Snow?", due="2026-01-10", targets=(Target(id="yes"),))
+    >>> bare = PredictionContext(question=q, as_of=q.as_of)
+    >>> told = PredictionContext(question=q, as_of=q.as_of, sources=(RankedSource(url="https://a.example", title="Cold", summary=""),))
+    >>> PredictionContext.from_json(told.to_json()) == told, bare.digest == told.digest
+    (True, False)
+    """
+
+    question: Question
+    """With the quotes of its markets, where there are any."""
+    as_of: AsOf
+    sources: tuple[RankedSource, ...] = ()
+    """In the order of their ranks, 1 first."""
+    searcher: str = ""
+    """Who found and summarised them."""
+    closing_time: bool = False
+    """Show in a backtest when the market closes: only where that date was known beforehand. Live it is always shown."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(self.sources))
+        object.__setattr__(self, "searcher", one_line(self.searcher, LONGEST_TITLE))
+        self._check_sources()
+        for target in self.question.targets:
+            if target.snapshot is not None and not self.as_of.admits(target.snapshot.at):
+                raise ValueError(f"the quotes of {target.id} are of {target.snapshot.at}, after {self.as_of}")
+        try:
+            to_json(self.question).encode()
+        except UnicodeError:
+            raise ValueError(f"question {self.question.id!r} holds characters that no file can hold") from None
+
+    def _check_sources(self) -> None:
+        if len(self.sources) > MOST_SOURCES:
+            raise ValueError(f"a context holds at most {MOST_SOURCES} sources, not {len(self.sources)}")
+        if [source.rank for source in self.sources] != list(range(1, len(self.sources) + 1)):
+            raise ValueError(f"ranks are 1, 2, … in this order, not {[source.rank for source in self.sources]}")
+        if len({source.url for source in self.sources}) < len(self.sources):
+            raise ValueError("a context names no address twice")
+        for source in self.sources:
+            if source.published is not None and not self.as_of.admits(source.published):
+                raise ValueError(f"source {source.url} is dated {source.published}, after {self.as_of}")
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is about: question, round and moment."""
+        return key_of(self.question, self.as_of)
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """JSON in one spelling: equal contexts have equal bytes, and different ones different bytes."""
+        return canonical_json(_plain(self._body()))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON: the name under which forecasts say what they were shown."""
+        return sha256(self.canonical).hexdigest()
+
+    def to_json(self) -> str:
+        """The canonical JSON as text."""
+        return self.canonical.decode("ascii")
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, digest: str | None = None) -> "PredictionContext":
+        """Read a context back. What does not fit, or does not have the digest it should have, is an `InputError`."""
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"not JSON: {error}") from None
+        made = _read(found)
+        if digest is not None and made.digest != digest:
+            raise InputError(f"this context has the digest {made.digest[:12]}…, expected {digest[:12]}…")
+        return made
+
+    def _body(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "question": json.loads(to_json(self.question)),
+            "as_of": {"at": self.as_of.at.isoformat(), "mode": self.as_of.mode},
+            "sources": [_written(source) for source in self.sources],
+            "searcher": self.searcher,
+            "closing_time": self.closing_time,
+        }
+
+
+def key_of(question: Question, as_of: AsOf) -> tuple[str, str, str]:
+    """What a context is about: question, round and moment."""
+    return question.id, question.due.isoformat(), as_of.at.isoformat()
+
+
+def known_at(question: Question, as_of: AsOf) -> Question:
+    """The question without quotes that were taken later."""
+    targets = tuple(
+        t if t.snapshot is None or as_of.admits(t.snapshot.at) else replace(t, snapshot=None) for t in question.targets
+    )
+    return question if targets == question.targets else replace(question, targets=targets)
+
+
+def ranked(sources: Iterable[RankedSource]) -> tuple[RankedSource, ...]:
+    """Sources in the order given, each address once, at most ten, with their ranks counted."""
+    once: dict[str, RankedSource] = {}
+    for source in sources:
+        once.setdefault(source.url, source)
+    return tuple(replace(s, rank=n) for n, s in enumerate(list(once.values())[:MOST_SOURCES], start=1))
+
+
+def from_articles(
+    question: Question, articles: Iterable[PublishedArticle], *, searcher: str = "published", closing_time: bool = False
+) -> PredictionContext:
+    """The context that was published with an event: its articles by rank, those without one last, as of its due time.
+
+    Articles without an address get one made of their place; those without any words are left out.
+    """
+    given = sorted(articles, key=lambda one: one.rank if one.rank > 0 else 10**9)
+    made = [
+        RankedSource(url=one.url.strip() or f"urn:article:{place}", title=one.title, summary=one.summary)
+        for place, one in enumerate(given, start=1)
+        if one.title.strip() or one.summary.strip()
+    ]
+    as_of = question.as_of
+    return PredictionContext(
+        question=known_at(question, as_of),
+        as_of=as_of,
+        sources=ranked(made),
+        searcher=searcher,
+        closing_time=closing_time,
+    )
+
+
+def _written(source: RankedSource) -> dict[str, Any]:
+    published = None if source.published is None else source.published.isoformat()
+    return {"rank": source.rank, "url": source.url, "title": source.title, "summary": source.summary} | {
+        "published": published
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The same JSON with one spelling of zero: −0.0 and 0.0 are the same price."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _read(found: Any) -> PredictionContext:
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise InputError(f"this is no context in the form {SCHEMA!r}", column="schema")
+    try:
+        sources = tuple(RankedSource(**source) for source in found["sources"])
+        as_of = AsOf(at=instant(found["as_of"]["at"]), mode=found["as_of"]["mode"])
+        return PredictionContext(
+            question=from_dict(found["question"], Question),
+            as_of=as_of,
+            sources=sources,
+            searcher=found["searcher"],
+            closing_time=bool(found["closing_time"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"this context cannot be read: {error}") from None
+
+
+# Where forecasters get the context of a question: from a store, from a builder, or from the question alone.
+
+Key = tuple[str, str, str]
+
+
+class PredictionContexts(Protocol):
+    """Knows what is shown about a question at a moment: the same to all who ask."""
+
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
+        """The context, or `CannotForecast` where there is none."""
+        ...
+
+
+class QuestionOnly:
+    """No sources: the question, and the quotes it carries."""
+
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
+        """The question as of the moment."""
+        try:
+            return PredictionContext(question=known_at(question, as_of), as_of=as_of)
+        except ValueError as error:
+            raise CannotForecast(str(error)) from None
+
+
+class StoredContexts:
+    """Contexts that were made before, by question, round and moment."""
+
+    def __init__(self, contexts: Iterable[PredictionContext]) -> None:
+        self._kept: dict[Key, PredictionContext] = {}
+        for context in contexts:
+            if self._kept.setdefault(context.key, context) != context:
+                raise ValueError(f"two contexts differ for question {context.question.id} at {context.as_of}")
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
+        """The stored one."""
+        found = self._kept.get(key_of(question, as_of))
+        if found is None:
+            raise CannotForecast(f"no context is stored for question {question.id} at {as_of}")
+        return found
+
+
+class BuildsContext(Protocol):
+    """Makes contexts."""
+
+    async def context(self, question: Question, as_of: AsOf) -> PredictionContext:
+        """A new context."""
+        ...
+
+
+class BuiltContexts:
+    """Built on first use, once for all trials and forecasters of a process; a failure is tried anew by the next."""
+
+    def __init__(self, builder: BuildsContext) -> None:
+        self._builder = builder
+        self._made: dict[Key, PredictionContext] = {}
+        self._turns: dict[Key, asyncio.Lock] = {}
+
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
+        """The context, built if need be."""
+        key = key_of(question, as_of)
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            if key not in self._made:
+                self._made[key] = await self._builder.context(question, as_of)
+        return self._made[key]

@@ -1,0 +1,238 @@
+"""`auto`: every model is tried on the series' own past, at the very horizon asked, and weighed by how it did."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from foretell.data.series.series import Days, Values
+from foretell.forecasters.series.changes import (
+    JOINT_MODEL,
+    MOMENTUM_MODEL,
+    REVERSION_MODEL,
+    WALK_MODEL,
+    Changes,
+    Motion,
+    from_motion,
+    independent_share,
+    motion,
+    offset,
+)
+from foretell.forecasters.series.climatology import Normals, RunningNormals, SeasonalNormal, normals, running_normals
+from foretell.forecasters.series.history import SeriesChances, SeriesHistory, history
+from foretell.metrics.arrays import Bools, Floats
+
+TRUST: Mapping[str, float] = {
+    "walk": 0.2,
+    "momentum": 0.15,
+    "reversion": 0.1,
+    "joint": 0.4,
+    "frequency": 0.1,
+    "season": 0.05,
+}
+"""What each model is trusted with before a series has spoken."""
+TRUST_OF_PRICES: Mapping[str, float] = {
+    "walk": 0.7,
+    "momentum": 0.05,
+    "reversion": 0.05,
+    "joint": 0.1,
+    "frequency": 0.09,
+    "season": 0.01,
+}
+"""Whoever could foretell a traded price has already moved it."""
+CHANGE_MODELS = {"walk": WALK_MODEL, "momentum": MOMENTUM_MODEL, "reversion": REVERSION_MODEL, "joint": JOINT_MODEL}
+LEARNING_RATE = 1.0
+"""A Brier difference d near p = ½ is a log-likelihood difference of about 2 d: half of Bayes' rule."""
+SEASON_RATE = 2.0
+"""Whether a series has seasons is a plain question of kind: Bayes' rule in full."""
+FREQUENCY_PRIOR = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What is believed of a series before it is seen."""
+
+    drift: float = 0.0
+    """Yearly drift per unit of yearly spread."""
+    trust: Mapping[str, float] = field(default_factory=lambda: TRUST)
+
+
+NOTHING_KNOWN = Expectation()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoChoice:
+    """What `auto` says about one resolution day, and whom it listened to."""
+
+    above: float
+    below: float
+    weights: dict[str, float]
+    said: dict[str, float]
+    """P(above) by each candidate."""
+    evidence: dict[str, float]
+    """Log-odds the past gives each candidate over the walk."""
+
+
+def auto(
+    days: Days,
+    values: Values,
+    due: np.datetime64,
+    resolution: Days,
+    *,
+    threshold: float | None = None,
+    expected: Expectation = NOTHING_KNOWN,
+) -> SeriesChances:
+    """P(y(r) > v) by the models that foretold this series best at this horizon.
+
+    Each candidate predicts, at every past origin, whether the series would be higher after the same time, from what
+    was known then. Weights are prior · exp(−η · n_eff · mean Brier), n_eff counting overlapping origins once, so a
+    short or unpredictable series keeps to the prior mixture around a random walk. They do not depend on the
+    threshold: P(y > v) never rises with v.
+    """
+    chosen = choices(days, values, due, resolution, threshold=threshold, expected=expected)
+    return SeriesChances(
+        above=np.asarray([c.above for c in chosen], dtype=np.float64),
+        below=np.asarray([c.below for c in chosen], dtype=np.float64),
+    )
+
+
+def choices(
+    days: Days,
+    values: Values,
+    due: np.datetime64,
+    resolution: Days,
+    *,
+    threshold: float | None = None,
+    expected: Expectation = NOTHING_KNOWN,
+) -> list[AutoChoice]:
+    """As `auto`, with the weights of the candidates at each resolution day."""
+    past = history(days, values, due)
+    trials = BacktestedModels(past=past, threshold=threshold, expected=expected)
+    steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
+    at = trials.offset
+    known = AutoChoice(above=float(at < 0), below=float(at > 0), weights={}, said={}, evidence={})
+    return [trials.choose(int(h)) if h > 0 else known for h in steps]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BacktestedModels:
+    """The candidates on one series: what they say now, and how they did at its past origins."""
+
+    past: SeriesHistory
+    threshold: float | None
+    expected: Expectation
+
+    @cached_property
+    def offset(self) -> float:
+        """The change to exceed."""
+        return offset(self._motion, self.past, self.threshold)
+
+    def choose(self, horizon: int) -> AutoChoice:
+        """The weighted forecast at one horizon."""
+        change = from_motion(self._motion, self.past, horizon, drift=self.expected.drift)
+        tried: dict[str, Floats] = {}
+        said: dict[str, tuple[float, float]] = {}
+        for name, columns in CHANGE_MODELS.items():
+            fitted = change.regression.using(columns)
+            tried[name] = change.rises(fitted)
+            said[name] = change.beyond(fitted, self.offset)
+        tried["frequency"], said["frequency"] = _frequency(change, self.offset)
+        evidence = {name: _gain(p, tried["walk"], change) for name, p in tried.items()}
+        if self._normals is not None:
+            threshold = self.past.last if self.threshold is None else self.threshold
+            said["season"] = SeasonalNormal(normals=self._normals, horizon=horizon).chances(threshold)
+            evidence["season"] = self._seasonal(change, tried["walk"])
+        weights = _weights(evidence, self.expected.trust)
+        above = sum(w * said[name][0] for name, w in weights.items())
+        below = sum(w * said[name][1] for name, w in weights.items())
+        above = min(above, 1.0)
+        return AutoChoice(
+            above=above,
+            below=min(below, 1 - above),
+            weights=weights,
+            said={name: chance[0] for name, chance in said.items()},
+            evidence=evidence,
+        )
+
+    def _seasonal(self, change: Changes, walk: Floats) -> float:
+        """Evidence for seasonal normals over the walk at this horizon, and at a quarter if that is shorter."""
+        running = self._running
+        if running is None:
+            return 0.0
+        rows = _rows(self.past, change)
+        own = _gain(running.rises(change.horizon, rows), walk, change, usable=running.usable[rows])
+        if change.horizon > self._quarter:
+            own = min(own, 0.0) + self._quarterly
+        return SEASON_RATE / LEARNING_RATE * own
+
+    @cached_property
+    def _quarter(self) -> int:
+        """The horizon at which seasons show themselves with many independent looks; longer ones lean on it too."""
+        return max(1, round(self.past.per_year / 4))
+
+    @cached_property
+    def _quarterly(self) -> float:
+        running = self._running
+        change = from_motion(self._motion, self.past, self._quarter, drift=0.0)
+        if running is None or not len(change.moved):
+            return 0.0
+        rows = _rows(self.past, change)
+        walk = change.rises(change.regression.using(WALK_MODEL))
+        return _gain(running.rises(change.horizon, rows), walk, change, usable=running.usable[rows])
+
+    @cached_property
+    def _motion(self) -> Motion:
+        return motion(self.past)
+
+    @cached_property
+    def _normals(self) -> Normals | None:
+        return normals(self.past)
+
+    @cached_property
+    def _running(self) -> RunningNormals | None:
+        return running_normals(self.past)
+
+
+def _frequency(change: Changes, at: float) -> tuple[Floats, tuple[float, float]]:
+    """How often the series rose over the horizon, and passed the offset; both shrunk to a walk without drift."""
+    from scipy.special import ndtr
+
+    known = np.minimum(change.outcomes.known, len(change.moved))
+    share = change.outcomes.share
+    rose = np.concatenate([[0.0], np.cumsum((change.moved > 0) & change.valid)])
+    valid = np.concatenate([[0.0], np.cumsum(change.valid)])
+    tried = (rose[known] * share + FREQUENCY_PRIOR / 2) / (valid[known] * share + FREQUENCY_PRIOR)
+    y = change.outcomes.y[change.valid]
+    bar = at / change.spread[-1]
+    n = len(y) * share + FREQUENCY_PRIOR
+    return tried, (
+        float((np.sum(y > bar) * share + FREQUENCY_PRIOR * ndtr(-bar)) / n),
+        float((np.sum(y < bar) * share + FREQUENCY_PRIOR * ndtr(bar)) / n),
+    )
+
+
+def _gain(p: Floats, walk: Floats, change: Changes, *, usable: Bools | None = None) -> float:
+    """Log-odds that past outcomes give a candidate over the walk: η · n_eff · mean Brier gain."""
+    n = len(change.moved)
+    if p is walk or not n:
+        return 0.0
+    rose = (change.moved > 0).astype(np.float64)
+    gain = (walk[:n] - rose) ** 2 - (p[:n] - rose) ** 2
+    valid = change.valid if usable is None else change.valid & usable[:n]
+    share = independent_share(gain, valid, least=min(1.0, change.apart / change.horizon))
+    return LEARNING_RATE * share * float(gain[valid].sum())
+
+
+def _rows(past: SeriesHistory, change: Changes) -> slice:
+    """Which of all origins the change over a horizon is tried at."""
+    hop = change.apart // change.stride
+    return slice((len(past.origins) - 1) % hop, None, hop)
+
+
+def _weights(evidence: dict[str, float], trust: Mapping[str, float]) -> dict[str, float]:
+    """Prior trust times what the past says, summing to one."""
+    top = max(evidence.values())
+    share = {name: trust[name] * float(np.exp(e - top)) for name, e in evidence.items()}
+    total = sum(share.values())
+    return {name: s / total for name, s in share.items()}

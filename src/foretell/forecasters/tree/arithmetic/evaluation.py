@@ -1,0 +1,114 @@
+"""A tree with every number worked out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from foretell.forecasters.tree.arithmetic.circuit import Circuit
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.proposition import JudgedLink, Proposition, Tree, TreeLayout, layout, post_order
+from foretell.forecasters.tree.validation import (
+    TreeProblem,
+    raise_errors,
+    result_problems,
+    tree_problems,
+    written_problems,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeEvaluation:
+    """A sound tree with p of every parent, the operations behind it, and what is worth knowing."""
+
+    tree: Tree
+    circuit: Circuit
+    warnings: tuple[TreeProblem, ...] = ()
+
+    @property
+    def p(self) -> float:
+        """The root's probability."""
+        found = self.tree.nodes[self.tree.root].p
+        return self.tree.missing if found is None else found
+
+
+@dataclass(frozen=True)
+class EvaluationCache:
+    """What was found out on the way to a tree's numbers."""
+
+    plan: TreeLayout
+    circuit: Circuit | None = None
+    values: Sequence[float] = ()
+    """Every operation's result."""
+
+
+def cached_evaluation(tree: Tree) -> EvaluationCache:
+    """What is known already about how the tree's numbers come about; at the least, how it hangs together."""
+    return tree.working if isinstance(tree.working, EvaluationCache) else EvaluationCache(layout(tree))
+
+
+def with_cache(tree: Tree, known: EvaluationCache) -> Tree:
+    """The tree, with `known` kept for the next what-if."""
+    object.__setattr__(tree, "working", known)
+    return tree
+
+
+def evaluate(tree: Tree) -> TreeEvaluation:
+    """Check the tree and work out every parent's probability; `InvalidTree` names what cannot be used.
+
+    >>> from foretell.forecasters.tree.proposition import FormulaLink
+    >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.5), ("P2", 0.9), ("P3", 0.9))}
+    >>> twice = Formula(expression="(P1 AND P2) OR (P1 AND P3)")
+    >>> top = Proposition(id="P0", claim="top", children=("P1", "P2", "P3"), link=twice)
+    >>> round(evaluate(Tree(root="P0", nodes={"P0": top, **leaves})).p, 12)
+    0.495
+    """
+    found = tree_problems(tree)
+    raise_errors(found)
+    plan = layout(tree)
+    circuit = compile_tree(tree, plan=plan)
+    values = circuit.run()
+    found += result_problems(tree, circuit, values)
+    raise_errors(found)
+    found += written_problems(tree, circuit, values)
+    done = with_numbers(tree, plan.order, {claim: values[place] for claim, place in circuit.claims.items()})
+    done = with_cache(done, EvaluationCache(plan, circuit, values))
+    return TreeEvaluation(tree=done, circuit=circuit, warnings=tuple(found))
+
+
+def evaluated(tree: Tree) -> Tree:
+    """The tree with p and `incomplete` of every parent."""
+    return evaluate(tree).tree
+
+
+def with_numbers(tree: Tree, claims: Iterable[str], p: Mapping[str, float]) -> Tree:
+    """The tree with these probabilities at its parents, and the marks of what is incomplete brought up to date.
+
+    `claims`, children first, are those that may have changed; one without a new number keeps its own.
+    """
+    nodes = dict(tree.nodes)
+    for claim in claims:
+        node = nodes[claim]
+        number = p.get(claim, node.p) if node.children else node.p
+        lacking = _lacking(node, nodes)
+        if number != node.p or lacking != node.incomplete:
+            nodes[claim] = replace(node, p=number, incomplete=lacking)
+    return replace(tree, nodes=nodes)
+
+
+def _lacking(node: Proposition, nodes: Mapping[str, Proposition]) -> tuple[str, ...]:
+    """Claims at or below this one that have no number of their own."""
+    if not node.children:
+        return (node.id,) if node.p is None else ()
+    if node.pinned is not None:
+        return ()
+    if node.link is None:
+        return (node.id,)
+    return tuple(dict.fromkeys(lack for child in node.children for lack in nodes[child].incomplete))
+
+
+def stale_claims(tree: Tree) -> list[str]:
+    """Judged claims that something beneath has changed under, children first: the order in which to ask again."""
+    return [claim for claim in post_order(tree) if _is_stale(tree.nodes[claim])]
+
+
+def _is_stale(node: Proposition) -> bool:
+    return node.pinned is None and isinstance(node.link, JudgedLink) and node.link.stale

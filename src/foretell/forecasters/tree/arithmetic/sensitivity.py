@@ -1,0 +1,303 @@
+"""What a claim hangs on: slopes, importance and the tornado of its inputs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, run_many, slopes
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.arithmetic.evaluation import EvaluationCache, cached_evaluation, with_cache
+from foretell.forecasters.tree.formula import ASSUMPTION
+from foretell.forecasters.tree.proposition import AverageLink, FormulaLink, LinearLink, Tree, has_own_value
+from foretell.questions.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from foretell.forecasters.tree.arithmetic.circuit import Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """How a claim hangs on one input: a leaf, a pinned or judged claim, or an assumption ("P1:PA")."""
+
+    id: str
+    claim: str
+    p: float
+    slope: float
+    """∂P(claim)/∂p. Since P is linear in each input by itself, also P where it is sure minus P where it is not."""
+    importance: float
+    """slope²·p·(1 − p): the expected square of the step that P takes when the input's truth becomes known."""
+    share: float
+    """Part of the importance of all inputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TornadoBar:
+    """One bar of a tornado: the claim's probability with the input at both ends of its range."""
+
+    id: str
+    claim: str
+    p: float
+    at_low: float
+    at_high: float
+    low: float
+    high: float
+    """The input's range: 0 and 1, or a standard deviation to each side, within [0, 1]."""
+
+    @property
+    def width(self) -> float:
+        """How far the claim moves in all."""
+        return abs(self.at_high - self.at_low)
+
+
+def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
+    """The tree's operations and their results at its present values."""
+    known = cached_evaluation(tree)
+    if known.circuit is None:
+        circuit = compile_tree(tree, plan=known.plan)
+        known = EvaluationCache(known.plan, circuit, circuit.run())
+        with_cache(tree, known)
+    assert known.circuit is not None
+    return known.circuit, known.values
+
+
+def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
+    """How the claim (the root, unless another is named) hangs on each input, the most important first."""
+    circuit, values = circuit_and_values(tree)
+    slope = slopes(circuit.ops, values, circuit.claims[of or tree.root])
+    rows = [(name, values[place], slope[place]) for name, place in circuit.where.items() if slope[place] != 0.0]
+    weights = {name: s * s * p * (1 - p) for name, p, s in rows}
+    total = sum(weights.values())
+    found = [
+        Sensitivity(
+            id=name,
+            claim=input_text(tree, name),
+            p=p,
+            slope=s,
+            importance=weights[name],
+            share=weights[name] / total if total > 0 else 0.0,
+        )
+        for name, p, s in rows
+    ]
+    return sorted(found, key=lambda one: (-one.importance, -abs(one.slope), one.id))
+
+
+def input_text(tree: Tree, name: str) -> str:
+    """The words behind an input."""
+    node = tree.nodes.get(name)
+    if node is not None:
+        return node.claim
+    link = tree.nodes[name.removesuffix(f":{ASSUMPTION}")].link
+    return link.assumption.text if isinstance(link, FormulaLink) and link.assumption else ""
+
+
+def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = None) -> list[TornadoBar]:
+    """The claim with each input at 0 and at 1, the widest bar first.
+
+    With `sd`, only the inputs named there, each moved by its standard deviation to both sides, within [0, 1].
+    """
+    circuit, values = circuit_and_values(tree)
+    require_inputs(circuit, sd or {})
+    place = circuit.claims[of or tree.root]
+    found: list[TornadoBar] = []
+    for name, at in circuit.where.items():
+        if sd is not None and name not in sd:
+            continue
+        p = values[at]
+        low, high = (max(0.0, p - sd[name]), min(1.0, p + sd[name])) if sd else (0.0, 1.0)
+        ends = [rerun(circuit, values, {name: end}, {})[0][place] for end in (low, high)]
+        if ends[0] != ends[1]:
+            claim = input_text(tree, name)
+            found.append(TornadoBar(id=name, claim=claim, p=p, at_low=ends[0], at_high=ends[1], low=low, high=high))
+    return sorted(found, key=lambda bar: (-bar.width, bar.id))
+
+
+def require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
+    """Raise where a name is no input of the tree."""
+    for name in names:
+        if name not in circuit.where:
+            raise InputError(f"{name} is no input of the tree", hint="name a leaf, a pinned or judged claim, or P1:PA")
+
+
+# The ways by which a leaf reaches the root, with the product of the slopes along each (Analytica's beta paths).
+
+MOST_PATHS = 10_000
+"""Paths listed before giving up: shared claims multiply them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetaPath:
+    """One way from the root down to a claim with a number of its own."""
+
+    claims: tuple[str, ...]
+    """From the root to the leaf."""
+    slopes: tuple[float, ...]
+    """How each claim moves with the next: the weight of a linear link, the present slope of any other."""
+    linear: bool
+    """Whether every link on the way is a weighted sum, so that the slopes do not depend on the values."""
+
+    @property
+    def product(self) -> float:
+        """How the root moves with the leaf along this way. Over all ways to a leaf these add up to its slope."""
+        return prod(self.slopes)
+
+
+def beta_paths(tree: Tree) -> list[BetaPath]:
+    """Every way from the root to a claim with a number of its own, the strongest first.
+
+    A claim whose children are looked into from further above, because something beneath is shared, has no slope of its
+    own; ways through it are left out, and only the slopes from `sensitivities` count there.
+    """
+    circuit, values = circuit_and_values(tree)
+    steps: dict[str, dict[str, float]] = {}
+
+    def down(claim: str) -> dict[str, float]:
+        if claim not in steps:
+            node = tree.nodes[claim]
+            children = [child for child in node.children if child in circuit.pinnable]
+            if isinstance(node.link, LinearLink):
+                steps[claim] = {child: node.link.weights[child] for child in children}
+            elif isinstance(node.link, AverageLink):
+                steps[claim] = {child: 1 / len(node.children) for child in children}
+            else:
+                slope = slopes(circuit.ops, values, circuit.claims[claim])
+                steps[claim] = {child: slope[circuit.claims[child]] for child in children}
+        return steps[claim]
+
+    found: list[BetaPath] = []
+    stack: list[tuple[tuple[str, ...], tuple[float, ...], bool]] = [((tree.root,), (), True)]
+    while stack and len(found) < MOST_PATHS:
+        way, slope, linear = stack.pop()
+        node = tree.nodes[way[-1]]
+        if has_own_value(node):
+            found.append(BetaPath(claims=way, slopes=slope, linear=linear))
+            continue
+        still = linear and isinstance(node.link, LinearLink | AverageLink)
+        stack.extend(((*way, child), (*slope, step), still) for child, step in down(way[-1]).items())
+    return sorted(found, key=lambda path: (-abs(path.product), path.claims))
+
+
+# Between which numbers a claim lies, whatever the leaves without a number turn out to be.
+
+MOST_UNKNOWN = 12
+"""Missing numbers up to which all combinations are gone through."""
+
+
+def ranges(tree: Tree) -> Mapping[str, tuple[float, float]] | None:
+    """For each incomplete claim the least and the greatest probability it can have; None for more than 12 unknowns.
+
+    A probability is linear in each input by itself, so its ends lie where every unknown is surely true or false.
+    """
+    import numpy as np
+
+    circuit, values = circuit_and_values(tree)
+    incomplete = [id for id, node in tree.nodes.items() if node.incomplete]
+    unknown = sorted({lack for id in incomplete for lack in tree.nodes[id].incomplete if lack in circuit.where})
+    if len(unknown) > MOST_UNKNOWN:
+        return None
+    count = 2 ** len(unknown)
+    worlds = np.arange(count)
+    inputs = {name: np.full(count, values[at]) for name, at in circuit.where.items()}
+    inputs.update({name: (worlds >> i & 1).astype(float) for i, name in enumerate(unknown)})
+    found = run_many(circuit, inputs, count)
+    ends = {id: found[circuit.claims[id]] for id in incomplete}
+    return {id: (float(np.min(end)), float(np.max(end))) for id, end in ends.items()}
+
+
+# How unsure the root is, given how unsure its leaves are.
+
+EXACT_UP_TO = 12
+"""Uncertain inputs for which the spread is worked out over all combinations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSpread:
+    """How unsure the root's probability is, given how unsure the inputs' are."""
+
+    p: float
+    first_order: float
+    """Standard deviation √(Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ), the tangent's answer; exact for linear trees."""
+    exact: float | None
+    """Standard deviation for independent errors, curvature included; None for more than 12 uncertain inputs."""
+    contributions: Mapping[str, float]
+    """(∂P/∂c)²·σ² of each input."""
+    low: float | None = None
+    high: float | None = None
+    """5 % and 95 % points over draws from beta distributions, where draws were asked for."""
+
+
+def tree_spread(
+    tree: Tree,
+    sd: Mapping[str, float],
+    *,
+    correlation: float = 0.0,
+    draws: int = 0,
+    rng: "np.random.Generator | None" = None,
+) -> TreeSpread:
+    """How unsure the root is when the inputs in `sd` have these standard deviations.
+
+    `correlation` is that between the errors of any two inputs; it enters the first-order answer only. With `draws` and
+    `rng`, percentiles come from beta distributions with each input's mean and standard deviation, drawn independently.
+    """
+    circuit, values = circuit_and_values(tree)
+    require_inputs(circuit, sd)
+    place = circuit.claims[tree.root]
+    slope = slopes(circuit.ops, values, place)
+    parts = {name: slope[circuit.where[name]] * s for name, s in sd.items()}
+    squares = sum(part * part for part in parts.values())
+    variance = squares + correlation * (sum(parts.values()) ** 2 - squares)
+    low, high = _percentiles(circuit, values, sd, draws, rng) if draws and rng is not None else (None, None)
+    return TreeSpread(
+        p=values[place],
+        first_order=max(variance, 0.0) ** 0.5,
+        exact=_exact_spread(circuit, values, sd) if len(sd) <= EXACT_UP_TO else None,
+        contributions={name: part * part for name, part in parts.items()},
+        low=low,
+        high=high,
+    )
+
+
+def _exact_spread(circuit: Circuit, values: Sequence[float], sd: Mapping[str, float]) -> float:
+    """Over all combinations of mean ± σ.
+
+    P is linear in each input, so P² is quadratic in each, and two points at ± σ have the first two moments of any
+    distribution with that mean and variance: its mean over the 2ᵏ combinations is exact.
+    """
+    import numpy as np
+
+    count = 2 ** len(sd)
+    worlds = np.arange(count)
+    moved = {
+        name: values[circuit.where[name]] + s * np.where(worlds >> i & 1, 1.0, -1.0)
+        for i, (name, s) in enumerate(sd.items())
+    }
+    found = run_many(circuit, {**_now(circuit, values, count), **moved}, count, capped=False)
+    return float(np.std(found[circuit.claims[circuit.root]]))
+
+
+def _percentiles(
+    circuit: Circuit, values: Sequence[float], sd: Mapping[str, float], draws: int, rng: "np.random.Generator"
+) -> tuple[float, float]:
+    import numpy as np
+
+    worlds = _now(circuit, values, draws)
+    for name, s in sd.items():
+        mean = values[circuit.where[name]]
+        if s > 0 and 0 < mean < 1:
+            size = mean * (1 - mean) / s**2 - 1
+            if size <= 0:
+                most = (mean * (1 - mean)) ** 0.5
+                raise InputError(f"a chance of {mean:g} cannot be unsure by {s:g}", hint=f"at most {most:.3g}")
+            worlds[name] = rng.beta(mean * size, (1 - mean) * size, draws)
+    found = run_many(circuit, worlds, draws)[circuit.claims[circuit.root]]
+    low, high = np.quantile(found, [0.05, 0.95])
+    return float(low), float(high)
+
+
+def _now(circuit: Circuit, values: Sequence[float], count: int) -> "dict[str, Floats]":
+    """Every input as it is, as often as there are worlds."""
+    import numpy as np
+
+    return {name: np.full(count, values[at]) for name, at in circuit.where.items()}

@@ -1,0 +1,326 @@
+"""What can be changed about a tree, as values, so that a list of changes can be saved, repeated and compared."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from foretell.forecasters.tree.formula import ASSUMPTION
+from foretell.forecasters.tree.proposition import (
+    FormulaLink,
+    Grounding,
+    InhibitedNoisyOrLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+    Proposition,
+    Tree,
+    post_order,
+)
+from foretell.forecasters.tree.validation import (
+    InvalidTree,
+    TreeProblem,
+    node_problems,
+    raise_errors,
+    structural_problems,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetP:
+    """A new probability.
+
+    Of a leaf: its p. Of a parent: it is pinned (an intervention: what lies beneath no longer matters to what lies
+    above). Of "P1:PA": the assumption in the formula of P1.
+    """
+
+    id: str
+    p: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unpin:
+    """A pinned parent follows its link again."""
+
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetClaim:
+    """Other words for the claim. Numbers stay; judged claims above become stale."""
+
+    id: str
+    claim: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetReport:
+    """Another report. Numbers stay; judged claims above become stale."""
+
+    id: str
+    report: str
+    key_factor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetGrounding:
+    """A leaf grounded (anew): its probability, or None where that failed, and where it comes from."""
+
+    id: str
+    grounding: Grounding
+    p: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetLink:
+    """Another link: how the claim follows from its children."""
+
+    id: str
+    link: Link
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddNode:
+    """A new claim under `parent`.
+
+    `weight` is its weight or strength in the parent's link; a formula needs a new link (`SetLink`) beside it, and so
+    does a leaf that gets its first child.
+    """
+
+    parent: str
+    node: Proposition
+    weight: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareNode:
+    """Let one more claim rest on a claim that is already in the tree; it stays one claim."""
+
+    id: str
+    parent: str
+    weight: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveNode:
+    """Take a claim out, and whatever beneath it nobody else rests on.
+
+    Its weight or strength goes with it and the others stay as they are; a formula that names it needs a new link. A
+    parent without children left becomes a leaf with the probability it had.
+    """
+
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveNode:
+    """Take a claim, with what is beneath it, from all its parents (or only from `out_of`) and put it under `to`."""
+
+    id: str
+    to: str
+    weight: float | None = None
+    out_of: str | None = None
+
+
+Edit = SetP | Unpin | SetClaim | SetReport | SetGrounding | SetLink | AddNode | ShareNode | RemoveNode | MoveNode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A named list of edits."""
+
+    name: str
+    edits: Sequence[Edit]
+    text: str = ""
+    """What it supposes, in words."""
+
+
+# Applying edits to a tree: which claims end up with another number, which with other words.
+
+
+class EditSession:
+    """A tree in the making: edits are applied one after the other, and the whole is checked at the end."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.nodes = dict(tree.nodes)
+        self.numbers: set[str] = set()
+        """Claims whose own number, children or link changed."""
+        self.words: set[str] = set()
+        """Claims with other words or another report."""
+        self.relinked: set[str] = set()
+        """Claims whose link or children changed: their result must be a probability."""
+        self.assumed: dict[str, float] = {}
+        """New probabilities of assumptions ("P1:PA")."""
+        self.rebuilt = False
+        """Whether claims came, went or moved."""
+
+    def apply(self, edits: Iterable[Edit]) -> Tree:
+        """The tree after all the edits; `InvalidTree` says what does not fit."""
+        for edit in edits:
+            self._apply(edit)
+        if self.rebuilt:
+            self._drop_unreachable()
+        tree = replace(self.tree, nodes=self.nodes)
+        raise_errors(structural_problems(tree) if self.rebuilt else [])
+        touched = [self.nodes[id] for id in sorted(self.numbers | self.words) if id in self.nodes]
+        raise_errors([problem for node in touched for problem in node_problems(tree, node)])
+        raise_errors(
+            [_no_link(node) for node in touched if node.children and node.link is None and node.pinned is None]
+        )
+        return tree
+
+    def _apply(self, edit: Edit) -> None:
+        match edit:
+            case SetP():
+                self._set_p(edit)
+            case Unpin():
+                self._put(replace(self._node(edit.id), pinned=None), self.numbers)
+            case SetClaim():
+                self._put(replace(self._node(edit.id), claim=edit.claim), self.words)
+            case SetReport():
+                self._set_report(edit)
+            case SetGrounding():
+                self._ground(edit)
+            case SetLink():
+                self._put(replace(self._node(edit.id), link=edit.link), self.numbers, self.relinked)
+            case AddNode() | ShareNode() | RemoveNode() | MoveNode():
+                self._rebuild(edit)
+
+    def _rebuild(self, edit: AddNode | ShareNode | RemoveNode | MoveNode) -> None:
+        self.rebuilt = True
+        match edit:
+            case AddNode():
+                self._add(edit)
+            case ShareNode():
+                self._attach(self._node(edit.id).id, edit.parent, edit.weight)
+            case RemoveNode():
+                self._remove(edit.id)
+            case MoveNode():
+                self._move(edit)
+
+    def _node(self, id: str) -> Proposition:
+        if id not in self.nodes:
+            raise InvalidTree([TreeProblem(node=id, field="", text="is not in the tree")])
+        return self.nodes[id]
+
+    def _put(self, node: Proposition, *marks: set[str]) -> None:
+        if self.nodes.get(node.id) != node:
+            self.nodes[node.id] = node
+            for mark in marks:
+                mark.add(node.id)
+
+    def _set_p(self, edit: SetP) -> None:
+        if edit.id.endswith(f":{ASSUMPTION}"):
+            self._assume(edit)
+            return
+        node = self._node(edit.id)
+        value = float(edit.p)
+        self._put(replace(node, pinned=value) if node.children else replace(node, p=value), self.numbers)
+
+    def _assume(self, edit: SetP) -> None:
+        node = self._node(edit.id.removesuffix(f":{ASSUMPTION}"))
+        if not isinstance(node.link, FormulaLink) or node.link.assumption is None:
+            raise InvalidTree([TreeProblem(node=node.id, field="link", text="has no assumption to change")])
+        assumption = replace(node.link.assumption, p=float(edit.p))
+        self.assumed[edit.id] = assumption.p
+        self._put(replace(node, link=replace(node.link, assumption=assumption)), self.numbers)
+
+    def _set_report(self, edit: SetReport) -> None:
+        node = self._node(edit.id)
+        key_factor = node.key_factor if edit.key_factor is None else edit.key_factor
+        if node.grounding is None:
+            self._put(replace(node, report=edit.report, key_factor=key_factor), self.words)
+            return
+        factor = node.grounding.key_factor if edit.key_factor is None else edit.key_factor
+        grounding = replace(node.grounding, report=edit.report, key_factor=factor)
+        self._put(replace(node, grounding=grounding), self.words)
+
+    def _ground(self, edit: SetGrounding) -> None:
+        node = self._node(edit.id)
+        if node.children:
+            raise InvalidTree([TreeProblem(node=node.id, field="grounding", text="only leaves are grounded")])
+        new = replace(node, p=edit.p, grounding=edit.grounding)
+        self._put(new, self.words, *([self.numbers] if new.p != node.p else []))
+
+    def _add(self, edit: AddNode) -> None:
+        if edit.node.id in self.nodes:
+            hint = "to let one more claim rest on it, share it"
+            raise InvalidTree([TreeProblem(node=edit.node.id, field="", text="is in the tree already", hint=hint)])
+        self._node(edit.parent)
+        self._put(edit.node, self.numbers)
+        self._attach(edit.node.id, edit.parent, edit.weight)
+
+    def _attach(self, id: str, parent: str, weight: float | None) -> None:
+        node = self._node(parent)
+        if id in node.children:
+            raise InvalidTree([TreeProblem(node=parent, field="children", text=f"{id} is a child already")])
+        link = _with_child(node.link, id, weight)
+        self._put(replace(node, children=(*node.children, id), link=link), self.numbers, self.relinked)
+
+    def _detach(self, id: str, parent: str) -> None:
+        node = self.nodes[parent]
+        left = tuple(child for child in node.children if child != id)
+        if left:
+            node = replace(node, children=left, link=_without_child(node.link, id))
+        else:
+            last = node.p if node.pinned is None else node.pinned
+            node = replace(node, children=(), link=None, p=last, pinned=None, incomplete=())
+        self._put(node, self.numbers, self.relinked)
+
+    def _parents(self, id: str) -> list[str]:
+        return [parent for parent, node in self.nodes.items() if id in node.children]
+
+    def _remove(self, id: str) -> None:
+        self._node(id)
+        if id == self.tree.root:
+            raise InvalidTree([TreeProblem(node=id, field="", text="is the root and cannot be removed")])
+        for parent in self._parents(id):
+            self._detach(id, parent)
+
+    def _move(self, edit: MoveNode) -> None:
+        self._node(edit.id)
+        self._node(edit.to)
+        above = self._parents(edit.id)
+        if edit.out_of is not None and edit.out_of not in above:
+            text = f"is no parent of {edit.id}"
+            raise InvalidTree([TreeProblem(node=edit.out_of, field="", text=text)])
+        for parent in above if edit.out_of is None else [edit.out_of]:
+            self._detach(edit.id, parent)
+        self._attach(edit.id, edit.to, edit.weight)
+
+    def _drop_unreachable(self) -> None:
+        """Claims nobody rests on any longer go; a child that does not exist is left for the check to tell."""
+        known = {
+            id: replace(n, children=tuple(c for c in n.children if c in self.nodes)) for id, n in self.nodes.items()
+        }
+        reached = set(post_order(Tree(root=self.tree.root, nodes=known)))
+        self.nodes = {id: node for id, node in self.nodes.items() if id in reached}
+
+
+def _no_link(node: Proposition) -> TreeProblem:
+    return TreeProblem(node=node.id, field="link", text="has children but no link", hint="set a link in the same list")
+
+
+def _with_child(link: Link | None, child: str, weight: float | None) -> Link | None:
+    if weight is None:
+        return link
+    match link:
+        case LinearLink():
+            return replace(link, weights={**link.weights, child: weight})
+        case NoisyOrLink() | InhibitedNoisyOrLink():
+            return replace(link, strengths={**link.strengths, child: weight})
+        case _:
+            return link
+
+
+def _without_child(link: Link | None, child: str) -> Link | None:
+    match link:
+        case LinearLink():
+            return replace(link, weights={id: w for id, w in link.weights.items() if id != child})
+        case NoisyOrLink():
+            return replace(link, strengths={id: s for id, s in link.strengths.items() if id != child})
+        case InhibitedNoisyOrLink():
+            strengths = {id: s for id, s in link.strengths.items() if id != child}
+            inhibitors = {id: s for id, s in link.inhibitors.items() if id != child}
+            return replace(link, strengths=strengths, inhibitors=inhibitors)
+        case _:
+            return link

@@ -1,1 +1,0 @@
-"""Trees as JSON files: read with errors that name the claim, written whole."""

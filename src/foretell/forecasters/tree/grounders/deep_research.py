@@ -1,0 +1,344 @@
+"""The deep-research grounder: a model that does long research by itself, with our fenced search as its only window."""
+
+import asyncio
+import contextlib
+import json
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+from foretell.forecasters.agent.actions import UnusableTurn, read_object
+from foretell.forecasters.forecaster import AgentContext, TracedModel
+from foretell.forecasters.tree.grounders.plain import cited_sources, grounding_from_answer, leaf_task
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.prompting import (
+    CHANCE,
+    TEXT,
+    StructuredClient,
+    StructuredRequest,
+    UnfitAnswer,
+    fill_prompts,
+    object_schema,
+    sections,
+    seeded,
+)
+from foretell.models.model import Reply, SystemMessage, ToolSpec, UserMessage
+from foretell.models.names import ModelName
+from foretell.questions.errors import MissingExtra
+from foretell.questions.trace import ToolUsed, ignore_event
+from foretell.tools.fence import AdmittedSource, FencedTools
+from foretell.tools.names import LOOKUP_URL, WEB_SEARCH
+from foretell.tools.tool import ToolFailed, required_text
+
+# The two tools that deep-research models know, `search` and `fetch`, over a fenced toolbox.
+
+SEARCH, FETCH = "search", "fetch"
+
+
+def _spec(name: str, argument: str, description: str, meaning: str) -> ToolSpec:
+    parameters = {
+        "type": "object",
+        "properties": {argument: {"type": "string", "description": meaning}},
+        "required": [argument],
+        "additionalProperties": False,
+    }
+    return ToolSpec(name=name, description=description, parameters=parameters)
+
+
+SPECS = (
+    _spec(
+        SEARCH,
+        "query",
+        "Search for reports, data and opinions published by the cutoff date. Returns results with an id, a title, an "
+        "address and an excerpt.",
+        "A few concrete words.",
+    ),
+    _spec(
+        FETCH,
+        "id",
+        "Read the full text of a result, as it stood by the cutoff date.",
+        "The id of a result, or an address.",
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchAndFetch:
+    """Answers the two tools. Results go by their address, which means the same in every toolbox."""
+
+    toolbox: FencedTools
+
+    async def use(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        """The answer as JSON in a text, and whether it worked."""
+        try:
+            if name == SEARCH:
+                return json.dumps(await self._search(required_text(arguments, "query")), ensure_ascii=False), True
+            if name == FETCH:
+                return json.dumps(await self._fetch(required_text(arguments, "id")), ensure_ascii=False), True
+        except ToolFailed as error:
+            return str(error), False
+        return f"There is no tool {name!r}; there are {SEARCH} and {FETCH}.", False
+
+    async def _search(self, query: str) -> dict[str, Any]:
+        if WEB_SEARCH not in {spec.name for spec in self.toolbox.specs()}:
+            raise ToolFailed("Searching is not possible here.")
+        seen = await self.toolbox.use(WEB_SEARCH, {"query": query})
+        found = [self.toolbox.shelf[id] for id in seen.source_ids]
+        return {"results": [{**_head(one), "text": one.shown} for one in found]}
+
+    async def _fetch(self, id: str) -> dict[str, Any]:
+        shelf = self.toolbox.shelf
+        known = next((own for own in shelf.ids if id in (own, shelf[own].url)), None)
+        if known is None and LOOKUP_URL in {spec.name for spec in self.toolbox.specs()} and "://" in id:
+            seen = await self.toolbox.use(LOOKUP_URL, {"url": id})
+            if seen.failed or not seen.source_ids:
+                raise ToolFailed(seen.text)
+            known = seen.source_ids[0]
+        if known is None:
+            raise ToolFailed(f"There is no result {id[:200]!r}: fetch what a search has shown.")
+        ((admitted, text),) = await shelf.read([known])
+        return {**_head(admitted), "text": text, "metadata": {"published": _day(admitted)}}
+
+
+def _head(one: AdmittedSource) -> dict[str, str]:
+    return {"id": one.url or one.id, "title": one.title, "url": one.url}
+
+
+def _day(one: AdmittedSource) -> str:
+    return one.published.date().isoformat() if one.published is not None else ""
+
+
+# Our fenced search as an MCP server on this machine, for models that do their research by themselves.
+#
+# It listens on loopback only. A provider elsewhere reaches it through a tunnel whose public address is given; each leaf
+# has a token of its own, which is good only while that leaf is researched, and opens only that leaf's toolbox.
+
+PATH = "/mcp"
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchServerAddress:
+    """Where a provider finds a leaf's tools."""
+
+    url: str
+    token: str
+
+
+class SearchServer:
+    """Serves toolboxes by token. Made by `open_search_server`."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._by_token: dict[str, SearchAndFetch] = {}
+        self._by_slot: dict[str, SearchServerAddress] = {}
+
+    @contextmanager
+    def offer(self, slot: str, toolbox: FencedTools) -> Generator[SearchServerAddress]:
+        """A toolbox, reachable while in use; the wire finds it by the slot of its request."""
+        reach = SearchServerAddress(url=self.url, token=secrets.token_urlsafe(32))
+        self._by_token[reach.token] = SearchAndFetch(toolbox=toolbox)
+        self._by_slot[slot] = reach
+        try:
+            yield reach
+        finally:
+            del self._by_token[reach.token], self._by_slot[slot]
+
+    def reach(self, slot: str) -> SearchServerAddress | None:
+        """Where the tools of a request are; None where it has none on offer."""
+        return self._by_slot.get(slot)
+
+    def by_header(self, authorization: str) -> SearchAndFetch | None:
+        """The tools that a token opens."""
+        scheme, _, token = authorization.partition(" ")
+        return self._by_token.get(token.strip()) if scheme.lower() == "bearer" else None
+
+
+@asynccontextmanager
+async def open_search_server(*, public_url: str | None = None, port: int = 0) -> AsyncGenerator[SearchServer]:
+    """A server on loopback; `public_url` is the address under which a tunnel makes it known, without a path."""
+    if find_spec("mcp") is None:
+        raise MissingExtra("serving the search to a deep-research model", "mcp")
+    import uvicorn
+
+    class Quiet(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            """Ctrl-C is the application's own business."""
+            yield
+
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.bind(("127.0.0.1", port))
+    own = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    bridge = SearchServer((public_url or own).rstrip("/") + PATH)
+    config = uvicorn.Config(_app(bridge, public_url), log_level="critical", access_log=False, lifespan="on", ws="none")
+    server = Quiet(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        yield bridge
+    finally:
+        server.should_exit = True
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+        listening.close()
+
+
+def _app(bridge: SearchServer, public_url: str | None) -> Asgi:
+    """The MCP server, behind the check of the token."""
+    from mcp.server.lowlevel.server import Server
+    from mcp.server.transport_security import TransportSecuritySettings
+    from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+
+    async def list_tools(_context: Any, _params: Any) -> Any:
+        tools = [
+            Tool(name=spec.name, description=spec.description, input_schema=dict(spec.parameters)) for spec in SPECS
+        ]
+        return ListToolsResult(tools=tools)
+
+    async def call_tool(context: Any, params: Any) -> Any:
+        offered = bridge.by_header(context.request.headers.get("authorization", ""))
+        text, worked = ("The token is not valid any more.", False)
+        if offered is not None:
+            text, worked = await offered.use(params.name, params.arguments or {})
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=not worked)
+
+    server: Any = Server("foretell", on_list_tools=list_tools, on_call_tool=call_tool)
+    hosts = ["127.0.0.1:*", "localhost:*", *_hosts(public_url)]
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=hosts)
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH, json_response=True, stateless_http=True, transport_security=security
+    )
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            headers = dict(scope["headers"])
+            if bridge.by_header(headers.get(b"authorization", b"").decode("latin-1")) is None:
+                await _refuse(send)
+                return
+        await inner(scope, receive, send)
+
+    return guarded
+
+
+async def _refuse(send: Any) -> None:
+    head = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+    await send({"type": "http.response.start", "status": 401, "headers": head})
+    await send({"type": "http.response.body", "body": b"a valid token is needed"})
+
+
+def _hosts(public_url: str | None) -> list[str]:
+    host = urlsplit(public_url).netloc if public_url else ""
+    return [host] if host else []
+
+
+RESEARCHERS = ("deep-research",)
+"""Parts of the names of models that research by themselves and ask a server for their tools."""
+EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})
+
+
+def is_deep_research_model(model: str) -> bool:
+    """Whether a model does its research on the provider's side, with tools it fetches from a server.
+
+    >>> researches("openai:o4-mini-deep-research"), is_deep_research_model("openai:gpt-5-mini")
+    (True, False)
+    """
+    name = ModelName.read(model)
+    return name.provider == "openai" and any(part in name.name for part in RESEARCHERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepResearchGrounder:
+    """Hands a claim to a deep-research model. Where that cannot reach our search, our own loop does the work."""
+
+    bridge: SearchServer | None = None
+    """Where the search is served; None leaves only our own loop."""
+    model: str | None = None
+    """`provider:name`; None takes the model of the grounder's role."""
+    loop: SearchGrounder = field(default_factory=lambda: SearchGrounder(steps=12, label="deep"))
+
+    @property
+    def name(self) -> str:
+        """As it stands in the tree."""
+        return "deep"
+
+    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+        """Report and probability of the research."""
+        model = self.model or context.models.name("grounder")
+        if self.bridge is None or not is_deep_research_model(model):
+            inner = replace(context, models=context.models.with_model("grounder", model))
+            return await self.loop.ground(leaf, inner)
+        reply = await self._research(leaf, context, model, self.bridge)
+        toolbox = context.toolbox(leaf.fenced, context)
+        await self._retrace(reply, toolbox, context)
+        return await self._read(reply, leaf, context, toolbox)
+
+    async def _research(self, leaf: Leaf, context: AgentContext, model: str, bridge: SearchServer) -> Reply:
+        slot = f"{leaf.slot}/research"
+        system = fill_prompts("ground_role", "ground_deep", "rules", today=leaf.matter.today)
+        messages = (SystemMessage(text=system), UserMessage(text=leaf_task(leaf)))
+        asked = context.models.request("grounder", messages, slot=slot)
+        asked = replace(asked, model=model, tools=SPECS, settings=seeded(asked.settings, context))
+        # What the fence withholds from the provider is told when its calls are retraced, also in a replay.
+        toolbox = context.toolbox(leaf.fenced, replace(context, emit=ignore_event))
+        with bridge.offer(slot, toolbox):
+            return await TracedModel(context.model, context.emit, "grounder", context.prices).complete(asked)
+
+    async def _retrace(self, reply: Reply, toolbox: FencedTools, context: AgentContext) -> None:
+        """Make the provider's calls once more, in their order: the journal has the results, and all goes on record."""
+        offered = SearchAndFetch(toolbox=toolbox)
+        for step, call in enumerate(reply.calls, start=1):
+            try:
+                arguments = read_object(call.arguments)
+            except UnusableTurn:
+                continue
+            before = len(toolbox.shelf)
+            text, worked = await offered.use(call.name, arguments)
+            shown = toolbox.shelf.ids[before:]
+            context.emit(
+                ToolUsed(step=step, tool=call.name, arguments=arguments, result=text, sources=shown, failed=not worked)
+            )
+
+    async def _read(self, reply: Reply, leaf: Leaf, context: AgentContext, toolbox: FencedTools) -> GroundingResult:
+        if not reply.text.strip():
+            raise CannotGround("the research ended without a report")
+        report, found = _parts(reply.text)
+        try:
+            grounding_from_answer({**found, "report": report}, "")
+        except UnfitAnswer:
+            found = {**found, **await self._extract(report, leaf, context)}
+        grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
+        return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.shelf))
+
+    async def _extract(self, report: str, leaf: Leaf, context: AgentContext) -> Mapping[str, Any]:
+        """The probability that a report without one comes down to, asked of another model."""
+        wanted = StructuredRequest(
+            role="judge",
+            place="extract",
+            system=fill_prompts("extract"),
+            user=sections(("Claim", leaf.claim), ("Report", report)),
+            schema=EXTRACT,
+        )
+        return await StructuredClient(context=context, slot=leaf.slot).ask(wanted, lambda found: found)
+
+
+def _parts(text: str) -> tuple[str, dict[str, Any]]:
+    """The report, and the object at its end; where there is none, an empty one."""
+    start = text.rfind("{")
+    while start >= 0:
+        try:
+            found = read_object(text[start:])
+        except UnusableTurn:
+            found = {}
+        if "p" in found:
+            report = text[:start].rstrip().removesuffix("```json").rstrip("`\n ")
+            return report or text, found
+        start = text.rfind("{", 0, start)
+    return text, {}

@@ -1,0 +1,1 @@
+"""Growing a tree: analyse a claim, ground its leaves, synthesise upwards."""

@@ -1,0 +1,216 @@
+"""Whether a claim can be examined by somebody who sees nothing but the claim."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+from foretell.forecasters.tree.grow.prompting import (
+    NUMBER,
+    TEXT,
+    StructuredClient,
+    StructuredRequest,
+    fill_prompts,
+    object_schema,
+    sections,
+)
+
+SHORTEST, LONGEST = 12, 500
+_ID = re.compile(r"\bP\d+(?:\.\d+)+\b|\bP[0-9]\b")
+_DANGLING = re.compile(
+    r"^(?:it|this|that|these|those|they|he|she|its|their|his|her|such|so|the (?:former|latter|above|same))\b"
+    r"|\bthe (?:above|aforementioned|said|parent|root|main|original|previous|other|sibling) "
+    r"(?:claim|proposition|statement|event|metric|condition|outcome)\b"
+    r"|\b(?:this|that|the same) (?:metric|event|company|country|claim|outcome|deadline|date|period|threshold|target)\b"
+    r"|\bas (?:stated|described|mentioned|defined) (?:above|earlier|before)\b",
+    re.IGNORECASE,
+)
+_RELATIVE = re.compile(
+    r"\b(?:today|tomorrow|yesterday|tonight|nowadays|by then|until then|by the deadline|before the deadline)\b"
+    r"|\b(?:this|next|last|coming|previous|current|past) (?:day|week|weekend|month|quarter|season|year|decade|"
+    r"spring|summer|autumn|fall|winter|january|february|march|april|may|june|july|august|september|october|"
+    r"november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"
+    r"|\b(?:in|within|over|for) the (?:next|coming|last|past|previous) (?:[\w-]+ ){0,2}"
+    r"(?:hours|days|weeks|months|quarters|years|decades)\b"
+    r"|\bbefore (?:it|this question|the question) (?:resolves|closes|ends)\b",
+    re.IGNORECASE,
+)
+_NEVER_ALONE = re.compile(r"\?\s*$")
+
+
+def claim_faults(claim: str) -> list[str]:
+    """Why a claim does not stand by itself, in words for whoever wrote it; empty where it does.
+
+    >>> claim_faults("The Bank of England cuts its policy rate below 3.5 % by 31 December 2026.")
+    []
+    >>> claim_faults("It rises next year.")
+    ['it says "It", which means nothing without the other claims', 'it says "next year": write the date or period out']
+    >>> claim_faults("Will the bill pass?")
+    ['it is a question: write it as a statement']
+    """
+    text = " ".join(claim.split())
+    found: list[str] = []
+    if len(text) < SHORTEST:
+        found.append("it is too short to be understood by itself")
+    if len(text) > LONGEST:
+        found.append(f"it is longer than {LONGEST} characters: one plain statement is wanted")
+    if _NEVER_ALONE.search(text):
+        found.append("it is a question: write it as a statement")
+    if (id := _ID.search(text)) is not None:
+        found.append(f'it refers to another claim by its id ("{id[0]}")')
+    if (word := _DANGLING.search(text)) is not None:
+        found.append(f'it says "{word[0]}", which means nothing without the other claims')
+    if (when := _RELATIVE.search(text)) is not None:
+        found.append(f'it says "{when[0]}": write the date or period out')
+    return found
+
+
+def tidy(claim: str) -> str:
+    """A claim as it is kept: one line."""
+    return " ".join(claim.split())
+
+
+# Whether two claims say the same, in part or in whole: by their words, and by what a model thinks of them.
+
+Likeness = Literal["same", "opposite", "alike", "apart"]
+
+ALIKE = 0.75
+"""From this similarity on two claims are reported to overlap."""
+TOGETHER = 0.6
+"""From this correlation on, of either sign, two claims are reported not to be independent."""
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?", re.UNICODE)
+_NOT = frozenset({"not", "no", "never", "fails", "fail", "failed", "without", "neither", "cannot"})
+_LITTLE = frozenset(
+    _WORD.findall(
+        "a an the of in on at by to for from with and or is are was were be been being will would has have had do does "
+        "did its it as that this than into over their"
+    )
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOverlap:
+    """Two claims that are not as separate as they look."""
+
+    a: str
+    b: str
+    similarity: float = 0.0
+    correlation: float | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """For the notes of a tree."""
+        if self.correlation is not None:
+            why = f": {self.reason}" if self.reason else ""
+            return f"{self.a} and {self.b} are judged to move together (correlation {self.correlation:+.1f}){why}"
+        return f"{self.a} and {self.b} are worded alike (similarity {self.similarity:.2f}): they may say the same thing"
+
+
+def stems(claim: str) -> list[str]:
+    """The words of a claim that carry meaning, in a rough common form, in their order.
+
+    >>> stems("The banks will cut their rates by 31 March 2026.")
+    ['bank', 'cut', 'rat', '31', 'march', '2026']
+    """
+    words = (word.casefold() for word in _WORD.findall(claim))
+    return [_stem(word) for word in words if word not in _LITTLE]
+
+
+def _stem(word: str) -> str:
+    for endings in (("s",), ("ing", "ed")):
+        ending = next((end for end in endings if word.endswith(end) and len(word) - len(end) >= 3), "")
+        if ending and not word.endswith("ss"):
+            word = word[: -len(ending)]
+    return word.rstrip("e") if len(word) > 3 else word
+
+
+def similarity(a: frozenset[str], b: frozenset[str]) -> float:
+    """Shared words over all words (Jaccard 1901), negations left aside."""
+    a, b = a - _NOT, b - _NOT
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def claim_likeness(a: str, b: str) -> Likeness:
+    """How two claims stand to each other, as far as words tell. Who beats whom is told by their order.
+
+    >>> claim_likeness("Inflation exceeds 3 % in May 2026.", "In May 2026 inflation exceeds 3 %")
+    'same'
+    >>> claim_likeness("Inflation exceeds 3 % in May 2026.", "Inflation does not exceed 3 % in May 2026.")
+    'opposite'
+    >>> claim_likeness("Ajax beats Feyenoord on 3 May 2026.", "Feyenoord beats Ajax on 3 May 2026.")
+    'alike'
+    >>> claim_likeness("Inflation exceeds 3 % in May 2026.", "Rents rise by 4 % in May 2026.")
+    'apart'
+    """
+    first, second = _form(a), _form(b)
+    if first.turned == second.turned:
+        return "same" if first.denied == second.denied else "opposite"
+    return "alike" if similarity(first.words, second.words) >= ALIKE else "apart"
+
+
+class _Form(NamedTuple):
+    """A claim as it is compared."""
+
+    words: frozenset[str]
+    turned: tuple[str, ...]
+    """The words in their order, negations left out, beginning wherever they come first in the alphabet: a phrase moved
+    to the front changes nothing."""
+    denied: bool
+
+
+@lru_cache(maxsize=20_000)
+def _form(claim: str) -> _Form:
+    """Worked out once: a claim is compared with every one above and beside it."""
+    words = stems(claim)
+    meant = tuple(word for word in words if word not in _NOT)
+    turned = min((meant[n:] + meant[:n] for n in range(len(meant))), default=())
+    return _Form(frozenset(words), turned, len(meant) < len(words))
+
+
+def similar_claims(claims: Mapping[str, str]) -> list[ClaimOverlap]:
+    """Pairs of claims that are worded alike, in the order of the claims."""
+    words = {id: _form(claim).words for id, claim in claims.items()}
+    found = ((a, b, similarity(words[a], words[b])) for a, b in combinations(words, 2))
+    return [ClaimOverlap(a=a, b=b, similarity=like) for a, b, like in found if like >= ALIKE]
+
+
+def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Groups of claims that say the same, also in trees too large to compare every pair.
+
+    >>> repeated_claims({"P1": "It rains in Oslo.", "P2": "Snow falls.", "P3.1": "In Oslo it rains"})
+    [('P1', 'P3.1')]
+    """
+    groups: dict[tuple[object, bool], list[str]] = {}
+    for id, claim in claims.items():
+        form = _form(claim)
+        groups.setdefault((form.turned, form.denied), []).append(id)
+    return [tuple(ids) for ids in groups.values() if len(ids) > 1]
+
+
+async def correlated_claims(asker: StructuredClient, parent: str, claims: Mapping[str, str]) -> list[ClaimOverlap]:
+    """Pairs of claims that a model holds to move together: one call for all children of one parent."""
+    pair = object_schema({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
+    wanted = StructuredRequest(
+        role="judge",
+        place=f"{parent}/correlation",
+        system=fill_prompts("correlate"),
+        user=sections(("Claims", "\n".join(f"{id}: {claim}" for id, claim in claims.items()))),
+        schema=object_schema({"pairs": {"type": "array", "items": pair}}),
+    )
+    return await asker.ask(wanted, lambda found: _pairs(found["pairs"], claims))
+
+
+def _pairs(found: Sequence[Mapping[str, Any]], claims: Iterable[str]) -> list[ClaimOverlap]:
+    """The pairs worth telling; those that name other ids, or one claim twice, say nothing."""
+    place = {id: n for n, id in enumerate(claims)}
+    pairs: dict[tuple[str, str], ClaimOverlap] = {}
+    for one in found:
+        ids = sorted({str(one["a"]), str(one["b"])} & place.keys(), key=lambda id: place[id])
+        if len(ids) == 2 and abs(one["correlation"]) >= TOGETHER:
+            reason = " ".join(str(one["reason"]).split())[:200]
+            pairs[ids[0], ids[1]] = ClaimOverlap(
+                a=ids[0], b=ids[1], correlation=float(one["correlation"]), reason=reason
+            )
+    return sorted(pairs.values(), key=lambda pair: (place[pair.a], place[pair.b]))

@@ -1,1 +1,0 @@
-"""Growing a tree with models: analyze, ground, synthesize, within budgets."""

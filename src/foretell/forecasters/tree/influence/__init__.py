@@ -1,1 +1,0 @@
-"""What an answer hangs on: slopes, importance, paths, spread and ranges."""

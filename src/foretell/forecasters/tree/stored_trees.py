@@ -1,0 +1,139 @@
+"""Finished trees as a forecaster: what they say, or would say under another rule, without asking any model.
+
+A tree answers the question whose claim its root is, and only where it knew no more than the question allows: a tree
+that was grown after the question's cutoff, or does not say when it was grown, is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.combine.aggregate import logit_mean
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze, tree_summary
+from foretell.forecasters.tree.grow.claims import tidy
+from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
+from foretell.forecasters.tree.proposition import Tree, leaves
+from foretell.forecasters.tree.tree_file import read_tree
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Categorical, Forecast
+from foretell.questions.question import Question, Target
+
+# A finished tree under another rule that needs no model: what its links are worth beyond its leaves.
+
+
+def relink(tree: Tree, rule: str, rng: Random) -> Tree:
+    """Every claim joined by `average` or by `random` weights instead of its own link; pinned claims stay pinned.
+
+    >>> from foretell.forecasters.tree.proposition import LinearLink
+    >>> from foretell.forecasters.tree.proposition import Proposition
+    >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.2), ("P2", 0.6))}
+    >>> top = Proposition(id="P0", claim="c", children=("P1", "P2"), link=Linear(weights={"P1": 0.1, "P2": 0.8}))
+    >>> round(relink(Tree(root="P0", nodes={"P0": top, **leaves}), "average", Random(0)).nodes["P0"].p, 12)
+    0.4
+    """
+    found = rule_named(rule)
+    if not isinstance(found, ModelFreeRule):
+        raise InputError(f"the rule {rule} asks a model", hint="without one there are average and random")
+    nodes = {
+        id: replace(node, link=found.make(node.children, rng), p=None) if node.children else node
+        for id, node in tree.nodes.items()
+    }
+    return evaluated(replace(tree, nodes=nodes))
+
+
+STORED = "stored"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredTreesForecaster:
+    """Answers from trees by their root claim; of several the latest, and of several of one moment their logit mean."""
+
+    trees: Mapping[str, Sequence[Tree]]
+    """By root claim."""
+    rule: str = STORED
+    """`stored` takes the links as they are; `average` and `random` put the same leaves together without them."""
+    seed: int = 0
+    """For random weights."""
+    clamp: Clamp = field(default_factory=Clamp)
+    shortcut: bool = True
+    """Of two exclusive options the first is looked up, and the other has what is left."""
+
+    def __post_init__(self) -> None:
+        if self.rule not in (STORED, "average", "random"):
+            problem = f"no tree can be put together by {self.rule!r} without a model"
+            raise InputError(problem, hint="rules are stored, average, random")
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        return "tree-file" if self.rule == STORED else f"tree-file {self.rule}"
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """The roots' probabilities, options of which exactly one comes true divided by their sum."""
+        found = {
+            target.id: self._of(question, target, context.as_of)
+            for target in targets_to_analyze(question, shortcut=self.shortcut)
+        }
+        several = question.exclusive and len(question.targets) > 1
+        said = {target: _together(trees) for target, trees in found.items()}
+        p = self.clamp.apply(target_probabilities(question, said), exclusive=several)
+        told = [tree_summary(trees[0], target if len(found) > 1 else "") for target, trees in found.items()]
+        return Forecast(
+            question_id=question.id,
+            forecaster=self.name,
+            as_of=context.as_of,
+            p=p,
+            rationale="\n\n".join(told),
+            distribution=Categorical(p=p, normalise=True) if several else None,
+        )
+
+    def _of(self, question: Question, target: Target, as_of: AsOf) -> list[Tree]:
+        known = self.trees.get(tidy(claim_of_target(question, target)), ())
+        if not known:
+            raise CannotForecast(f"no stored tree is about target {target.id} of question {question.id}")
+        dated = [(tree.as_of.at, tree) for tree in known if tree.as_of is not None and as_of.admits(tree.as_of.at)]
+        if not dated:
+            raise CannotForecast(
+                f"the stored trees about target {target.id} of question {question.id} were grown after {as_of}, or do "
+                "not say when"
+            )
+        latest = max(at for at, _ in dated)
+        usable = [tree for at, tree in dated if at == latest and _has_number(tree)]
+        if not usable:
+            raise CannotForecast(f"no leaf of the tree about target {target.id} of question {question.id} has a number")
+        return [self._joined(tree, question, place) for place, tree in enumerate(usable)]
+
+    def _joined(self, tree: Tree, question: Question, place: int) -> Tree:
+        if self.rule == STORED:
+            return tree
+        return relink(tree, self.rule, Random(f"{self.seed}/{question.id}/{question.due}/{place}"))
+
+
+def _has_number(tree: Tree) -> bool:
+    return any(tree.nodes[leaf].p is not None for leaf in leaves(tree))
+
+
+def _together(trees: Sequence[Tree]) -> float:
+    found = [tree.nodes[tree.root].p for tree in trees]
+    return float(logit_mean([tree.missing if p is None else p for p, tree in zip(found, trees, strict=True)]))
+
+
+def stored_trees(
+    folder: str | None = None, file: str | None = None, rule: str = STORED, seed: int = 0, shortcut: bool = True
+) -> StoredTreesForecaster:
+    """The trees of a folder, or of one file. `foretell run` keeps those of a run in trees/RUN of its home."""
+    if (folder is None) == (file is None):
+        raise InputError("tree-file needs a folder or a file of trees", hint="tree-file:folder=trees/RUN")
+    files = [Path(file)] if file is not None else sorted(Path(str(folder)).glob("*.json"))
+    if not files:
+        raise InputError("there is no tree file", path=folder, hint="foretell run keeps them in trees/RUN of its home")
+    trees: dict[str, list[Tree]] = {}
+    for path in files:
+        tree = read_tree(path)
+        trees.setdefault(tidy(tree.nodes[tree.root].claim), []).append(tree)
+    return StoredTreesForecaster(trees=trees, rule=rule, seed=seed, shortcut=shortcut)

@@ -1,0 +1,353 @@
+"""New numbers after edits, for the claims above them only."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit, rerun
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.arithmetic.evaluation import (
+    EvaluationCache,
+    cached_evaluation,
+    evaluated,
+    stale_claims,
+    with_cache,
+    with_numbers,
+)
+from foretell.forecasters.tree.edits import Edit, EditSession, Scenario, SetGrounding, SetLink, SetP
+from foretell.forecasters.tree.proposition import (
+    Grounding,
+    JudgedLink,
+    LinearLink,
+    Link,
+    Proposition,
+    Tree,
+    TreeLayout,
+    has_own_value,
+    layout,
+    own_value,
+)
+from foretell.forecasters.tree.validation import InvalidTree, TreeProblem, raise_errors, result_problems
+from foretell.questions.as_of import AsOf
+
+
+def recompute(tree: Tree, known: EvaluationCache, editing: EditSession) -> Tree:
+    """The edited tree with its numbers, equal to the last bit to working all of it out anew.
+
+    Where the operations that are known still hold, they are run again from the edit upwards; otherwise the claims above
+    it get their operations anew and read the others as they are.
+    """
+    plan = layout(tree) if editing.rebuilt else known.plan
+    start = {id for id in editing.numbers if id in tree.nodes}
+    words = {id for id in editing.words if id in tree.nodes}
+    above = _upward(tree, plan, start | words, lambda node: node.pinned is None)
+    tree = _with_stale(tree, above)
+    patch = None
+    if known.circuit is not None and not editing.rebuilt:
+        patch = _patch(tree, known.circuit, start, editing)
+    if patch is not None:
+        return _rerun(tree, known, patch, start | above)
+    return _compiled(tree, plan, editing, start | above)
+
+
+@dataclass(frozen=True)
+class _Patch:
+    """Edits that leave the operations of all other claims as they are."""
+
+    inputs: Mapping[str, float]
+    forced: Mapping[int, float]
+    """Results of claims that were computed and have a number of their own now."""
+    relinked: tuple[str, ...]
+    """Claims with another link over the same children."""
+
+
+def _patch(tree: Tree, circuit: Circuit, start: Collection[str], editing: EditSession) -> _Patch | None:
+    """The edits as a patch; None where claims elsewhere may have to be computed in another way.
+
+    A claim that nobody looks into is read by its number alone, so its number, its link or a pin may change. That ends
+    where a number of its own is given up for a link: the claims beneath may then be shared with others.
+    """
+    inputs, forced = dict(editing.assumed), dict[int, float]()
+    relinked: list[str] = []
+    for id in start:
+        node = tree.nodes[id]
+        if has_own_value(node):
+            value = own_value(node, tree.missing)
+            if id in circuit.where:
+                inputs[id] = value
+            elif _read_by_number(circuit, id):
+                forced[circuit.claims[id]] = value
+            else:
+                return None
+        elif id in editing.relinked:
+            if id in circuit.where or not _read_by_number(circuit, id):
+                return None
+            relinked.append(id)
+        elif id in circuit.where:
+            return None
+    return _Patch(inputs, forced, tuple(relinked)) if inputs.keys() <= circuit.where.keys() else None
+
+
+def _read_by_number(circuit: Circuit, id: str) -> bool:
+    """Whether the result may be replaced: nobody looks into the claim, and no other claim has the same operation."""
+    return id in circuit.apart and len(circuit.claims_at[circuit.claims[id]]) == 1
+
+
+def _rerun(tree: Tree, known: EvaluationCache, patch: _Patch, marked: Collection[str]) -> Tree:
+    circuit, rank = known.circuit, known.plan.rank
+    assert circuit is not None
+    forced = dict(patch.forced)
+    values, places = rerun(circuit, known.values, patch.inputs, forced)
+    numbers = _numbers(circuit, values, places)
+    for id in sorted(patch.relinked, key=rank.__getitem__):
+        tree = with_numbers(tree, sorted(numbers, key=rank.__getitem__), numbers)
+        forced[circuit.claims[id]] = _own_operations(tree, id, known.plan)
+        values, places = rerun(circuit, values, {}, forced)
+        numbers |= _numbers(circuit, values, places)
+    tree = with_numbers(tree, sorted({*numbers, *marked}, key=rank.__getitem__), numbers)
+    return with_cache(tree, EvaluationCache(known.plan) if forced else replace(known, values=values))
+
+
+def _numbers(circuit: Circuit, values: list[float], places: Iterable[int]) -> dict[str, float]:
+    return {id: values[place] for place in places for id in circuit.claims_at.get(place, ())}
+
+
+def _own_operations(tree: Tree, id: str, plan: TreeLayout) -> float:
+    """A claim by its new link from the claims beneath it; the result must be a probability."""
+    circuit = compile_tree(tree, only=[id], plan=plan)
+    values = circuit.run()
+    raise_errors([problem for problem in result_problems(tree, circuit, values) if problem.node == id])
+    return values[circuit.claims[id]]
+
+
+def _compiled(tree: Tree, plan: TreeLayout, editing: EditSession, marked: Collection[str]) -> Tree:
+    start = {id for id in editing.numbers if id in tree.nodes}
+    affected = {*start, *_upward(tree, plan, start, lambda node: not has_own_value(node))}
+    circuit = compile_tree(tree, only=affected, plan=plan)
+    values = circuit.run()
+    wrong = result_problems(tree, circuit, values)
+    raise_errors([problem for problem in wrong if problem.node in editing.relinked])
+    numbers = {id: values[place] for id, place in circuit.claims.items()}
+    order = sorted({*affected, *marked}, key=plan.rank.__getitem__)
+    return with_cache(with_numbers(tree, order, numbers), EvaluationCache(plan))
+
+
+def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callable[[Proposition], bool]) -> set[str]:
+    """Claims above those of `start`, as far as every claim on the way `passes` a change on."""
+    found: set[str] = set()
+    stack = list(start)
+    while stack:
+        for parent in plan.up[stack.pop()]:
+            if parent not in found and passes(tree.nodes[parent]):
+                found.add(parent)
+                stack.append(parent)
+    return found
+
+
+def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
+    """Judged claims above an edit were said before it."""
+    nodes = dict(tree.nodes)
+    for id in above:
+        node = nodes[id]
+        if isinstance(node.link, JudgedLink) and not node.link.stale:
+            nodes[id] = replace(node, link=replace(node.link, stale=True))
+    return replace(tree, nodes=nodes)
+
+
+# What if: edits on a tree, with only the claims above them recomputed. No model is asked.
+
+FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "grounding")
+
+
+def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
+    """The tree after the edits, equal to the last bit to working all of it out anew.
+
+    Pinned claims above an edit hold; judged ones keep their number and are marked stale. A new link must give a
+    probability; where new values push an old link out of [0, 1], its claim is held at the end (`clamped_claims` names it).
+    `InvalidTree` says which edit does not fit. A tree whose numbers nobody has worked out yet (read or changed by other
+    means) is worked out first.
+    """
+    if not isinstance(tree.working, EvaluationCache):
+        tree = evaluated(tree)
+    editing = EditSession(tree)
+    return recompute(editing.apply(edits), cached_evaluation(tree), editing)
+
+
+def clamped_claims(tree: Tree) -> list[str]:
+    """Linear claims whose sum leaves [0, 1] at the present values, so that they are held at the end of the range."""
+    found: list[str] = []
+    for id, node in tree.nodes.items():
+        if isinstance(node.link, LinearLink) and node.pinned is None:
+            numbers = {child: _number(tree, child) for child in node.children}
+            total = node.link.intercept + sum(w * numbers[child] for child, w in node.link.weights.items())
+            if not -ROUNDING <= total <= 1 + ROUNDING:
+                found.append(id)
+    return found
+
+
+def _number(tree: Tree, id: str) -> float:
+    p = tree.nodes[id].p
+    return tree.missing if p is None else p
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimChange:
+    """A claim that is not as it was. `before` is None for a new claim, `after` for one that is gone."""
+
+    id: str
+    claim: str
+    before: float | None
+    after: float | None
+    fields: tuple[str, ...] = ()
+    """What else changed: claim, children, link, pinned, report, key_factor, grounding."""
+
+    @property
+    def moved(self) -> float:
+        """By how much the probability changed; 0 where one side has none."""
+        return 0.0 if self.before is None or self.after is None else self.after - self.before
+
+
+def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
+    """Every claim that differs between two trees, in the order of the second, those that are gone last."""
+    found: list[ClaimChange] = []
+    for id in [*after.nodes, *(id for id in before.nodes if id not in after.nodes)]:
+        old, new = before.nodes.get(id), after.nodes.get(id)
+        if old is new or old == new:
+            continue
+        shown = new or old
+        assert shown is not None
+        other = tuple(name for name in FIELDS if old and new and getattr(old, name) != getattr(new, name))
+        p = (old.p if old else None, new.p if new else None)
+        found.append(ClaimChange(id=id, claim=shown.claim, before=p[0], after=p[1], fields=other))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIfResult:
+    """What a scenario makes of a tree."""
+
+    name: str
+    tree: Tree
+    p: float
+    """The root's probability."""
+    changes: tuple[ClaimChange, ...]
+    stale: tuple[str, ...]
+    """Judged claims that were said before the change."""
+    held: tuple[str, ...]
+    """Claims held at the end of [0, 1], since their link leaves it."""
+
+
+def apply_scenario(tree: Tree, scenario: Scenario) -> WhatIfResult:
+    """The scenario, compared with the tree as it is."""
+    new = resynthesize(tree, scenario.edits)
+    return WhatIfResult(
+        name=scenario.name,
+        tree=new,
+        p=_number(new, new.root),
+        changes=tuple(claim_changes(tree, new)),
+        stale=tuple(stale_claims(new)),
+        held=tuple(clamped_claims(new)),
+    )
+
+
+def compare_scenarios(tree: Tree, scenarios: Iterable[Scenario]) -> list[WhatIfResult]:
+    """Several scenarios, each on the tree as it is."""
+    return [apply_scenario(tree, scenario) for scenario in scenarios]
+
+
+def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> WhatIfResult:
+    """The tree with other probabilities at some claims, compared with the tree as it is; no model is asked."""
+    tree = tree if isinstance(tree.working, EvaluationCache) else evaluated(tree)
+    return apply_scenario(tree, Scenario(name=name, edits=tuple(SetP(id=id, p=value) for id, value in p.items())))
+
+
+# Growing a tree step by step: children, groundings and links, each giving a new tree.
+
+
+def single_claim_tree(claim: str, *, id: str = "P0", as_of: AsOf | None = None) -> Tree:
+    """A tree of one claim."""
+    return Tree(root=id, nodes={id: Proposition(id=id, claim=claim)}, as_of=as_of)
+
+
+def next_ids(tree: Tree, parent: str, count: int) -> list[str]:
+    """Ids for new children: P1, P2, … under the root P0, P1.1, P1.2, … under P1.
+
+    >>> next_ids(single_claim_tree("c"), "P0", 2)
+    ['P1', 'P2']
+    """
+    stem = "P" if parent == "P0" else f"{parent}."
+    found: list[str] = []
+    number = 1
+    while len(found) < count:
+        if f"{stem}{number}" not in tree.nodes:
+            found.append(f"{stem}{number}")
+        number += 1
+    return found
+
+
+def with_children(tree: Tree, parent: str, children: Iterable[Proposition | str], causality: str = "") -> Tree:
+    """Claims put under a parent: new ones as propositions, those already in the tree by their id.
+
+    The parent loses any number and link it had: both follow from the children now.
+    """
+    nodes = dict(tree.nodes)
+    ids: list[str] = []
+    for child in children:
+        id = child if isinstance(child, str) else child.id
+        if isinstance(child, Proposition):
+            if id in nodes:
+                raise InvalidTree([TreeProblem(node=id, field="id", text="is taken already")])
+            nodes[id] = child
+        ids.append(id)
+    old = nodes[parent]
+    nodes[parent] = replace(
+        old, children=(*old.children, *ids), causality=causality or old.causality, link=None, p=None, pinned=None
+    )
+    return replace(tree, nodes=nodes)
+
+
+def with_grounding(tree: Tree, id: str, p: float | None, grounding: Grounding) -> Tree:
+    """A leaf with its probability and where it comes from; without p, `grounding.error` says why.
+
+    Every number above is brought up to date.
+    """
+    return resynthesize(tree, [SetGrounding(id=id, p=p, grounding=grounding)])
+
+
+def with_link(tree: Tree, id: str, link: Link, *, report: str = "", key_factor: str = "") -> Tree:
+    """A parent with its link, and every number above brought up to date.
+
+    `InvalidTree` if the link does not fit the claim or its result is no probability; `reasons` can be told to a model.
+
+    >>> from foretell.forecasters.tree.proposition import LinearLink
+    >>> leaf = Proposition(id="P1", claim="Rates fall.", p=0.9)
+    >>> tree = with_children(single_claim_tree("Growth picks up."), "P0", [leaf])
+    >>> with_link(tree, "P0", Linear(weights={"P1": 0.5}, intercept=0.05)).nodes["P0"].p
+    0.5
+    >>> with_link(tree, "P0", Linear(weights={"P1": 1.0}, intercept=0.2))
+    Traceback (most recent call last):
+    ...
+    foretell.forecasters.tree.validation.InvalidTree: node P0, link.intercept: 0.2 is outside [-0.1, 0.1] (let the ...
+    """
+    done = resynthesize(tree, [SetLink(id=id, link=link)])
+    node = replace(done.nodes[id], report=report, key_factor=key_factor)
+    return with_cache(replace(done, nodes={**done.nodes, id: node}), cached_evaluation(done))
+
+
+def ready_to_synthesize(tree: Tree) -> Sequence[str]:
+    """Parents without a link whose children all have a number: those that can be synthesised next."""
+    return [
+        id
+        for id, node in tree.nodes.items()
+        if node.children and node.link is None and node.pinned is None and not _waiting(tree, node)
+    ]
+
+
+def _waiting(tree: Tree, node: Proposition) -> bool:
+    """Whether a child still awaits its grounding or its own link; one that failed is not waited for."""
+    for child in (tree.nodes[id] for id in node.children):
+        failed = child.grounding is not None and bool(child.grounding.error)
+        if child.children and child.link is None and child.pinned is None:
+            return True
+        if not child.children and child.p is None and not failed:
+            return True
+    return False

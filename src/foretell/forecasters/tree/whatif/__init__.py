@@ -1,1 +1,0 @@
-"""Edits on a tree, and only what they touch worked out anew."""

@@ -1,0 +1,128 @@
+"""Inspect's logs as tables of forecasts and outcomes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from foretell.inspect_tasks.samples import CLUSTER_KEY, outcomes_of, probabilities_in, question_in, resolutions_of
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.errors import InputError, MissingExtra
+from foretell.scoring.long_tables import Row, outcome_rows, write_rows
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
+
+UNNEEDED = {"messages", "events", "store", "attachments"}
+"""Parts of a sample that are large and tell nothing about its forecast."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedForecasts:
+    """What logs say, as `foretell score` reads it."""
+
+    forecasts: tuple[Row, ...]
+    outcomes: tuple[Row, ...]
+    failures: tuple[Row, ...]
+    """Samples without a forecast, and why."""
+
+    def write(self, folder: Path) -> list[Path]:
+        """forecasts.csv, outcomes.csv and, if any, failures.csv."""
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = {"forecasts": self.forecasts, "outcomes": self.outcomes, "failures": self.failures}
+        return [write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows]
+
+
+def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedForecasts:
+    """Read an Inspect log (.eval or .json), or all logs of a folder, as tables for `foretell score`.
+
+    The forecaster is the model, or `name`; epochs are trials. Logs of `foretell/questions` carry their questions along;
+    of other tasks those samples are read whose target is yes or no and whose answer ends in a probability.
+    """
+    forecasts: list[Row] = []
+    failures: list[Row] = []
+    outcomes: dict[tuple[str, str, str], Row] = {}
+    for log in _logs(Path(path)):
+        for sample in log.samples or ():
+            who = name or str(log.eval.model)
+            try:
+                said, happened = _sample(sample, who)
+            except UnusableReply as problem:
+                failures.append({"forecaster": who, "question": str(sample.id), "error": str(problem)})
+                continue
+            forecasts += said
+            outcomes |= {(row["question"], row["target"], str(row.get("due"))): row for row in happened}
+    if not forecasts:
+        told = f": {failures[0]['error']}" if failures else ""
+        raise InputError(f"no sample holds a forecast{told}", path=path)
+    return LoggedForecasts(
+        forecasts=tuple(forecasts), outcomes=tuple(_same_question(outcomes.values())), failures=tuple(failures)
+    )
+
+
+def _logs(path: Path) -> "Iterator[EvalLog]":
+    if find_spec("inspect_ai") is None:
+        raise MissingExtra("reading an Inspect log", "inspect")
+    from inspect_ai.log import read_eval_log
+
+    if not path.exists():
+        raise InputError("no such file", path=path)
+    files = sorted(file for ending in ("*.eval", "*.json") for file in path.glob(ending)) if path.is_dir() else [path]
+    if not files:
+        raise InputError("the folder holds no log", path=path, hint="Inspect's logs end in .eval or .json")
+    for file in files:
+        try:
+            yield read_eval_log(str(file), exclude_fields=UNNEEDED)
+        except (ValueError, KeyError, OSError) as error:
+            raise InputError(f"cannot be read as an Inspect log: {str(error)[:200]}", path=file) from None
+
+
+def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
+    """Rows of forecasts and of outcomes of one sample, or `UnusableReply`."""
+    if sample.error is not None:
+        raise UnusableReply(f"the sample failed: {sample.error.message[:200]}")
+    target = sample.target if isinstance(sample.target, str) else next(iter(sample.target), "")
+    outcomes = outcomes_of(target)
+    p = _consistent_outcomes(sample) or probabilities_in(sample.output.completion, sample.metadata)
+    question = question_in(sample.metadata)
+    if question is None:
+        happened = [_plain(sample, name, outcome) for name, outcome in outcomes.items()]
+    else:
+        happened = outcome_rows([question], resolutions_of(question, outcomes))
+    where = {(row["question"], row["target"]): row for row in happened}
+    asked = question.id if question is not None else str(sample.id)
+    said = [
+        {
+            "forecaster": who,
+            "question": asked,
+            "target": name,
+            **({"due": where[asked, name]["due"]} if question is not None else {}),
+            "trial": sample.epoch - 1,
+            "p": value,
+        }
+        for name, value in p.items()
+        if (asked, name) in where
+    ]
+    return said, happened
+
+
+def _consistent_outcomes(sample: "EvalSample") -> dict[str, float] | None:
+    """The probabilities that one of our scorers read when the sample was scored."""
+    for score in (sample.scores or {}).values():
+        found: Any = (score.metadata or {}).get("p")
+        if isinstance(found, Mapping) and found:
+            return {str(name): float(value) for name, value in cast("Mapping[Any, Any]", found).items()}
+    return None
+
+
+def _plain(sample: "EvalSample", target: str, outcome: int) -> Row:
+    cluster = sample.metadata.get(CLUSTER_KEY) or sample.metadata.get("cluster") or sample.id
+    return {"question": str(sample.id), "target": target, "outcome": outcome, "cluster": str(cluster)}
+
+
+def _same_question(rows: Iterable[Row]) -> list[Row]:
+    """All rows with the same columns, as a table needs them."""
+    found = list(rows)
+    columns = list(dict.fromkeys(column for row in found for column in row))
+    return [{column: row.get(column) for column in columns} for row in found]

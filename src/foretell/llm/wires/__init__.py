@@ -1,1 +1,0 @@
-"""The way to each provider: our values out, their JSON in between, our values back."""

@@ -1,0 +1,1 @@
+"""foretell for assistants, over the Model Context Protocol."""

@@ -1,0 +1,97 @@
+"""What a server may do on behalf of strangers: which files, which models, and for how much."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foretell.models.budget import Budget
+from foretell.models.names import ModelName
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
+
+MAX_FILE_BYTES = 64_000_000
+"""Bytes of a file that is read."""
+GLOB_CHARACTERS = frozenset("*?[]{}")
+"""Characters that would make a file name a pattern for several files."""
+ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model NAME"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadableFiles:
+    """Directories that may be read from; with none of them no file may be read."""
+
+    roots: tuple[Path, ...] = ()
+
+    @classmethod
+    def under(cls, folders: Sequence[Path]) -> "ReadableFiles":
+        """Those below some folders, which must exist."""
+        for folder in folders:
+            if not folder.is_dir():
+                raise InputError("there is no such directory", path=folder, column="--files")
+        return cls(roots=tuple(folder.resolve() for folder in folders))
+
+    def find(self, written: str) -> Path:
+        """A file by its name within a directory, or by its whole path; links are followed before it is judged."""
+        if not self.roots:
+            raise InputError("no file may be read", hint="start foretell mcp with --files DIR, or send the data itself")
+        if GLOB_CHARACTERS & set(written) or "\x00" in written:
+            raise InputError(f"{written[:200]!r} is not the name of one file")
+        for root in self.roots:
+            found = (root / written).resolve()
+            if found.is_relative_to(root) and found.is_file():
+                if found.stat().st_size > MAX_FILE_BYTES:
+                    raise InputError(f"{written[:200]!r} is larger than {MAX_FILE_BYTES // 1_000_000} MB")
+                return found
+        # The same words whether it is elsewhere or nowhere: what lies outside is nobody's business.
+        raise InputError(f"{written[:200]!r} is no file under the directories that may be read")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerPermissions:
+    """Everything the tools lean on."""
+
+    settings: Settings
+    """Its purse is around all that is spent."""
+    models: tuple[str, ...] = ()
+    """Which models may be asked; the first where nobody chooses."""
+    search: tuple[str, ...] = ()
+    """Which engines may be asked, likewise."""
+    files: ReadableFiles = field(default_factory=ReadableFiles)
+
+    @property
+    def purse(self) -> Budget | None:
+        """The budget of this server; None where it may not spend."""
+        return self.settings.purse
+
+    @property
+    def may_spend(self) -> bool:
+        """Whether a model may be asked."""
+        return self.purse is not None and bool(self.models)
+
+    def model(self, wanted: str | None = None) -> str:
+        """The model to ask, where it may be asked and money is left for it."""
+        if self.purse is None:
+            raise InputError("spending is off", hint=ALLOW_SPENDING)
+        if not self.models:
+            raise InputError("no model is on offer", hint=ALLOW_SPENDING)
+        if wanted is not None and wanted not in self.models:
+            raise InputError(f"{wanted[:200]!r} is not on offer", hint=f"models are {', '.join(self.models)}")
+        chosen = wanted or self.models[0]
+        allowed, spent = self.purse.dollars or 0.0, self.purse.spent.dollars
+        if spent >= allowed and not ModelName.read(chosen).free:
+            raise InputError(f"the budget of this server is spent: ${spent:.4f} of ${allowed:.2f}")
+        return chosen
+
+    def engine(self, wanted: str | None = None) -> str:
+        """The engine to search with."""
+        if not self.search:
+            raise InputError("no search engine is on offer", hint="start foretell mcp with --search local, or another")
+        if wanted is not None and wanted not in self.search:
+            raise InputError(f"{wanted[:200]!r} is not on offer", hint=f"engines are {', '.join(self.search)}")
+        return wanted or self.search[0]
+
+    def spending(self) -> dict[str, float] | None:
+        """What was spent so far and what may be, in dollars."""
+        if self.purse is None:
+            return None
+        return {"spent": round(self.purse.spent.dollars, 6), "allowed": self.purse.dollars or 0.0}

@@ -1,0 +1,324 @@
+"""Do two raters mean the same by the same mark? Weighted kappa, correlation and distance, from sums over items.
+
+All of them are functions of sums, so that intervals come from resampling whole items, whatever the number of raters.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import (
+    Floats,
+    Ints,
+    as_floats,
+    as_probabilities,
+    as_vector,
+    as_weights,
+    group_sums,
+    reject,
+    same_shape,
+)
+from foretell.metrics.bootstrap import (
+    DEFAULT_RESAMPLING,
+    Interval,
+    Resampling,
+    Statistic,
+    bootstrap_sums,
+    mean_from_sums,
+)
+from foretell.metrics.clusters import factorise
+
+Penalty = Literal["linear", "quadratic"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaterAgreement:
+    """How far one rater's marks agree with another's."""
+
+    items: int
+    ratings: int
+    kappa: Interval
+    """Weighted by the square of the distance (Cohen 1968)."""
+    linear: Interval
+    """Weighted by the distance."""
+    pearson: Interval
+    spearman: Interval
+    distance: Interval
+    """Mean |first − second|."""
+    variance: float
+    """Of |first − second| over items, as Prophet Arena (2025, Table 11) reports it beside the mean."""
+    bias: Interval
+    """Mean first − second: above 0 where the first is more generous."""
+    exact: float
+    within_one: float
+
+
+def rater_agreement(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    item: npt.ArrayLike,
+    *,
+    marks: int = 5,
+    resampling: Resampling = DEFAULT_RESAMPLING,
+) -> RaterAgreement:
+    """Agreement of paired marks 1..marks; every item counts once however many pairs it has.
+
+    >>> found = rater_agreement([1, 2, 3, 4, 5, 3], [1, 2, 3, 5, 4, 3], list("abcdef"))
+    >>> round(found.kappa.estimate, 3), round(found.distance.estimate, 3), found.items
+    (0.9, 0.333, 6)
+    """
+    a, b, items = _marks(first, "first", marks), _marks(second, "second", marks), factorise(item, "item")
+    same_shape(first=a, second=b, item=items.codes)
+    weight = 1.0 / items.sizes[items.codes]
+    gap = np.abs(a - b)
+    cells = _cells(a, b, weight, marks)
+
+    def interval(columns: Floats, statistic: Statistic) -> Interval:
+        return bootstrap_sums(items.sums(columns), statistic, resampling)
+
+    def mean(values: Floats) -> Interval:
+        return interval(np.column_stack([weight * values, weight]), mean_from_sums)
+
+    per_item = items.sums(np.column_stack([weight * gap]))[:, 0]
+    return RaterAgreement(
+        items=items.n,
+        ratings=len(a),
+        kappa=interval(cells, partial(kappa_from_sums, marks=marks, penalty="quadratic")),
+        linear=interval(cells, partial(kappa_from_sums, marks=marks, penalty="linear")),
+        pearson=interval(_moments(a, b, weight), correlation_from_sums),
+        spearman=interval(_moments(_ranks(a, weight), _ranks(b, weight), weight), correlation_from_sums),
+        distance=mean(gap),
+        variance=float(np.var(per_item, ddof=1)) if items.n > 1 else float("nan"),
+        bias=mean(a - b),
+        exact=float(np.average(gap == 0, weights=weight)),
+        within_one=float(np.average(gap <= 1, weights=weight)),
+    )
+
+
+def kappa_from_sums(sums: Floats, marks: int, penalty: Penalty = "quadratic") -> Floats:
+    """κ = 1 − Σ v_ij O_ij / Σ v_ij E_ij of cell sums (..., marks²), v_ij = |i−j| or (i−j)² (Cohen 1968).
+
+    E has the margins of O. Where nobody disagrees by chance (both always give one mark), κ is undefined: NaN.
+
+    >>> table = np.array([[2.0, 1.0], [1.0, 2.0]]).reshape(-1)
+    >>> round(float(kappa_from_sums(table, 2)), 3)
+    0.333
+    """
+    table = sums.reshape(*sums.shape[:-1], marks, marks)
+    total = table.sum(axis=(-2, -1), keepdims=True)
+    share = np.divide(table, total, out=np.full(table.shape, np.nan), where=total > 0)
+    steps = np.abs(np.subtract.outer(np.arange(marks), np.arange(marks))).astype(np.float64)
+    cost = steps**2 if penalty == "quadratic" else steps
+    expected = share.sum(axis=-1)[..., :, None] * share.sum(axis=-2)[..., None, :]
+    seen, chance = (cost * share).sum(axis=(-2, -1)), (cost * expected).sum(axis=(-2, -1))
+    return 1 - np.divide(seen, chance, out=np.full(chance.shape, np.nan), where=chance > 1e-12)
+
+
+def correlation_from_sums(sums: Floats) -> Floats:
+    """Pearson's r of sums (..., 6) of w, wx, wy, wxx, wyy, wxy; NaN where one side does not vary.
+
+    >>> x, y = np.array([1.0, 2, 4]), np.array([2.0, 4, 8])
+    >>> round(float(correlation_from_sums(_moments(x, y, np.ones(3)).sum(axis=0))), 6)
+    1.0
+    """
+    w, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    cov, var_x, var_y = w * xy - x * y, w * xx - x * x, w * yy - y * y
+    spread = np.sqrt(np.maximum(var_x, 0) * np.maximum(var_y, 0))
+    return np.divide(cov, spread, out=np.full(cov.shape, np.nan), where=spread > 1e-9 * np.maximum(w * w, 1e-300))
+
+
+def _cells(a: Floats, b: Floats, weight: Floats, marks: int) -> Floats:
+    """One row per pair with its weight in the cell of its two marks."""
+    cells = np.zeros((len(a), marks * marks))
+    cells[np.arange(len(a)), ((a - 1) * marks + b - 1).astype(np.int64)] = weight
+    return cells
+
+
+def _moments(x: Floats, y: Floats, weight: Floats) -> Floats:
+    return np.column_stack([weight * one for one in (np.ones_like(x), x, y, x * x, y * y, x * y)])
+
+
+def _ranks(values: Floats, weight: Floats) -> Floats:
+    """Mid-ranks by weight, centred, so that an item with several ratings takes one place."""
+    unique, codes = np.unique(values, return_inverse=True)
+    mass = np.bincount(codes, weights=as_weights(weight, len(values)), minlength=len(unique))
+    middle = np.cumsum(mass) - mass / 2
+    return (middle - mass.sum() / 2)[codes]
+
+
+def _marks(values: npt.ArrayLike, name: str, marks: int) -> Floats:
+    found = as_vector(values, name)
+    reject((found < 1) | (found > marks) | (found % 1 != 0), found, name, f"is no whole mark from 1 to {marks}")
+    return found
+
+
+# Do probabilities fit each other? Checks that need no outcome (Prophet Arena, appendix D.4).
+#
+# Scores count what holds (1 is consistent). Gaps say by how much it fails (0 is consistent), and so still
+# tell forecasters apart where nearly all of them pass.
+
+ROUNDING_TOLERANCE = 1e-9
+"""Slack for sums such as 0.1 + 0.2 that miss their value by a rounding error."""
+
+
+def logical_chain_score(chains: Sequence[npt.ArrayLike]) -> float:
+    """Mean over chains of the share of steps that obey S_t → S_t+1, i.e. p_t ≤ p_t+1 (PA Eq. 9).
+
+    Each chain lists probabilities from the strongest claim to the weakest ("above 220" before "above 200").
+    Pass the maximal chains of one event, then average events; one list of all chains weighs chains equally.
+
+    >>> logical_chain_score([[0.1, 0.3, 0.2], [0.5, 0.5]])
+    0.75
+    """
+    if not len(chains):
+        raise ValueError("chains is empty: there is nothing to score")
+    steps = (np.diff(_chain(chain, f"chains[{i}]")) for i, chain in enumerate(chains))
+    return float(np.mean([np.mean(step >= -ROUNDING_TOLERANCE) for step in steps]))
+
+
+def chain_gap(chain: npt.ArrayLike) -> float:
+    """Largest amount by which a claim is held likelier than one it implies, max over s<t of (p_s − p_t)⁺.
+
+    >>> round(chain_gap([0.1, 0.3, 0.2, 0.25]), 3)
+    0.1
+    """
+    return largest_decrease(_chain(chain, "chain"))
+
+
+def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: float = 0.02) -> float:
+    """Share of events whose exclusive and exhaustive outcomes sum to 1 within `tolerance` (PA Eq. 10).
+
+    The paper names no tolerance; 0.02 forgives percent-rounding and little else.
+
+    >>> exclusivity_score([0.5, 0.5, 0.7, 0.7], ["a", "a", "b", "b"])
+    0.5
+    """
+    if not tolerance >= 0:
+        raise ValueError(f"tolerance must be >= 0, it is {tolerance}")
+    return float(np.mean(np.abs(exclusivity_gaps(p, event)) <= tolerance + ROUNDING_TOLERANCE))
+
+
+def exclusivity_gaps(p: npt.ArrayLike, event: npt.ArrayLike) -> Floats:
+    """Σp − 1 of each event, in the sorted order of event labels; above 0 when too much is promised.
+
+    >>> exclusivity_gaps([0.5, 0.5, 0.7, 0.7], ["a", "a", "b", "b"]).round(2)
+    array([0. , 0.4])
+    """
+    p = np.atleast_1d(as_probabilities(p))
+    events = factorise(event, "event")
+    same_shape(p=p, event=events.codes)
+    return group_sums(events.codes, p, events.n) - 1
+
+
+def complement_gaps(p: npt.ArrayLike, p_not: npt.ArrayLike) -> Floats:
+    """P(A) + P(not A) − 1 for claims asked both ways: above 0 is a leaning to say yes.
+
+    >>> complement_gaps([0.7, 0.4], [0.4, 0.6]).round(2)
+    array([0.1, 0. ])
+    """
+    p, p_not = as_probabilities(p), as_probabilities(p_not, "p_not")
+    same_shape(p=p, p_not=p_not)
+    return p + p_not - 1
+
+
+def horizon_gaps(p: npt.ArrayLike, horizon: npt.ArrayLike, question: npt.ArrayLike) -> Floats:
+    """Worst fall of p with a longer horizon, per question of the kind "will it happen by …".
+
+    Such probabilities can only rise with the horizon. One row per (question, horizon); results are in the
+    sorted order of question labels. A question with one horizon has gap 0.
+
+    >>> horizon_gaps([0.3, 0.2, 0.6, 0.5], [30, 90, 90, 30], ["a", "a", "b", "b"]).round(2)
+    array([0.1, 0. ])
+    """
+    p, horizon = np.atleast_1d(as_probabilities(p)), np.atleast_1d(as_floats(horizon, "horizon"))
+    questions = factorise(question, "question")
+    same_shape(p=p, horizon=horizon, question=questions.codes)
+    order = np.lexsort((p, horizon, questions.codes))
+    starts = np.searchsorted(questions.codes[order], np.arange(1, questions.n))
+    return np.array([largest_decrease(part) for part in np.split(p[order], starts)])
+
+
+def largest_decrease(p: Floats) -> float:
+    """Worst fall along a sequence that ought not to fall.
+
+    >>> largest_decrease(np.array([0.5, 0.25]))
+    0.25
+    """
+    return float(np.max(np.maximum.accumulate(p) - p))
+
+
+def _chain(chain: npt.ArrayLike, name: str) -> Floats:
+    p = as_probabilities(chain, name)
+    if p.ndim != 1 or len(p) < 2:
+        raise ValueError(f"{name} needs at least two claims in a row, it has shape {p.shape}")
+    return p
+
+
+# How far forecasters are apart: Jensen–Shannon divergence of binary forecasts, in bits.
+#
+# Averaging helps where members are good and different; this measures the second half of that, without any outcome.
+
+SMALLEST_FLOAT = float(np.finfo(np.float64).tiny)
+CHUNK_CELLS = 4_000_000
+"""Numbers held at once while pairs are compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DivergenceMatrix:
+    """Every forecaster against every other, on the targets both answered."""
+
+    mean: Floats
+    """Mean divergence in bits; 0 on the diagonal, NaN where two share no target."""
+    n: Ints
+    """Targets both answered; on the diagonal, those the forecaster answered."""
+
+
+def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
+    """JSD(p, q) = ½·KL(p‖m) + ½·KL(q‖m) with m = (p + q)/2, per target and in bits (Lin 1991).
+
+    Symmetric, between 0 (equal) and 1 (opposite certainties), finite even at 0 and 1. Near equality it is
+    (p − q)² / (8·m·(1 − m)·ln 2).
+
+    >>> jensen_shannon([0.0, 0.5, 0.3], [1.0, 0.5, 0.1]).round(4).tolist()
+    [1.0, 0.0, 0.0468]
+    """
+    from scipy.special import rel_entr
+
+    p, q = np.broadcast_arrays(as_probabilities(p), as_probabilities(q, "q"))
+    # The other half is averaged by itself: next to certainty 1 − middle may round to zero. Neither may be zero itself.
+    middle, other = (np.maximum(both / 2, SMALLEST_FLOAT) for both in (p + q, (1 - p) + (1 - q)))
+    # Written as divergences, not as a difference of entropies: equal forecasts then give exactly zero.
+    of_p = rel_entr(p, middle) + rel_entr(1 - p, other)
+    of_q = rel_entr(q, middle) + rel_entr(1 - q, other)
+    return np.clip((of_p + of_q) / (2 * np.log(2)), 0.0, 1.0)
+
+
+def divergence_matrix(p: npt.ArrayLike) -> DivergenceMatrix:
+    """Mean Jensen–Shannon divergence of all pairs of columns of `p` (targets × forecasters, NaN = unanswered).
+
+    >>> d = divergence_matrix([[0.0, 1.0, float("nan")], [0.5, 0.5, float("nan")]])
+    >>> d.mean.tolist(), d.n.tolist()
+    ([[0.0, 0.5, nan], [0.5, 0.0, nan], [nan, nan, nan]], [[2, 2, 0], [2, 2, 0], [0, 0, 0]])
+    """
+    table = np.asarray(p, dtype=np.float64)
+    if table.ndim != 2 or not table.size:
+        raise ValueError(f"p must be a non-empty matrix (targets, forecasters), it has shape {table.shape}")
+    answered = ~np.isnan(table)
+    filled = np.where(answered, table, 0.5)
+    reject((filled < 0) | (filled > 1), table, "p", "lies outside [0, 1]")
+    n = (answered.T.astype(np.int64) @ answered.astype(np.int64)).astype(np.int64)
+    total = np.zeros(n.shape)
+    columns = max(1, CHUNK_CELLS // table.shape[0])
+    for first in range(table.shape[1]):
+        for start in range(first + 1, table.shape[1], columns):
+            others = slice(start, start + columns)
+            both = answered[:, [first]] & answered[:, others]
+            pairs = np.where(both, jensen_shannon(filled[:, [first]], filled[:, others]), 0.0)
+            total[first, others] = pairs.sum(axis=0)
+    total += total.T
+    mean = np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0)
+    return DivergenceMatrix(mean=mean, n=n)

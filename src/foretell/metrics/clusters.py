@@ -1,0 +1,332 @@
+"""Which rows belong together: labels become codes, codes become cluster sums.
+
+Horizons of one question, questions on one series and questions that resolve on one day move together.
+An error bar that takes them for independent rows is too short, so every interval and test of the package
+starts from a `Clusters` value.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import Bools, Floats, Ints, as_weights
+
+FEW_CLUSTERS = 30
+"""Below this many clusters a bootstrap interval is known to be too short (Cameron, Gelbach & Miller 2008)."""
+
+DOMINANT_SHARE = 0.2
+"""A cluster that holds more than this share of the rows decides the result alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """A partition of rows: `codes[i]` in 0..n-1 is the cluster of row i, `labels[code]` its name."""
+
+    codes: Ints
+    n: int
+    labels: npt.NDArray[Any]
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of rows in each cluster."""
+        return np.bincount(self.codes, minlength=self.n).astype(np.int64)
+
+    def sums(self, values: Floats) -> Floats:
+        """Sum of each column of `values` (rows × K) within each cluster: an array n × K.
+
+        >>> factorise(["a", "b", "a"]).sums(np.array([[1.0], [2.0], [3.0]])).tolist()
+        [[4.0], [2.0]]
+        """
+        out = np.empty((self.n, values.shape[1]))
+        for k in range(values.shape[1]):
+            out[:, k] = np.bincount(self.codes, weights=values[:, k], minlength=self.n)
+        return out
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence when the clusters are too few or too unequal for a trustworthy interval, else None."""
+        sizes = self.sizes
+        return cluster_warning(self.n, float(sizes.max()) / float(sizes.sum()), self.labels[int(sizes.argmax())])
+
+
+def cluster_warning(n_clusters: int, largest: float, name: object) -> str | None:
+    """The warning for that many clusters, of which `name` holds the share `largest` of the rows.
+
+    >>> cluster_warning(12, 0.4, "2025-11-01")
+    'only 12 clusters: intervals from fewer than 30 tend to be too short; cluster 2025-11-01 holds 40% of ...'
+    >>> cluster_warning(300, 0.01, "q7") is None
+    True
+    """
+    told: list[str] = []
+    if n_clusters < FEW_CLUSTERS:
+        told.append(
+            f"only {n_clusters} cluster{'s' * (n_clusters != 1)}: intervals from fewer than {FEW_CLUSTERS} tend to be too short"
+        )
+    if largest > max(DOMINANT_SHARE, 2 / n_clusters):
+        told.append(f"cluster {name} holds {largest:.0%} of the rows and decides much of the result")
+    return "; ".join(told) or None
+
+
+def factorise(labels: npt.ArrayLike, name: str = "cluster") -> Clusters:
+    """Codes 0..n-1 of one-dimensional labels, numbered by sorted label, so row order does not matter.
+
+    A missing label (NaN, NaT, None) raises: rows of unknown cluster are not one big cluster.
+
+    >>> factorise(["b", "a", "b"]).codes.tolist()
+    [1, 0, 1]
+    """
+    array = np.asarray(labels)
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"{name} must be a non-empty one-dimensional array, it has shape {array.shape}")
+    if array.dtype.kind in "OUST":
+        return _factorise_objects(array, name)
+    if (array.dtype.kind == "f" and np.isnan(array).any()) or (array.dtype.kind in "mM" and np.isnat(array).any()):
+        raise ValueError(f"{name} has a missing label (NaN): give every row one")
+    if array.dtype.kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        if high - low < 4 * len(array) + 1000:
+            return _factorise_dense(array, low, high)
+    unique, codes = np.unique(array, return_inverse=True)
+    return Clusters(codes=codes.astype(np.int64), n=len(unique), labels=unique)
+
+
+def _factorise_dense(array: npt.NDArray[Any], low: int, high: int) -> Clusters:
+    """Integers in a short range need no sort: a table of those that occur gives their ranks."""
+    shifted = (array - array.dtype.type(low)).astype(np.int64)
+    present = np.zeros(high - low + 1, dtype=np.bool_)
+    present[shifted] = True
+    rank = np.cumsum(present) - 1
+    labels = np.flatnonzero(present) + low
+    return Clusters(codes=rank[shifted], n=len(labels), labels=labels)
+
+
+def _factorise_objects(array: npt.NDArray[Any], name: str) -> Clusters:
+    """Text and mixed labels by hashing, many times faster than sorting every row."""
+    seen: dict[Hashable, int] = {}
+    first = np.fromiter((seen.setdefault(x, len(seen)) for x in array.tolist()), np.int64, len(array))
+    if any(x is None or x != x for x in seen):
+        raise ValueError(f"{name} has a missing label (None or NaN): give every row one")
+    try:
+        order: list[Any] = sorted(cast("dict[Any, int]", seen))
+    except TypeError as error:
+        raise ValueError(f"{name} mixes labels that cannot be ordered: {error}") from error
+    rank = np.empty(len(seen), dtype=np.int64)
+    rank[[seen[x] for x in order]] = np.arange(len(seen))
+    return Clusters(codes=rank[first], n=len(seen), labels=np.array(order, dtype=array.dtype))
+
+
+def connect_clusters(*labels: npt.ArrayLike) -> Clusters:
+    """Rows that share any label, directly or through other rows, form one cluster.
+
+    These are the connected components of the graph whose nodes are labels and whose edges are rows, e.g.
+    `connect_clusters(question, series)` joins all questions asked about one series, in any round.
+
+    >>> connect_clusters(["q1", "q1", "q2", "q3"], ["s1", "s2", "s2", "s3"]).codes.tolist()
+    [0, 0, 0, 1]
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    if not labels:
+        raise ValueError("connect needs at least one array of labels")
+    parts = [factorise(part, f"labels[{i}]") for i, part in enumerate(labels)]
+    rows = len(parts[0].codes)
+    if any(len(part.codes) != rows for part in parts):
+        raise ValueError("all label arrays must have the same length")
+    offsets = np.cumsum([0, *(part.n for part in parts)])
+    head = np.concatenate([parts[0].codes for _ in parts[1:]] or [parts[0].codes])
+    tail = np.concatenate([part.codes + offsets[i] for i, part in enumerate(parts[1:], start=1)] or [parts[0].codes])
+    nodes = int(offsets[-1])
+    graph = coo_matrix((np.ones(len(head), dtype=np.int8), (head, tail)), shape=(nodes, nodes))
+    _, component = connected_components(graph, directed=False)
+    return factorise(np.asarray(component, dtype=np.int64)[parts[0].codes])
+
+
+def cross_clusters(first: Clusters, second: Clusters) -> Clusters:
+    """The cells of two partitions: rows share a cell when they share both clusters.
+
+    >>> cross_clusters(factorise([0, 0, 1]), factorise([5, 5, 5])).codes.tolist()
+    [0, 0, 1]
+    """
+    if len(first.codes) != len(second.codes):
+        raise ValueError("first and second must have the same number of rows")
+    return factorise(first.codes * second.n + second.codes, "cell")
+
+
+# Cluster sums under resampling: the matrix product behind every bootstrap of the package.
+#
+# A statistic that is a function of sums over rows needs no row again once the rows are summed by cluster: a
+# resample is a vector of counts, and its sums are counts @ sums.
+
+DRAW_CHUNK = 1 << 22
+"""Elements of the largest temporary array (32 MB as float64): memory stays flat as draws grow."""
+
+
+def draw_sums(sums: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Column sums of `draws` resamples, with replacement, of the rows of `sums` (clusters × K): draws × K.
+
+    Each resample takes as many clusters as there are (Efron 1979; clusters as in Davison & Hinkley 1997, 3.8).
+
+    >>> draw_sums(np.array([[2.0, 1.0], [2.0, 1.0]]), 3, np.random.default_rng(0)).tolist()
+    [[4.0, 2.0], [4.0, 2.0], [4.0, 2.0]]
+    """
+    out = np.empty((draws, sums.shape[1]))
+    for part in _chunks(draws, len(sums)):
+        out[part] = resample_counts(len(sums), part.stop - part.start, rng).astype(sums.dtype, copy=False) @ sums
+    return out
+
+
+def draw_crossed_sums(cells: Floats, first: Ints, second: Ints, draws: int, rng: np.random.Generator) -> Floats:
+    """Column sums of `draws` pigeonhole resamples of a two-way table of cells (cells × K): draws × K.
+
+    Both margins are resampled independently and a cell counts (draws of its row) × (draws of its column)
+    times. This is mildly conservative for sums of two-way random effects (Owen 2007).
+
+    `first[i]` and `second[i]` are the codes 0.. of the margins of cell i.
+
+    >>> one = np.ones((4, 1))
+    >>> drawn = draw_crossed_sums(one, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), 3, np.random.default_rng(0))
+    >>> drawn.tolist()
+    [[4.0], [4.0], [4.0]]
+    """
+    rows, columns = int(first.max()) + 1, int(second.max()) + 1
+    out = np.empty((draws, cells.shape[1]))
+    for part in _chunks(draws, max(len(cells), rows, columns)):
+        size = part.stop - part.start
+        by_row = resample_counts(rows, size, rng)
+        by_column = resample_counts(columns, size, rng)
+        out[part] = (by_row[:, first] * by_column[:, second]) @ cells
+    return out
+
+
+def resample_counts(n: int, draws: int, rng: np.random.Generator) -> Floats:
+    """How often each of n units occurs in each of `draws` resamples of size n (exactly multinomial): draws × n.
+
+    >>> resample_counts(5, 2, np.random.default_rng(0)).sum(axis=1).tolist()
+    [5.0, 5.0]
+    """
+    picked = rng.integers(0, n, size=(draws, n))
+    picked += np.arange(draws)[:, None] * n
+    return np.bincount(picked.ravel(), minlength=draws * n).reshape(draws, n).astype(np.float64)
+
+
+def _chunks(draws: int, width: int) -> Iterator[slice]:
+    step = max(1, DRAW_CHUNK // width)
+    for start in range(0, draws, step):
+        yield slice(start, min(draws, start + step))
+
+
+# How the rows of a score table hang together: what is resampled, what apart, and with which weight.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResamplingDesign:
+    """Labels and weights of the rows, one entry per row; what is left out is not used."""
+
+    cluster: npt.ArrayLike | None = None
+    """Rows that share a label are resampled together; without it every row stands alone."""
+    crossed: npt.ArrayLike | None = None
+    """A second margin, e.g. the resolution day beside the question: both are resampled (pigeonhole)."""
+    stratum: npt.ArrayLike | None = None
+    """Kinds (market, dataset) resampled apart; the overall number is the mean of their statistics."""
+    weight: npt.ArrayLike | None = None
+
+    def take(self, rows: Bools) -> "ResamplingDesign":
+        """The design of the rows where the mask is true."""
+
+        def kept(labels: npt.ArrayLike | None) -> npt.ArrayLike | None:
+            return None if labels is None else np.asarray(labels)[rows]
+
+        return ResamplingDesign(
+            cluster=kept(self.cluster),
+            crossed=kept(self.crossed),
+            stratum=kept(self.stratum),
+            weight=kept(self.weight),
+        )
+
+    def strata(self, n: int) -> "list[ResamplingStratum]":
+        """The strata of a table of n rows, in the order of their labels.
+
+        >>> [s.label for s in ResamplingDesign(stratum=["m", "d", "m"]).strata(3)]
+        ['d', 'm']
+        """
+        self.check(n)
+        if self.stratum is None:
+            return [self._stratum("", np.arange(n), n)]
+        kinds = factorise(self.stratum, "stratum")
+        return [
+            self._stratum(str(label), np.flatnonzero(kinds.codes == code), n) for code, label in enumerate(kinds.labels)
+        ]
+
+    def check(self, n: int) -> None:
+        """Raise unless every array given has one entry for each of n rows."""
+        for name, labels in vars(self).items():
+            if labels is not None and np.shape(labels)[:1] != (n,):
+                raise ValueError(f"{name} has shape {np.shape(labels)}, expected ({n},)")
+
+    def weights(self, n: int) -> Floats:
+        """One weight per row, 1 where none was given."""
+        return as_weights(self.weight, n)
+
+    def columns(self, scores: Floats) -> Floats:
+        """Weighted columns rows × K: (w·score, w) of plain scores (rows,), given columns (rows, K) as they are."""
+        if scores.ndim == 1:
+            weight = self.weights(len(scores))
+            return np.column_stack([weight * scores, weight])
+        if scores.ndim != 2:
+            raise ValueError(f"scores must be (rows,) or (rows, K), they have shape {scores.shape}")
+        if self.weight is not None:
+            raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
+        return scores
+
+    def _stratum(self, label: str, rows: Ints, n: int) -> "ResamplingStratum":
+        labels = np.arange(n) if self.cluster is None else np.asarray(self.cluster)
+        clusters = factorise(labels[rows])
+        if self.crossed is None:
+            return ResamplingStratum(label=label, rows=rows, units=clusters)
+        second = factorise(np.asarray(self.crossed)[rows], "crossed")
+        cells = cross_clusters(clusters, second)
+        rows_of_cells = Clusters(codes=cells.labels // second.n, n=clusters.n, labels=clusters.labels)
+        columns_of_cells = Clusters(codes=cells.labels % second.n, n=second.n, labels=second.labels)
+        return ResamplingStratum(label=label, rows=rows, units=cells, margins=(rows_of_cells, columns_of_cells))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResamplingStratum:
+    """Rows resampled on their own: `units` are the clusters, or the cells when two margins are crossed."""
+
+    label: str
+    rows: Ints
+    units: Clusters
+    margins: tuple[Clusters, Clusters] | None = None
+    """The two crossed partitions, of the cells."""
+
+    def draw(self, sums: Floats, draws: int, rng: np.random.Generator) -> Floats:
+        """Sums over `draws` resamples of this stratum (draws × K) from its unit sums (units × K)."""
+        if self.margins is None:
+            return draw_sums(sums, draws, rng)
+        first, second = self.margins
+        return draw_crossed_sums(sums, first.codes, second.codes, draws, rng)
+
+    def n_clusters(self, present: Bools) -> int:
+        """Clusters with at least one unit in the mask; with two margins, those of the shorter one."""
+        if self.margins is None:
+            return int(present.sum())
+        return min(len(np.unique(margin.codes[present])) for margin in self.margins)
+
+    def warning(self, present: Bools) -> str | None:
+        """What makes an interval from the units in the mask doubtful, or None."""
+        if not present.any():
+            return "no row answered by both"
+        sizes = self.units.sizes * present
+        largest, name = 0.0, ""
+        for part in self.margins or (self.units,):
+            held = np.bincount(part.codes, weights=sizes) if self.margins else sizes
+            share = float(held.max() / held.sum())
+            if share > largest:
+                largest, name = share, part.labels[int(held.argmax())]
+        told = cluster_warning(self.n_clusters(present), largest, name)
+        return f"{self.label}: {told}" if told and self.label else told

@@ -1,0 +1,422 @@
+"""From a probability to True or False: where to cut, and what the cut is worth on data it has not seen.
+
+A claim is called True where p > threshold. A cut chosen on the data it is scored on flatters itself: `score_threshold`
+takes a chosen one to other rows, `cross_fit_threshold` chooses it for each group of rows on the other groups.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    as_floats,
+    as_outcomes,
+    as_pairs,
+    as_probabilities,
+    as_vector,
+    as_weights,
+    group_sums,
+    reject,
+    same_shape,
+)
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
+from foretell.metrics.clusters import factorise
+from foretell.metrics.comparison import Comparison, compare_paired
+
+# Scores of tasks that choose between options with dollar values, and of True/False labels cut from p.
+#
+# After Analytica (section 5.1 and appendices C.1, D.3, D.5). Options come as flat arrays with a task label per
+# row, so that tasks may have different numbers of options. Per-task results are in the sorted order of labels.
+#
+# Where several options share the highest p, the least valuable of them counts as the choice: indecision earns
+# no luck.
+
+
+def accuracy(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
+    """1 for each task whose highest-p option has the best value, else 0.
+
+    >>> accuracy([0.7, 0.3, 0.5, 0.5], [1.2, 0.8, 1.0, 2.0], ["a", "a", "b", "b"])
+    array([1., 0.])
+    """
+    p, value, code, tasks = _tasks(p, value, task)
+    return (_chosen(p, value, code, tasks) == _extreme(np.maximum, value, code, tasks)).astype(np.float64)
+
+
+def hard_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
+    """Value of the highest-p option per task, min–max normalised: 0 is the worst choice, 1 the best.
+
+    Raises for a task whose options are all worth the same: there is nothing to choose.
+
+    >>> hard_score([0.2, 0.5, 0.3], [1.0, 1.5, 3.0], ["a", "a", "a"])
+    array([0.25])
+    """
+    p, value, code, tasks = _tasks(p, value, task)
+    return _normalised(_chosen(p, value, code, tasks), value, code, tasks)
+
+
+def soft_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
+    """Value expected under p per task, Σ p·v / Σ p, min–max normalised over the task's options.
+
+    >>> soft_score([0.2, 0.5, 0.3], [1.0, 1.5, 3.0], ["a", "a", "a"]).round(4)
+    array([0.425])
+    """
+    p, value, code, tasks = _tasks(p, value, task)
+    mass = group_sums(code, p, tasks)
+    reject(mass == 0, mass, "sum of p of task", "leaves no option possible")
+    return _normalised(group_sums(code, p * value, tasks) / mass, value, code, tasks)
+
+
+def confidence(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
+    """Highest p given to any option of each task: how sure the forecaster says it is.
+
+    >>> confidence([0.2, 0.5, 0.9], ["a", "a", "b"])
+    array([0.5, 0.9])
+    """
+    p = np.atleast_1d(as_probabilities(p))
+    tasks = factorise(task, "task")
+    same_shape(p=p, task=tasks.codes)
+    return _extreme(np.maximum, p, tasks.codes, tasks.n)
+
+
+def hard_score_variance(score: npt.ArrayLike, task: npt.ArrayLike) -> float:
+    """Variance (n − 1) of the hard score between repeated runs of a task, averaged over tasks.
+
+    One row per (task, run). Tasks with a single run say nothing about variance and are left out.
+
+    >>> hard_score_variance([0.0, 1.0, 1.0, 1.0], ["a", "a", "b", "b"])
+    0.25
+    """
+    score = as_vector(score, "score")
+    tasks = factorise(task, "task")
+    same_shape(score=score, task=tasks.codes)
+    code, runs = tasks.codes, tasks.sizes
+    if not (runs > 1).any():
+        raise ValueError("task has no task with two runs: there is no variance to measure")
+    mean = group_sums(code, score, tasks.n) / runs
+    squares = group_sums(code, (score - mean[code]) ** 2, tasks.n)
+    return float(np.mean(squares[runs > 1] / (runs[runs > 1] - 1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracyCut:
+    """A cut on p fitted to labelled claims; apply it to other claims than those."""
+
+    cut: float
+    accuracy: float
+    """Share of the fitting data it labels rightly."""
+    n: int
+
+    def label(self, p: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """True where p lies above the cut."""
+        return as_probabilities(p) > self.cut
+
+
+def best_accuracy_cut(p: npt.ArrayLike, outcome: npt.ArrayLike) -> AccuracyCut:
+    """The cut δ in [0, 1] for which labels p > δ are right most often, over all cuts, in O(n log n).
+
+    Accuracy only changes at the values of p, so every interval between neighbours is tried at its midpoint.
+    Of equally good cuts the one nearest to 0.5 wins, then the lower.
+
+    >>> best_accuracy_cut([0.1, 0.25, 0.5, 0.6], [0, 0, 1, 1])
+    Threshold(cut=0.375, accuracy=1.0, n=4)
+    """
+    p, outcome = as_pairs(np.ravel(p), np.ravel(outcome))
+    low, code = np.unique(np.concatenate([[0.0], p]), return_inverse=True)
+    yes = group_sums(code[1:], outcome, len(low))
+    no = group_sums(code[1:], 1 - outcome, len(low))
+    right = np.cumsum(no) + (yes.sum() - np.cumsum(yes))
+    high = np.append(low[1:], 1.0)
+    middle = (low + high) / 2
+    # Between two neighbouring floats the midpoint rounds up to the higher one, which the cut must stay below.
+    cut = np.where((middle < high) | (low == high), middle, low)
+    best = np.flatnonzero(right == right.max())
+    pick = best[np.argmin(np.abs(cut[best] - 0.5))]
+    return AccuracyCut(cut=float(cut[pick]), accuracy=float(right[pick] / len(p)), n=len(p))
+
+
+def consensus_matrix(predictions: npt.ArrayLike) -> Floats:
+    """Share of tasks on which each pair of methods agrees, from a (methods × tasks) matrix.
+
+    Entries may be correctness (0/1) or codes of the chosen option; NaN marks a task a method did not answer,
+    and each pair is compared on the tasks both answered (NaN if there is none).
+
+    >>> consensus_matrix([[1, 0, 1, 1], [1, 1, 1, 0]])
+    array([[1. , 0.5], [0.5, 1. ]])
+    """
+    table = np.asarray(predictions, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0:
+        raise ValueError(f"predictions must be a non-empty (methods, tasks) matrix, it has shape {table.shape}")
+    answered = (~np.isnan(table)).astype(np.float64)
+    both = answered @ answered.T
+    agree = np.stack([(table == row).sum(axis=1) for row in table])
+    return np.divide(agree, both, out=np.full_like(both, np.nan), where=both > 0)
+
+
+def _tasks(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> tuple[Floats, Floats, Ints, int]:
+    p = np.atleast_1d(as_probabilities(p))
+    worth = np.atleast_1d(as_floats(value, "value"))
+    reject(np.isinf(worth), worth, "value", "is not finite")
+    tasks = factorise(task, "task")
+    same_shape(p=p, value=worth, task=tasks.codes)
+    return p, worth, tasks.codes, tasks.n
+
+
+def _extreme(which: np.ufunc, x: Floats, code: Ints, tasks: int) -> Floats:
+    out = np.full(tasks, -np.inf if which is np.maximum else np.inf)
+    which.at(out, code, x)
+    return out
+
+
+def _chosen(p: Floats, value: Floats, code: Ints, tasks: int) -> Floats:
+    top = p == _extreme(np.maximum, p, code, tasks)[code]
+    return _extreme(np.minimum, value[top], code[top], tasks)
+
+
+def _normalised(worth: Floats, value: Floats, code: Ints, tasks: int) -> Floats:
+    low, high = _extreme(np.minimum, value, code, tasks), _extreme(np.maximum, value, code, tasks)
+    reject(low == high, low, "value of all options of task", "leaves nothing to choose")
+    return (worth - low) / (high - low)
+
+
+Criterion = Literal["accuracy", "balanced", "f1"]
+DEFAULT_THRESHOLD = 0.5
+SCORE_TIE = 1e-12
+"""Scores nearer than this are the same score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdCuts:
+    """Every way to split the forecasts into True and False, from all True to all False."""
+
+    low: Floats
+    """Each cut holds for thresholds from `low` up to, not including, `high`."""
+    high: Floats
+    counts: Floats
+    """Cuts × (true positives, false positives, false negatives, true negatives), weighted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionThreshold:
+    """A cut and the rows it was chosen on. `score` is what it reached there, and so no estimate of what it will."""
+
+    value: float
+    low: float
+    """Every threshold from `low` to `high` scores the same on those rows."""
+    high: float
+    score: float
+    criterion: Criterion
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdReport:
+    """A threshold on rows it was not chosen on."""
+
+    threshold: DecisionThreshold
+    score: float
+    score_at_half: float
+    gain: Comparison
+    """Score at the threshold − score at one half, clusters resampled."""
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossFittedThreshold:
+    """Each group decided by a threshold chosen on the other groups."""
+
+    threshold: Floats
+    """By row."""
+    decision: Bools
+    score: float
+    score_at_half: float
+    in_sample: float
+    """What the best single cut on all rows reaches: the number to distrust."""
+    gain: Comparison
+    fallbacks: int
+    """Folds whose training rows had one class only and used the threshold one half."""
+
+
+def score_counts(counts: Floats, criterion: Criterion) -> Floats:
+    """The criterion of (…, 4) counts tp, fp, fn, tn; NaN where it has no value.
+
+    accuracy = (tp + tn)/all; balanced = ½·(tp/(tp + fn) + tn/(tn + fp)); f1 = 2tp/(2tp + fp + fn).
+
+    >>> score_counts(np.array([3.0, 1.0, 1.0, 5.0]), "f1").tolist()
+    0.75
+    """
+    tp, fp, fn, tn = (counts[..., k] for k in range(4))
+    if criterion == "accuracy":
+        return _ratio(tp + tn, tp + fp + fn + tn)
+    if criterion == "balanced":
+        return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+    if criterion == "f1":
+        return _ratio(2 * tp, 2 * tp + fp + fn)
+    raise ValueError(f"criterion {criterion!r} is none of accuracy, balanced, f1")
+
+
+def all_cuts(p: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> ThresholdCuts:
+    """All m + 1 cuts of m distinct forecasts, in one sort.
+
+    >>> cuts = all_cuts([0.2, 0.6, 0.6], [0, 1, 0])
+    >>> cuts.low.tolist(), cuts.high.tolist(), cuts.counts[1].tolist()
+    ([0.0, 0.2, 0.6], [0.2, 0.6, 1.0], [1.0, 1.0, 0.0, 1.0])
+    """
+    p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
+    weight = as_weights(weight, len(p))
+    values, place = np.unique(p, return_inverse=True)
+    below = np.zeros((len(values) + 1, 2))
+    for column, rows in enumerate((outcome, 1 - outcome)):
+        below[1:, column] = np.cumsum(np.bincount(place, weights=weight * rows, minlength=len(values)))
+    above = below[-1] - below
+    counts = np.stack([above[:, 0], above[:, 1], below[:, 0], below[:, 1]], axis=1)
+    # Calling even p = 0 True takes a threshold below 0: p > threshold is strict.
+    first = 0.0 if values[0] > 0 else -1.0
+    return ThresholdCuts(low=np.append(first, values), high=np.append(values, max(1.0, values[-1])), counts=counts)
+
+
+def best_threshold(
+    p: npt.ArrayLike,
+    outcome: npt.ArrayLike,
+    *,
+    criterion: Criterion = "accuracy",
+    weight: npt.ArrayLike | None = None,
+) -> DecisionThreshold:
+    """The threshold of the best cut: the middle of the stretch of thresholds that reach the best score.
+
+    Where several stretches reach it, the widest is taken; of equally wide ones that whose middle is nearest to one
+    half; then the lower. Rows of one class only raise: any threshold on their far side would be called best.
+
+    >>> t = best_threshold([0.1, 0.4, 0.8, 0.9], [0, 0, 1, 1])
+    >>> round(t.value, 3), t.score
+    (0.6, 1.0)
+    """
+    outcomes = as_outcomes(as_vector(outcome, "outcome"))
+    if outcomes.min() == outcomes.max():
+        raise ValueError(f"outcome holds only {int(outcomes[0])}: a threshold needs rows of both classes")
+    cuts = all_cuts(p, outcomes, weight)
+    score = score_counts(cuts.counts, criterion)
+    best = float(np.nanmax(score))
+    low, high = _stretches(cuts, score >= best - SCORE_TIE)
+    middle, width = (low + high) / 2, high - np.maximum(low, 0)
+    # Between neighbouring floats the middle is the upper one, which would already be another cut.
+    middle = np.where(middle < high, middle, low)
+    take = np.lexsort((middle, np.abs(middle - DEFAULT_THRESHOLD).round(12), -width.round(12)))[0]
+    return DecisionThreshold(
+        value=float(middle[take]),
+        low=float(low[take]),
+        high=float(high[take]),
+        score=best,
+        criterion=criterion,
+        n=len(outcomes),
+    )
+
+
+def score_threshold(
+    threshold: DecisionThreshold,
+    p: npt.ArrayLike,
+    outcome: npt.ArrayLike,
+    cluster: npt.ArrayLike | None = None,
+    *,
+    resampling: Resampling = DEFAULT_RESAMPLING,
+) -> ThresholdReport:
+    """What a threshold chosen elsewhere is worth on these rows, against one half.
+
+    >>> chosen = best_threshold([0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1])
+    >>> report = score_threshold(chosen, [0.15, 0.35, 0.2, 0.45], [0, 1, 1, 1])
+    >>> report.threshold.score, report.score, report.score_at_half
+    (1.0, 0.75, 0.25)
+    """
+    p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
+    at_threshold, at_half = (
+        _confusion_columns(p > threshold.value, outcome),
+        _confusion_columns(p > DEFAULT_THRESHOLD, outcome),
+    )
+    return ThresholdReport(
+        threshold=threshold,
+        score=float(score_counts(at_threshold.sum(axis=0), threshold.criterion)),
+        score_at_half=float(score_counts(at_half.sum(axis=0), threshold.criterion)),
+        gain=_gain(at_threshold, at_half, cluster, threshold.criterion, resampling),
+        n=len(p),
+    )
+
+
+def cross_fit_threshold(
+    p: npt.ArrayLike,
+    outcome: npt.ArrayLike,
+    group: npt.ArrayLike,
+    *,
+    criterion: Criterion = "accuracy",
+    folds: int = 10,
+    resampling: Resampling = DEFAULT_RESAMPLING,
+) -> CrossFittedThreshold:
+    """Every group's rows decided by the best threshold of the other folds' rows; groups are never split.
+
+    Groups are dealt into folds at random (from the seed of `resampling`); as many folds as groups leaves one out each
+    time. A fold whose training rows have one class only is decided at one half, and counted.
+
+    >>> c = cross_fit_threshold([0.1, 0.2, 0.3, 0.4] * 5, [0, 0, 1, 1] * 5, [i // 4 for i in range(20)], folds=5)
+    >>> c.score, c.in_sample, c.score_at_half
+    (1.0, 1.0, 0.5)
+    """
+    p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
+    fold = _folds(group, len(p), folds, resampling)
+    threshold, fallbacks = np.full(len(p), DEFAULT_THRESHOLD), 0
+    for one in range(int(fold.max()) + 1):
+        test, train = fold == one, fold != one
+        if np.ptp(outcome[train]) == 0:
+            fallbacks += 1
+        else:
+            threshold[test] = best_threshold(p[train], outcome[train], criterion=criterion).value
+    fitted, at_half = _confusion_columns(p > threshold, outcome), _confusion_columns(p > DEFAULT_THRESHOLD, outcome)
+    return CrossFittedThreshold(
+        threshold=threshold,
+        decision=p > threshold,
+        score=float(score_counts(fitted.sum(axis=0), criterion)),
+        score_at_half=float(score_counts(at_half.sum(axis=0), criterion)),
+        in_sample=float(np.nanmax(score_counts(all_cuts(p, outcome).counts, criterion))),
+        gain=_gain(fitted, at_half, group, criterion, resampling),
+        fallbacks=fallbacks,
+    )
+
+
+def _folds(group: npt.ArrayLike, n: int, folds: int, resampling: Resampling) -> Ints:
+    groups = factorise(group, "group")
+    if len(groups.codes) != n:
+        raise ValueError(f"group has {len(groups.codes)} rows, p has {n}")
+    if folds < 2 or groups.n < 2:
+        raise ValueError(f"cross-fitting needs two folds and two groups, not {folds} and {groups.n}")
+    dealt = np.arange(groups.n) % min(folds, groups.n)
+    return resampling.rng().permutation(dealt)[groups.codes].astype(np.int64)
+
+
+def _stretches(cuts: ThresholdCuts, best: Bools) -> tuple[Floats, Floats]:
+    """Ends of the runs of neighbouring best cuts."""
+    edges = np.diff(np.concatenate([[0], best.astype(np.int8), [0]]))
+    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    low, high = cuts.low[starts], cuts.high[ends]
+    return np.where(high > 0, np.maximum(low, 0.0), low), high
+
+
+def _confusion_columns(decision: Bools, outcome: Floats) -> Floats:
+    """tp, fp, fn, tn of each row."""
+    said, true = decision.astype(np.float64), outcome
+    return np.stack([said * true, said * (1 - true), (1 - said) * true, (1 - said) * (1 - true)], axis=1)
+
+
+def _gain(
+    first: Floats, second: Floats, cluster: npt.ArrayLike | None, criterion: Criterion, resampling: Resampling
+) -> Comparison:
+    def statistic(sums: Floats) -> Floats:
+        return score_counts(sums, criterion)
+
+    return compare_paired(first, second, cluster, statistic=statistic, resampling=resampling)
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    top, bottom = np.asarray(top, np.float64), np.asarray(bottom, np.float64)
+    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)

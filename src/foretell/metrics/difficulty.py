@@ -1,0 +1,122 @@
+"""Scores that do not depend on which questions were asked: Brier minus the difficulty of the question.
+
+A dataset question is as hard as its fixed effect over a chosen set of methods; a market question is as hard as
+the price was wrong. A constant puts the forecaster who always says 0.5 back at 0.25 (Bastani et al. 2025;
+Kucinskas et al. 2026; BLF 2026, A.2).
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import Floats, as_vector, as_weights, same_shape
+from foretell.metrics.effects import two_way_effects
+from foretell.metrics.scores import brier, brier_index
+
+ALWAYS_HALF_BRIER = 0.25
+"""Brier score of the forecaster who always says 0.5."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionDifficulty:
+    """Difficulty γ of each question, by sorted label; known up to one constant, which `difficulty_anchor` fixes."""
+
+    questions: npt.NDArray[Any]
+    gamma: Floats
+    warning: str | None = None
+
+    def of(self, question: npt.ArrayLike) -> Floats:
+        """γ of each label given; NaN for a question on which nothing was fitted.
+
+        >>> QuestionDifficulty(questions=np.array(["x", "z"]), gamma=np.array([0.1, 0.3])).of(["z", "q"])
+        array([0.3, nan])
+        """
+        labels = np.asarray(question)
+        place = np.minimum(np.searchsorted(self.questions, labels), len(self.questions) - 1)
+        return np.where(self.questions[place] == labels, self.gamma[place], np.nan)
+
+
+def question_difficulty(
+    brier_score: npt.ArrayLike,
+    method: npt.ArrayLike,
+    question: npt.ArrayLike,
+    *,
+    fitted_on: Collection[object] | None = None,
+) -> QuestionDifficulty:
+    """Question effects γ of brier = μ + α(method) + γ(question), as ForecastBench uses for dataset questions.
+
+    `fitted_on` names the methods that define difficulty (ForecastBench: its own model runs, no dummies); the
+    score of any method may then be adjusted, so long as its questions occur among theirs.
+
+    >>> d = question_difficulty([0.1, 0.2, 0.3, 0.4], ["a", "b", "a", "b"], ["x", "x", "z", "z"])
+    >>> d.gamma.round(6).tolist()
+    [-0.1, 0.1]
+    """
+    scores, methods, questions = as_vector(brier_score, "brier_score"), np.asarray(method), np.asarray(question)
+    same_shape(brier_score=scores, method=methods, question=questions)
+    if fitted_on is not None:
+        kept = np.isin(methods, np.array(list(fitted_on)))
+        if not kept.any():
+            raise ValueError("fitted_on names no method that has a score")
+        scores, methods, questions = scores[kept], methods[kept], questions[kept]
+    fit = two_way_effects(scores, methods, questions)
+    return QuestionDifficulty(questions=fit.questions, gamma=fit.question, warning=fit.warning)
+
+
+def market_difficulty(price: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
+    """γ = (price − outcome)² of a market question: the Brier score of the price on the due date.
+
+    >>> market_difficulty([0.9, 0.2], [1, 1]).round(2).tolist()
+    [0.01, 0.64]
+    """
+    return brier(price, outcome)
+
+
+def difficulty_anchor(gamma: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> float:
+    """Constant C = 0.25 − mean(0.25 − γ) over the reference questions, which gives always-0.5 the score 0.25.
+
+    The mean runs over *all* questions of the board, one γ each, not over those a method happened to answer.
+
+    >>> round(difficulty_anchor([0.01, 0.11]), 6)
+    0.06
+    """
+    difficulty = as_vector(gamma, "gamma")
+    gap = np.average(ALWAYS_HALF_BRIER - difficulty, weights=as_weights(weight, len(difficulty)))
+    return ALWAYS_HALF_BRIER - float(gap)
+
+
+def adjusted_brier(brier_score: npt.ArrayLike, gamma: npt.ArrayLike, constant: float) -> Floats:
+    """Adjusted Brier score b − γ + C of each forecast; below zero where difficulty was beaten by far.
+
+    >>> adjusted_brier([0.04], [0.09], 0.06).round(4).tolist()
+    [0.01]
+    """
+    scores, difficulty = as_vector(brier_score, "brier_score"), as_vector(gamma, "gamma")
+    same_shape(brier_score=scores, gamma=difficulty)
+    return scores - difficulty + constant
+
+
+def adjusted_brier_index(
+    brier_score: npt.ArrayLike, gamma: npt.ArrayLike, constant: float, weight: npt.ArrayLike | None = None
+) -> float:
+    """Adjusted Brier index 100·(1 − √max(0, mean of b − γ + C)).
+
+    >>> round(adjusted_brier_index([0.25, 0.25], [0.01, 0.11], difficulty_anchor([0.01, 0.11])), 6)
+    50.0
+    """
+    adjusted = adjusted_brier(brier_score, gamma, constant)
+    return brier_index(float(np.average(adjusted, weights=as_weights(weight, len(adjusted)))))
+
+
+def overall_index(*mean_adjusted: float) -> float:
+    """Index of several kinds together as the board prints it: the mean of the mean scores, then the root.
+
+    >>> round(overall_index(0.058, 0.148), 1)
+    67.9
+    """
+    if not mean_adjusted:
+        raise ValueError("mean_adjusted is empty: there is nothing to score")
+    return brier_index(float(np.mean(mean_adjusted)))

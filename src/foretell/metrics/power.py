@@ -1,0 +1,181 @@
+"""How many questions it takes to see a gain, and which gain a number of questions can show.
+
+Two methods answer the same questions; the per-question differences have standard deviation `sd`, and questions
+in one cluster (a series, a day) count for less than one each by the design effect.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import Floats, same_shape
+from foretell.metrics.clusters import factorise
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerTarget:
+    """What a study must achieve: see a true gain with probability `power` at level `alpha`."""
+
+    power: float = 0.8
+    alpha: float = 0.05
+    two_sided: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse levels that no study can reach."""
+        if not (0 < self.alpha < 1 and self.alpha < self.power < 1):
+            raise ValueError(f"need 0 < alpha < power < 1, got alpha {self.alpha} and power {self.power}")
+
+    @property
+    def tail(self) -> float:
+        """Probability of a false alarm on the side of the gain."""
+        return self.alpha / 2 if self.two_sided else self.alpha
+
+
+DEFAULT_POWER_TARGET = PowerTarget()
+
+
+def design_effect(icc: float, size: float, cv: float = 0.0) -> float:
+    """Variance inflation 1 + ((1 + cv²)·size − 1)·icc of a mean over clusters (Kish 1965; Eldridge et al. 2006).
+
+    `size` is the mean number of questions in a cluster, `cv` the coefficient of variation of that number.
+
+    >>> design_effect(0.1, 5)
+    1.4
+    """
+    return 1 + ((1 + cv**2) * size - 1) * icc
+
+
+def paired_power(gain: float, sd: float, n: float, aim: PowerTarget = DEFAULT_POWER_TARGET) -> float:
+    """Power of the paired t-test on n independent differences of mean `gain` and standard deviation `sd`.
+
+    One minus the noncentral t distribution with n − 1 degrees of freedom and noncentrality √n·gain/sd, beyond
+    the critical value (both of them when two-sided).
+
+    >>> round(paired_power(0.5, 1.0, 34), 3)
+    0.808
+    """
+    from scipy.special import nctdtr, stdtrit
+
+    if not sd > 0:
+        raise ValueError(f"sd must be positive, got {sd}")
+    if not n > 1:
+        raise ValueError(f"n must exceed 1, got {n}")
+    df, shift = n - 1, math.sqrt(n) * abs(gain) / sd
+    critical = float(stdtrit(df, 1 - aim.tail))
+    upper = 1 - float(nctdtr(df, shift, critical))
+    return upper + (float(nctdtr(df, shift, -critical)) if aim.two_sided else 0.0)
+
+
+def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET, *, inflation: float = 1.0) -> int:
+    """Questions needed to see a true mean gain, times the design effect `inflation`, rounded up.
+
+    Solves `paired_power` for n; for large n this is ((z_{1−α/2} + z_power)·sd/gain)².
+
+    >>> questions_needed(0.01, 0.1)
+    787
+    >>> questions_needed(0.01, 0.1, inflation=design_effect(0.1, 5))
+    1102
+    """
+    if not gain:
+        raise ValueError("gain must not be zero: no number of questions shows a gain of nothing")
+    high = 4.0
+    while paired_power(gain, sd, high, aim) < aim.power:
+        high *= 2
+    if paired_power(gain, sd, 2.0, aim) >= aim.power:
+        return math.ceil(2 * inflation)
+    n = _crossing(lambda n: paired_power(gain, sd, n, aim) - aim.power, 2.0, high)
+    return math.ceil(round(n * inflation, 6))
+
+
+def detectable_gain(n: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET, *, inflation: float = 1.0) -> float:
+    """The smallest true mean gain that n questions show with the wanted power.
+
+    >>> round(detectable_gain(787, 0.1), 4)
+    0.01
+    """
+    effective = n / inflation
+    if not effective > 1:
+        raise ValueError(f"n / inflation must exceed 1, got {effective}")
+    high = sd / math.sqrt(effective)
+    while paired_power(high, sd, effective, aim) < aim.power:
+        high *= 2
+    return _crossing(lambda gain: paired_power(gain, sd, effective, aim) - aim.power, 0.0, high)
+
+
+def _crossing(gap: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function passes zero."""
+    from scipy.optimize import root_scalar
+
+    return float(root_scalar(gap, bracket=(low, high), xtol=1e-12, rtol=1e-12).root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PilotStudy:
+    """What a first run of two methods says about the next one."""
+
+    gain: float
+    """Mean of first − second."""
+    sd: float
+    """Standard deviation of the differences."""
+    n: int
+    n_clusters: int
+    icc: float
+    """Intraclass correlation of the differences (one-way analysis of variance); may be negative by chance."""
+    inflation: float
+    """Clustered variance of the mean difference over the variance if all rows were independent."""
+
+    def questions_needed(self, gain: float | None = None, aim: PowerTarget = DEFAULT_POWER_TARGET) -> int:
+        """Questions needed to see `gain` (by default the pilot's own), clustered like the pilot."""
+        return questions_needed(self.gain if gain is None else gain, self.sd, aim, inflation=max(1.0, self.inflation))
+
+    def detectable_gain(self, n: int, aim: PowerTarget = DEFAULT_POWER_TARGET) -> float:
+        """The gain that n questions, clustered like the pilot, can show."""
+        return detectable_gain(n, self.sd, aim, inflation=max(1.0, self.inflation))
+
+
+def plan_from_pilot(score_a: npt.ArrayLike, score_b: npt.ArrayLike, cluster: npt.ArrayLike | None = None) -> PilotStudy:
+    """Standard deviation and design effect of the paired differences of a pilot; NaN rows are left out.
+
+    The inflation is measured, not modelled: [C/(C−1)·Σ_c(Σ_{i∈c} d_i − d̄)²/n²] / [s²/n] (Liang & Zeger 1986).
+
+    >>> a, b = [0.1, 0.2, 0.3, 0.4], [0.15, 0.3, 0.3, 0.5]
+    >>> pilot = plan_from_pilot(a, b, ["x", "x", "z", "z"])
+    >>> round(pilot.gain, 4), pilot.n_clusters
+    (-0.0625, 2)
+    """
+    first, second = np.asarray(score_a, dtype=np.float64), np.asarray(score_b, dtype=np.float64)
+    same_shape(score_a=first, score_b=second)
+    d = first - second
+    common = ~np.isnan(d)
+    clusters = factorise(np.arange(len(d))[common] if cluster is None else np.asarray(cluster)[common])
+    d, n, count = d[common], int(common.sum()), clusters.n
+    if count < 2:
+        raise ValueError("cluster must hold at least two clusters that both methods answered")
+    centred = d - d.mean()
+    variance = float(centred @ centred) / (n - 1)
+    if not variance > 0:
+        raise ValueError("score_a and score_b differ by a constant: there is no spread to plan from")
+    totals = clusters.sums(centred[:, None])[:, 0]
+    clustered = count / (count - 1) * float(totals @ totals) / n**2
+    return PilotStudy(
+        gain=float(d.mean()),
+        sd=math.sqrt(variance),
+        n=n,
+        n_clusters=count,
+        icc=_intraclass(totals, clusters.sizes.astype(np.float64), variance),
+        inflation=clustered * n / variance,
+    )
+
+
+def _intraclass(totals: Floats, sizes: Floats, variance: float) -> float:
+    """Analysis-of-variance estimate of the intraclass correlation from centred cluster totals (Donner 1986)."""
+    n, count = float(sizes.sum()), len(sizes)
+    if n == count:
+        return 0.0
+    between = float(np.sum(totals**2 / sizes)) / (count - 1)
+    within = (variance * (n - 1) - between * (count - 1)) / (n - count)
+    typical = (n - float(np.sum(sizes**2)) / n) / (count - 1)
+    return (between - within) / (between + (typical - 1) * within)

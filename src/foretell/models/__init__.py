@@ -1,0 +1,1 @@
+"""Language models: request and reply, router, providers, journal, budget, limits, prices."""

@@ -1,0 +1,268 @@
+"""Counting what calls cost, and stopping before a hard budget breaks."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from foretell.models.database.interface import Database, Statements
+from foretell.models.model import AssistantMessage, BudgetExceeded, Model, Reply, Request, TokenCount, ToolResult
+from foretell.models.prices import PriceList
+from foretell.questions.errors import InputError
+
+BYTES_PER_TOKEN = 3.5
+"""On the careful side for English; the true count is booked when the reply is there."""
+DEFAULT_OUTPUT_TOKENS = 4096
+"""Tokens set aside for a reply whose request names no limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallCost:
+    """What calls added up to.
+
+    >>> Spend(calls=1, dollars=0.5) + CallCost(calls=2, dollars=0.25)
+    Spend(calls=3, tokens=Tokens(input=0, output=0, cached=0, stored=0), dollars=0.75, unpriced=0)
+    """
+
+    calls: int = 0
+    tokens: TokenCount = field(default_factory=TokenCount)
+    dollars: float = 0.0
+    """Of the calls whose price is known."""
+    unpriced: int = 0
+    """Calls whose price is unknown: `dollars` is then a lower bound."""
+
+    def __add__(self, other: "CallCost") -> "CallCost":
+        return CallCost(
+            calls=self.calls + other.calls,
+            tokens=TokenCount(
+                input=self.tokens.input + other.tokens.input,
+                output=self.tokens.output + other.tokens.output,
+                cached=self.tokens.cached + other.tokens.cached,
+                stored=self.tokens.stored + other.tokens.stored,
+            ),
+            dollars=self.dollars + other.dollars,
+            unpriced=self.unpriced + other.unpriced,
+        )
+
+    def __str__(self) -> str:
+        """For people: `$0.12, 3 calls, 4,200 tokens`."""
+        dollars = f"${self.dollars:.4f}" + (f" and {self.unpriced} calls of unknown price" if self.unpriced else "")
+        return f"{dollars}, {self.calls} calls, {self.tokens.input + self.tokens.output:,} tokens"
+
+
+def cost_of_call(tokens: TokenCount, dollars: float | None) -> CallCost:
+    """One call."""
+    return CallCost(calls=1, tokens=tokens, dollars=dollars or 0.0, unpriced=int(dollars is None))
+
+
+class Budget:
+    """A hard limit on dollars, tokens and calls; a question's budget lies within that of its run.
+
+    A call is set aside at its estimate before it is sent, so that many at once cannot break the limit together.
+    A reply that has been paid for is always handed over; the next call is refused.
+
+    >>> run = Budget("run", dollars=1.0)
+    >>> question = Budget("question", calls=1, within=run)
+    >>> question.settle(question.set_aside(Spend(calls=1, dollars=0.6)), CallCost(calls=1, dollars=0.2))
+    >>> round(run.spent.dollars, 2)
+    0.2
+    >>> question.set_aside(CallCost(calls=1, dollars=0.1))
+    Traceback (most recent call last):
+    ...
+    foretell.models.model.BudgetExceeded: the budget of the question allows 1 calls; 1 spent, 1 more wanted
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        dollars: float | None = None,
+        tokens: int | None = None,
+        calls: int | None = None,
+        within: "Budget | None" = None,
+    ) -> None:
+        self.name = name
+        self.dollars = dollars
+        self.tokens = tokens
+        self.calls = calls
+        self.within = within
+        self.spent = CallCost()
+        self._aside = [0.0, 0, 0]
+
+    def set_aside(self, estimate: CallCost) -> CallCost:
+        """Reserve room for one call here and in every budget around this one, or raise `BudgetExceeded`."""
+        budgets = self._chain()
+        for budget in budgets:
+            budget._check(estimate)
+        for budget in budgets:
+            budget._hold(estimate, 1)
+        return estimate
+
+    def settle(self, estimate: CallCost, actual: CallCost) -> None:
+        """Replace what was set aside by what the call cost."""
+        for budget in self._chain():
+            budget._hold(estimate, -1)
+            budget.spent += actual
+
+    def only_dollars(self) -> bool:
+        """Whether some budget of the chain has no other limit than one in dollars, which needs known prices."""
+        return any(b.dollars is not None and b.tokens is None and b.calls is None for b in self._chain())
+
+    def _chain(self) -> list["Budget"]:
+        return [self, *(self.within._chain() if self.within else ())]
+
+    def _hold(self, estimate: CallCost, sign: int) -> None:
+        for place, amount in enumerate(_amounts(estimate)):
+            self._aside[place] += sign * amount
+
+    def _check(self, estimate: CallCost) -> None:
+        limits = (self.dollars, self.tokens, self.calls)
+        spends = zip(_amounts(self.spent), self._aside, _amounts(estimate), strict=True)
+        for unit, limit, (spent, aside, wanted) in zip(("dollars", "tokens", "calls"), limits, spends, strict=True):
+            # Set-asides are added and taken away again: leave room for what floats lose in that.
+            if limit is not None and spent + aside + wanted > limit * (1 + 1e-9):
+                told = f"the budget of the {self.name} allows {limit:,} {unit}; {round(spent + aside, 6):,} spent"
+                raise BudgetExceeded(f"{told}, {round(wanted, 6):,} more wanted")
+
+
+def _amounts(spend: CallCost) -> tuple[float, int, int]:
+    return spend.dollars, spend.tokens.input + spend.tokens.output, spend.calls
+
+
+def estimate_tokens(request: Request) -> TokenCount:
+    """What a request may cost at most, before it is sent."""
+    size = sum(_byte_length(message.text) for message in request.messages)
+    for message in request.messages:
+        if isinstance(message, AssistantMessage):
+            size += len(message.thoughts) + sum(len(call.arguments) + len(call.name) for call in message.calls)
+        elif isinstance(message, ToolResult):
+            size += len(message.name)
+    size += sum(len(tool.description) + len(tool.parameters_json) for tool in request.tools)
+    size += len(str(request.schema)) if request.schema else 0
+    output = request.settings.max_tokens
+    return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=DEFAULT_OUTPUT_TOKENS if output is None else output)
+
+
+def _byte_length(text: str) -> int:
+    """Its length when sent; most texts are known to be ASCII without looking at them again."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+class BudgetedModel:
+    """Books every reply, journalled or new, and refuses calls that a budget has no room for.
+
+    It stands outside the journal, so that a replay runs out of budget at the same call as the recorded run.
+    """
+
+    def __init__(self, inner: Model, prices: PriceList, budget: Budget) -> None:
+        self._inner = inner
+        self._prices = prices
+        self._budget = budget
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply, or `BudgetExceeded` before anything is sent."""
+        price = self._prices.of(request.model)
+        if price is None and self._budget.only_dollars():
+            hint = "state its price, or limit tokens or calls as well"
+            raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
+        tokens = estimate_tokens(request)
+        held = self._budget.set_aside(cost_of_call(tokens, price.dollars(tokens) if price else None))
+        actual = CallCost()
+        try:
+            reply = await self._inner.complete(request)
+            actual = cost_of_call(reply.tokens, price.dollars(reply.tokens) if price else None)
+        finally:
+            self._budget.settle(held, actual)
+        return reply
+
+
+# Waiting for calls under way before a budget is called spent.
+#
+# A budget sets aside what a call may cost at most; many calls at once can fill it although they will cost a tenth of
+# that. A run ends such a trial in its standing belief; a study that asks each case once would lose the case.
+
+
+class PendingCalls:
+    """How many calls within one budget are on their way, and when the next of them is back."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._landing = asyncio.Event()
+
+    def landed(self) -> None:
+        """One is back and what it did not need is free again."""
+        landing, self._landing = self._landing, asyncio.Event()
+        landing.set()
+
+    async def next(self) -> None:
+        """Wait for the next one to be back."""
+        await self._landing.wait()
+
+
+class BudgetWaitingModel:
+    """The same model; a call that finds no room waits until others are back, and is refused only when none is out."""
+
+    def __init__(self, inner: Model, calls: PendingCalls) -> None:
+        self._inner = inner
+        self._calls = calls
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply, or `BudgetExceeded` when even alone there is no room for the call."""
+        while True:
+            self._calls.count += 1
+            try:
+                reply = await self._inner.complete(request)
+            except BudgetExceeded:
+                self._calls.count -= 1
+                if not self._calls.count:
+                    raise
+            except BaseException:
+                self._calls.count -= 1
+                self._calls.landed()
+                raise
+            else:
+                self._calls.count -= 1
+                self._calls.landed()
+                return reply
+            await self._calls.next()
+
+
+# The budget of a run that many processes work at: each draws a little at a time, all together never more than it.
+
+DRAW_SHARE = 0.02
+"""Of the whole budget: how much is drawn at once, so that not every call asks the database."""
+_READ_DRAWN = "SELECT dollars FROM drawn WHERE run = ?"
+_WRITE_DRAWN = "INSERT INTO drawn VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET dollars = excluded.dollars"
+
+
+class SharedBudget(Budget):
+    """Allows what was drawn, and draws more where that is not enough.
+
+    What a killed process had drawn and not spent is lost to the run: it may end early, and never costs more.
+    """
+
+    def __init__(self, name: str, database: Database, run: str, *, dollars: float) -> None:
+        super().__init__(name, dollars=0.0)
+        self._database = database
+        self._run = run
+        self._whole = dollars
+
+    def _check(self, estimate: CallCost) -> None:
+        short = self.spent.dollars + self._aside[0] + estimate.dollars - (self.dollars or 0.0)
+        if short > 0:
+            self.dollars = (self.dollars or 0.0) + self._draw(max(short, DRAW_SHARE * self._whole))
+        super()._check(estimate)
+
+    def give_back(self) -> None:
+        """What was drawn and not spent."""
+        if self.dollars:
+            self._draw(self.spent.dollars - self.dollars)
+            self.dollars = self.spent.dollars
+
+    def _draw(self, wanted: float) -> float:
+        def draw(statements: Statements) -> float:
+            rows = statements.read(_READ_DRAWN, (self._run,))
+            drawn = rows[0][0] if rows else 0.0
+            got = min(wanted, max(0.0, self._whole - drawn))
+            statements.write(_WRITE_DRAWN, (self._run, drawn + got))
+            return got
+
+        return self._database.together(draw, alone=f"budget/{self._run}")

@@ -1,0 +1,97 @@
+"""Until when a model may know the world. A question that opened before is no fair test of it."""
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from foretell.models.names import ModelName
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+
+_BLF = "reported by its provider as {month}, according to Table 2 of the BLF paper (2026)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeCutoff:
+    """The last day a model may know about, and who says so. A month counts to its end."""
+
+    pattern: str
+    """Regular expression searched in the model's bare name, in lower case."""
+    day: date
+    source: str
+
+
+KNOWLEDGE_CUTOFFS = (
+    KnowledgeCutoff(pattern=r"gemini-3\.1-pro", day=date(2025, 1, 31), source=_BLF.format(month="January 2025")),
+    KnowledgeCutoff(pattern=r"gemini-3-flash", day=date(2025, 1, 31), source=_BLF.format(month="January 2025")),
+    KnowledgeCutoff(
+        pattern=r"gemini-3-pro",
+        day=date(2025, 1, 31),
+        source="given as January 2025 on the model's page at ai.google.dev, read in 2026",
+    ),
+    KnowledgeCutoff(pattern=r"claude-sonnet-4[.-]6", day=date(2025, 4, 30), source=_BLF.format(month="April 2025")),
+    KnowledgeCutoff(pattern=r"gpt-5\.4", day=date(2025, 6, 30), source=_BLF.format(month="June 2025")),
+    KnowledgeCutoff(
+        pattern=r"gpt-5\.4",
+        day=date(2025, 8, 31),
+        source="given as 31 August 2025 on Box's model card (developer.box.com), later than in the BLF paper",
+    ),
+    KnowledgeCutoff(pattern=r"kimi-k2\.5", day=date(2025, 6, 30), source=_BLF.format(month="June 2025")),
+    KnowledgeCutoff(pattern=r"grok-4[.-]1-fast", day=date(2025, 5, 31), source=_BLF.format(month="May 2025")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeCutoffWarning:
+    """Why a backtest with this model may be tainted by what the model remembers."""
+
+    model: str
+    cutoff: KnowledgeCutoff | None
+    """None where nothing is known about the model."""
+    text: str
+
+
+def knowledge_cutoff(model: str, extra: tuple[KnowledgeCutoff, ...] = ()) -> KnowledgeCutoff | None:
+    """The latest known cutoff of a model: where sources differ, the careful one counts.
+
+    >>> knowledge_cutoff("openrouter:google/gemini-3-flash-preview").day.isoformat()
+    '2025-01-31'
+    """
+    name = ModelName.read(model).name.lower()
+    return max(
+        (one for one in (*extra, *KNOWLEDGE_CUTOFFS) if re.search(one.pattern, name)), key=lambda c: c.day, default=None
+    )
+
+
+def check_knowledge_cutoff(
+    model: str, question_opened: datetime | None, *, strict: bool = False, extra: tuple[KnowledgeCutoff, ...] = ()
+) -> KnowledgeCutoffWarning | None:
+    """A warning where a model may have read about a question's outcome; with `strict` an error instead.
+
+    >>> from foretell.questions.as_of import instant
+    >>> check_knowledge_cutoff("openai:gpt-5.4", instant("2026-01-10")) is None
+    True
+    >>> print(check_knowledge_cutoff("anthropic:claude-sonnet-4-6", instant("2025-03-01")).text)
+    the question opened on 2025-03-01, but anthropic:claude-sonnet-4-6 may know the world up to 2025-04-30 (...)
+    """
+    if ModelName.read(model).provider == "scripted":
+        return None
+    cutoff = knowledge_cutoff(model, extra)
+    text = _problem(model, cutoff, question_opened)
+    if text is None:
+        return None
+    if strict:
+        raise InputError(text, hint="choose later questions or an older model, or leave out --strict")
+    return KnowledgeCutoffWarning(model=model, cutoff=cutoff, text=text)
+
+
+def _problem(model: str, cutoff: KnowledgeCutoff | None, opened: datetime | None) -> str | None:
+    if cutoff is None:
+        return f"the knowledge cutoff of {model} is unknown"
+    if opened is None:
+        return f"the question does not say when it opened, and {model} knows the world up to {cutoff.day}"
+    if not AsOf.day(cutoff.day).admits(opened):
+        return None
+    return (
+        f"the question opened on {opened.date()}, but {model} may know the world up to {cutoff.day} ({cutoff.source})"
+    )

@@ -1,0 +1,212 @@
+"""Signs of life over many machines: a lock that a PostgreSQL session holds, and that vanishes with the session."""
+
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foretell.models.database.interface import SqlRow
+
+if TYPE_CHECKING:
+    from foretell.models.database.postgres import Connection, PostgresDatabase
+
+
+# Signs of life on one machine: a locked file, which the system unlocks when its process ends, however it ends.
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+
+class FileLiveness:
+    """Holds a lock on a small file beside the database for as long as this process has it open.
+
+    No clock and no heartbeat: whoever can lock the file of another knows that the other is gone, and removes it.
+    Where there are no such locks, or no file, nobody else is ever seen alive.
+    """
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self.id = _new_id()
+        self._file: int | None = None
+        if fcntl is not None and database != ":memory:":
+            while (held := self._hold()) is None:
+                self.id = _new_id()
+            self._file = held
+            self._sweep()
+
+    def alive(self, id: int) -> bool:
+        """Whether somebody holds the lock of that id."""
+        return id == self.id or self._locked(self._path(id))
+
+    def gone(self, ids: Iterable[int]) -> set[int]:
+        """Those of them that are not."""
+        return {id for id in ids if not self.alive(id)}
+
+    def close(self) -> None:
+        """Take the sign away."""
+        if self._file is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(self._path(self.id))
+            os.close(self._file)
+            self._file = None
+
+    def _path(self, id: int) -> Path:
+        return Path(f"{self._database}-alive-{id:016x}")
+
+    def _hold(self) -> int | None:
+        """The locked file; None where another process swept it away before it was locked."""
+        if fcntl is None:
+            return None
+        path = self._path(self.id)
+        file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(path), os.fstat(file)):
+                return file
+        os.close(file)
+        return None
+
+    def _locked(self, path: Path) -> bool:
+        if fcntl is None:
+            return False
+        try:
+            file = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        else:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            return False
+        finally:
+            os.close(file)
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left behind."""
+        own = Path(self._database)
+        for path in list(own.parent.iterdir()):
+            if path.name.startswith(f"{own.name}-alive-") and path != self._path(self.id):
+                self._locked(path)
+
+
+def _new_id() -> int:
+    return secrets.randbits(62) + 1
+
+
+HEARTBEAT = 1.0
+"""Seconds between two looks at who is there, and before a lost session is taken up again."""
+LOCK_CONNECT_TIMEOUT = 2
+"""Seconds that the server may take to let us in: well below the grace, or one who tries in vain would be gone."""
+GRACE = 5.0
+"""Seconds without a lock after which one counts as gone: when the server restarts, everybody loses theirs at once."""
+FORGET_AFTER = 600.0
+LIVENESS_TABLES = (
+    """
+    create table life (
+        id integer primary key, name text not null, role text not null, since timestamptz not null, gone timestamptz
+    );
+    """,
+)
+# The lock of 64 bits stands in two columns of 32.
+_UPDATE_GONE = """
+with held as (
+    select (classid::bigint << 32) | objid::bigint as id from pg_locks
+    where locktype = 'advisory' and objsubid = 1 and granted
+        and database = (select oid from pg_database where datname = current_database())
+), seen as (select life.id, held.id is not null as here from life left join held on held.id = life.id)
+update life set gone = case when here then null else clock_timestamp() end
+from seen where seen.id = life.id and here <> (gone is null)"""
+_REGISTER = """
+insert into life (id, name, role, since) values (%s, %s, %s, clock_timestamp())
+on conflict (id) do update set gone = null, role = excluded.role"""
+_ALIVE = f"(gone is null or gone > clock_timestamp() - make_interval(secs => {GRACE}))"
+_FORGET = "delete from life where gone < clock_timestamp() - make_interval(secs => %s)"
+
+log = logging.getLogger(__name__)
+
+
+class SessionLiveness:
+    """Keeps a session with a lock of its own, in a thread that takes it up again when it breaks.
+
+    All who live note in a table who has no lock; one that stays so for `GRACE` seconds is gone. Nobody's clock but the
+    server's counts, and while the server is away nobody dies.
+    """
+
+    def __init__(self, database: "PostgresDatabase") -> None:
+        database.migrate("life", LIVENESS_TABLES)
+        self.id = secrets.randbits(62) + 1
+        self._name = f"{socket.gethostname()}:{os.getpid()}"
+        self._role = ""
+        self._database = database
+        self._stop = threading.Event()
+        self._held = threading.Event()
+        self._here = False
+        self._thread = threading.Thread(target=self._live, name="sign of life", daemon=True)
+        self._thread.start()
+        self._held.wait()
+
+    def alive(self, id: int) -> bool:
+        """Whether that one has its lock, or lost it only a moment ago."""
+        return id == self.id or bool(self._database.read(f"select 1 from life where id = ? and {_ALIVE}", (id,)))
+
+    def gone(self, ids: Iterable[int]) -> set[int]:
+        """Those of them that are not."""
+        asked = set(ids)
+        return asked - self.living().keys() if asked else asked
+
+    def living(self, role: str | None = None) -> dict[int, str]:
+        """All who are there, or those with a role, with machine and process."""
+        rows = self._database.read(f"select id, name, role from life where {_ALIVE}")
+        found = [*rows, (self.id, self._name, self._role)]
+        return {id: name for id, name, has in found if role in (None, has)}
+
+    def play(self, role: str) -> None:
+        """Tell the others what we are here for."""
+        self._role = role
+        self._database.write("update life set role = ? where id = ?", (role, self.id))
+
+    def close(self) -> None:
+        """Sign off: nobody needs to wait for the grace to pass."""
+        self._stop.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        from foretell.models.database.postgres import CONNECTION_ERRORS
+
+        while not self._stop.is_set():
+            try:
+                with self._database.connect(LOCK_CONNECT_TIMEOUT) as con:
+                    if self._hold(con):
+                        self._look_around(con)
+            except CONNECTION_ERRORS as error:
+                if self._here:
+                    log.warning("the sign of life was lost: %s", " ".join(str(error).split()))
+                self._here = False
+            self._stop.wait(HEARTBEAT / 4)
+        self._held.set()
+
+    def _hold(self, con: "Connection") -> bool:
+        """False while the server still believes in the session that broke."""
+        found: SqlRow | None = con.execute("select pg_try_advisory_lock(%s)", (self.id,)).fetchone()
+        if found is None or not found[0]:
+            return False
+        con.execute(_REGISTER, (self.id, self._name, self._role))
+        self._held.set()
+        self._here = True
+        return True
+
+    def _look_around(self, con: "Connection") -> None:
+        while not self._stop.wait(HEARTBEAT):
+            con.execute(_UPDATE_GONE)
+            con.execute(_FORGET, (FORGET_AFTER,))
+        con.execute("delete from life where id = %s", (self.id,))

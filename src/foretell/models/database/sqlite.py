@@ -1,0 +1,195 @@
+"""An SQLite file that several processes of one machine may have open."""
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+
+from foretell.models.database.interface import Liveness, P, SqlRow, SqlValues, Statements, T
+from foretell.models.database.liveness import FileLiveness
+
+# Getting what was written onto the disk without holding up the loop, once for everybody who waits.
+
+
+class DiskFlush:
+    """`await settled()` returns when everything written before the call is on the disk.
+
+    Many waiters share one `fsync`, which runs in a thread. Whoever comes while one is running waits for the next: the
+    running one may have started before their bytes were written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDONLY)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal-flush")
+        self._running: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
+        self._next: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
+
+    async def settled(self) -> None:
+        """Wait for the disk."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._next:
+            self._next[loop] = loop.create_task(self._after(loop))
+        # Shielded: one waiter that is cancelled must not take the others' flush with it.
+        await asyncio.shield(self._next[loop])
+
+    async def _after(self, loop: asyncio.AbstractEventLoop) -> None:
+        running = self._running.get(loop)
+        if running is not None and not running.done():
+            await asyncio.wait([running])
+        self._running[loop] = self._next.pop(loop)
+        await loop.run_in_executor(self._thread, os.fsync, self._file)
+
+    def close(self) -> None:
+        """Finish what is running."""
+        self._thread.shutdown()
+        os.close(self._file)
+
+
+# Opening an SQLite file that several processes may open, and make, at the same moment.
+
+WAL_TIMEOUT = 30.0
+WAL_RETRY_PAUSE = 0.01
+
+
+def use_wal(db: sqlite3.Connection) -> None:
+    """Write-ahead logging from here on: readers do not wait for a writer, and a commit is one write.
+
+    Where another process is switching the same new file at this moment, SQLite gives up at once; this waits.
+    """
+    until = time.monotonic() + WAL_TIMEOUT
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(WAL_RETRY_PAUSE)
+
+
+MEMORY = ":memory:"
+PARTS_WITH_OWN_FILE = ("store", "journal")
+"""Parts that have a file of their own, in which others may be guests."""
+_NOTE_VERSION = "insert into version values (?, ?) on conflict (part) do update set number = excluded.number"
+
+
+class SqliteDatabase:
+    """Statements run at once and on the loop: they take microseconds."""
+
+    shared = False
+
+    def __init__(self, path: str | Path, *, timeout: float = 60.0, durable: bool = True) -> None:
+        """With `durable`, `settled` waits for the disk."""
+        self.place = str(path)
+        self._on_disk = durable and self.place != MEMORY
+        # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
+        self._lock = threading.RLock()
+        self._life: Liveness | None = None
+        self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
+        try:
+            use_wal(self._con)
+            # A commit writes at once, which a killed process survives; `settled` waits for the disk, off the loop.
+            self._con.execute("PRAGMA synchronous = NORMAL")
+            self._con.execute("PRAGMA wal_autocheckpoint = 4000")
+        except sqlite3.DatabaseError:
+            self._con.close()
+            raise
+
+    @property
+    def life(self) -> Liveness:
+        """Begins when it is first asked for."""
+        if self._life is None:
+            with self._lock:
+                self._life = self._life or FileLiveness(self.place)
+        return self._life
+
+    @cached_property
+    def _flush(self) -> DiskFlush:
+        return DiskFlush(Path(f"{self.place}-wal"))
+
+    def migrate(self, part: str, scripts: Sequence[str]) -> None:
+        """The version of the part a file is made for stands in its header, that of a guest in a table."""
+        if self._version(part) >= len(scripts):
+            return
+
+        def bring_up(statements: Statements) -> None:
+            # Asked again under the lock: another process may have been quicker.
+            for script in scripts[self._version(part) :]:
+                for statement in filter(str.strip, script.split(";")):
+                    statements.write(statement)
+            if part in PARTS_WITH_OWN_FILE:
+                statements.write(f"PRAGMA user_version = {len(scripts)}")
+            else:
+                statements.write(_NOTE_VERSION, (part, len(scripts)))
+
+        if part not in PARTS_WITH_OWN_FILE:
+            self.write("create table if not exists version (part text primary key, number integer not null)")
+        self.together(bring_up)
+
+    def _version(self, part: str) -> int:
+        if part in PARTS_WITH_OWN_FILE:
+            return self.read("PRAGMA user_version")[0][0]
+        if not self.read("select 1 from sqlite_master where type = 'table' and name = 'version'"):
+            return 0
+        found = self.read("select number from version where part = ?", (part,))
+        return found[0][0] if found else 0
+
+    def read(self, sql: str, values: SqlValues = ()) -> list[SqlRow]:
+        """All rows of a query."""
+        with self._lock:
+            return self._con.execute(sql, values).fetchall()
+
+    def write(self, sql: str, values: SqlValues = ()) -> int:
+        """How many rows were changed."""
+        with self._lock:
+            return self._con.execute(sql, values).rowcount
+
+    def write_many(self, sql: str, rows: Sequence[SqlValues]) -> None:
+        """In one transaction."""
+        with self._lock:
+            if self._con.in_transaction:
+                self._con.executemany(sql, rows)
+            else:
+                self.together(lambda statements: statements.write_many(sql, rows))
+
+    def now(self) -> float:
+        """This machine's clock: nobody else has the file open."""
+        return time.time()
+
+    def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
+        """A transaction that writes excludes all others anyhow."""
+        with self._lock, self._con:  # Commits, or undoes all of it.
+            self._con.execute("BEGIN IMMEDIATE")
+            return work(self)
+
+    def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
+        """Straight from the file."""
+        with self._lock:
+            cursor = self._con.execute(sql, values)
+        yield from cursor
+
+    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """At once."""
+        return work(*args, **kwargs)
+
+    def later(self, work: Callable[[], object]) -> None:
+        """At once."""
+        work()
+
+    async def settled(self) -> None:
+        """Many waiters share one flush of the disk."""
+        if self._on_disk:
+            await self._flush.settled()
+
+    def close(self) -> None:
+        """Close the file."""
+        if "_flush" in self.__dict__:
+            self._flush.close()
+        if self._life is not None:
+            self._life.close()
+        self._con.close()

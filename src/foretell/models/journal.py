@@ -1,0 +1,373 @@
+"""Whatever was paid for or fetched is kept before it is used: content-addressed, in an SQLite file or in PostgreSQL.
+
+A run that is killed and started again finds every answer it had received. What was on the wire at that moment is sent
+again and counted as maybe paid. Several processes may share a journal: what one of them is asking no other asks.
+"""
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from foretell.models.budget import CallCost
+from foretell.models.canonical import canonical_json, pack_reply, request_key, unpack_reply
+from foretell.models.database import is_database_url, open_database
+from foretell.models.database.interface import Database
+from foretell.models.model import Model, NotInJournal, Reply, ReplyLost, Request, RequestInFlight, TokenCount
+from foretell.models.prices import PriceList
+from foretell.questions.errors import InputError
+
+# The tables of the journal, and what is asked of them, in words that SQLite and PostgreSQL share.
+
+JOURNAL_TABLES = (
+    # Two tables, each written once per call: a row that is added small and grows later costs SQLite a rebalanced page.
+    """
+    CREATE TABLE IF NOT EXISTS sent (
+        key BLOB PRIMARY KEY, sends INTEGER NOT NULL, unbilled INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS kept (
+        key BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL, slot TEXT NOT NULL,
+        input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, dollars REAL, answer BLOB NOT NULL
+    );
+    """,
+    "ALTER TABLE sent ADD COLUMN owner INTEGER;",
+    # What processes share: up to when a provider is booked, who may have how many calls at once, what a run has spent.
+    """
+    CREATE TABLE pace (place TEXT PRIMARY KEY, requests REAL NOT NULL, tokens REAL NOT NULL, closed REAL NOT NULL);
+    CREATE TABLE lease (
+        place TEXT NOT NULL, owner INTEGER NOT NULL, part INTEGER NOT NULL, held INTEGER NOT NULL,
+        wanted INTEGER NOT NULL, PRIMARY KEY (place, owner, part)
+    );
+    CREATE TABLE drawn (run TEXT PRIMARY KEY, dollars REAL NOT NULL);
+    """,
+)
+"""Each entry brings the tables one version further; existing entries never change."""
+_NOBODY = 0
+_INTEND = """
+INSERT INTO sent (key, sends, owner) VALUES (?, 1, ?)
+ON CONFLICT (key) DO UPDATE SET sends = sent.sends + 1, owner = excluded.owner
+WHERE sent.owner IS NULL OR sent.owner = ?"""
+_LOOK = "SELECT (SELECT answer FROM kept WHERE key = ?), (SELECT owner FROM sent WHERE key = ?)"
+_GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? AND owner = ?"
+_STORE = "INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_COST_BY_MODEL = """
+SELECT model, count(*), sum(input), sum(output), sum(cached), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
+FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
+_UNCERTAIN = """
+SELECT unsure, owner FROM (
+    SELECT sends - unbilled - CASE WHEN kept.key IS NULL THEN 0 ELSE 1 END AS unsure,
+        CASE WHEN kept.key IS NULL THEN owner END AS owner
+    FROM sent LEFT JOIN kept ON kept.key = sent.key
+) AS found WHERE unsure > 0"""
+
+
+T = TypeVar("T")
+JournalMode = Literal["live", "replay"]
+_InFlight = tuple[asyncio.AbstractEventLoop, str]
+
+_FIRST_POLL, _LONGEST_POLL = 0.02, 0.5
+"""Seconds between two looks whether another process has been answered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalRequest:
+    """What an entry answers, in words for a person."""
+
+    key: str
+    kind: str
+    model: str = ""
+    slot: str = ""
+
+    def __str__(self) -> str:
+        """For error messages: never the text of the request, which may be long."""
+        return " ".join(filter(None, [self.kind, self.model, self.slot and f"slot {self.slot}", f"({self.key[:12]})"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalEntry:
+    """What is kept: the bytes, and for a model what they cost."""
+
+    body: bytes
+    tokens: TokenCount = field(default_factory=TokenCount)
+    dollars: float | None = None
+
+
+class Journal:
+    """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks.
+
+    >>> from foretell.models.canonical import content_key
+    >>> async def two_readings(journal):
+    ...     async def fetch():
+    ...         return b"42"
+    ...     return [await journal.once(content_key("6 × 7"), "tool", fetch) for _ in range(2)]
+    >>> journal = Journal(":memory:")
+    >>> asyncio.run(two_readings(journal)), journal.sends()
+    ([b'42', b'42'], 1)
+    >>> journal.close()
+    """
+
+    def __init__(self, path: str | Path, *, mode: JournalMode = "live", durable: bool = True) -> None:
+        """A file, or the address of a PostgreSQL database.
+
+        With `durable` a kept answer survives a power cut before anyone sees it, without it only a killed process.
+        """
+        if mode == "replay" and not is_database_url(path) and not Path(path).is_file():
+            raise InputError("there is no journal to replay", path=path)
+        self.mode: JournalMode = mode
+        self._lock = threading.Lock()
+        self._flying: dict[_InFlight, asyncio.Future[Any]] = {}
+        self._sending: Counter[str] = Counter()
+        self._db = open_database(path, "journal", durable=durable and mode == "live")
+        self.path = self._db.place
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            if self.mode == "live" or self._db.shared:
+                self._db.migrate("journal", JOURNAL_TABLES)
+            self._db.read("SELECT sends FROM sent, kept LIMIT 1")
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise InputError(f"this is no journal: {error}", path=self.path) from None
+
+    @property
+    def database(self) -> Database:
+        """Where it is kept; limits that processes share are kept there too."""
+        return self._db
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._db.close()
+
+    def find(self, key: str) -> bytes | None:
+        """The kept answer, if there is one."""
+        rows = self._db.read("SELECT answer FROM kept WHERE key = ?", (bytes.fromhex(key),))
+        return rows[0][0] if rows else None
+
+    def intend(self, asked: JournalRequest) -> bool:
+        """Write down that a request is about to be sent. One of which nothing more is heard counts as maybe paid.
+
+        False where somebody else is at it: then it must not be sent.
+        """
+        key, me = bytes.fromhex(asked.key), self._db.life.id
+        with self._lock:
+            self._sending[asked.key] += 1
+        if self._db.write(_INTEND, (key, me, _NOBODY)) or self._take_over(asked, key, me):
+            return True
+        self._landed(asked.key)
+        return False
+
+    def _take_over(self, asked: JournalRequest, key: bytes, me: int) -> bool:
+        """Whether it is ours to send, although it was somebody's."""
+        ((kept, owner),) = self._db.read(_LOOK, (key, key))
+        if kept is not None or owner is None or self._held(asked, owner, by_us=1):
+            return False
+        return owner == me or bool(self._db.write(_INTEND, (key, me, owner)))
+
+    def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
+        """Keep an answer and return what is kept: the first one, should another process have been quicker."""
+        tokens = answer.tokens
+        row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
+        cost = (tokens.input, tokens.output, tokens.cached, answer.dollars)
+        added = self._db.write(_STORE, (*row, *cost, answer.body))
+        self._landed(asked.key)
+        return answer.body if added else self.find(asked.key) or answer.body
+
+    def give_up(self, asked: JournalRequest, *, billed: bool) -> None:
+        """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
+        key, me = bytes.fromhex(asked.key), self._db.life.id
+        self._db.write(_GIVE_UP, (0 if billed else 1, key, me))
+        self._landed(asked.key)
+
+    def _landed(self, key: str) -> None:
+        """One send less under way; a long run must not remember every key it ever sent."""
+        with self._lock:
+            self._sending[key] -= 1
+            if self._sending[key] <= 0:
+                del self._sending[key]
+
+    async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
+        asked = JournalRequest(key=key, kind=kind)
+        return await self.share(asked, lambda: self.record(asked, lambda: _entry_of(produce)), read=bytes)
+
+    async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
+        """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
+
+        async def written() -> bytes:
+            return canonical_json(await produce())
+
+        return json.loads(await self.once(key, kind, written))
+
+    async def share(
+        self, asked: JournalRequest, produce: Callable[[], Awaitable[T]], *, read: Callable[[bytes], T]
+    ) -> T:
+        """The kept answer as `read` understands it, that of an equal request on its way, or what `produce` returns."""
+        flight = (asyncio.get_running_loop(), asked.key)
+        while (kept := await self._found(asked, flight)) is None:
+            ahead = self._flying.get(flight)
+            if ahead is None:
+                try:
+                    return await self._lead(flight, asked, produce)
+                except RequestInFlight:
+                    continue
+            await asyncio.wait([ahead])
+            if not ahead.cancelled() and not isinstance(ahead.exception(), RequestInFlight):
+                return ahead.result()
+        return read(kept)
+
+    async def _found(self, asked: JournalRequest, flight: _InFlight) -> bytes | None:
+        """The kept answer; while another process asks for it, wait for its answer or until it gave up or is gone."""
+        if self.mode == "replay":
+            return await self._db.aside(self.find, asked.key)
+        pause = _FIRST_POLL
+        while True:
+            kept, held = await self._db.aside(self._look, asked)
+            if kept is not None or not held or flight in self._flying:
+                return kept
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_POLL, 1.5 * pause)
+
+    def _look(self, asked: JournalRequest) -> tuple[bytes | None, bool]:
+        """The kept answer, and whether somebody is asking for it."""
+        key = bytes.fromhex(asked.key)
+        ((kept, owner),) = self._db.read(_LOOK, (key, key))
+        return kept, kept is None and owner is not None and self._held(asked, owner)
+
+    def _held(self, asked: JournalRequest, owner: int, *, by_us: int = 0) -> bool:
+        """Whether somebody is asking, besides so many of us.
+
+        What is ours and not on its way was written by a statement of which we never heard that it went through.
+        """
+        life = self._db.life
+        return self._sending[asked.key] > by_us if owner == life.id else life.alive(owner)
+
+    async def _lead(self, flight: _InFlight, asked: JournalRequest, produce: Callable[[], Awaitable[T]]) -> T:
+        if self.mode == "replay":
+            hint = "a replay only repeats what was asked before; run it live to ask and pay"
+            raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
+        landed = self._flying[flight] = flight[0].create_future()
+        try:
+            answer = await produce()
+        except Exception as error:
+            landed.set_exception(error)
+            landed.exception()  # Nobody may be waiting; asyncio must not complain about that.
+            raise
+        else:
+            landed.set_result(answer)
+            return answer
+        finally:
+            landed.cancel()  # Only has an effect when we were cancelled: whoever waits then asks by itself.
+            del self._flying[flight]
+
+    async def record(self, asked: JournalRequest, send: Callable[[], Awaitable[JournalEntry]]) -> bytes:
+        """Intent, send, keep, return: in this order. `RequestInFlight` where another process is at it."""
+        if not await self._db.aside(self.intend, asked):
+            raise RequestInFlight(f"another process asks for {asked}")
+        try:
+            answer = await send()
+        except ReplyLost:
+            await self._db.aside(self.give_up, asked, billed=True)
+            raise
+        except Exception:
+            await self._db.aside(self.give_up, asked, billed=False)
+            raise
+        except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
+            self._db.later(lambda: self.give_up(asked, billed=True))
+            raise
+        kept = await self._db.aside(self.keep, asked, answer)
+        await self._db.settled()
+        return kept
+
+    def maybe_paid(self) -> int:
+        """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
+        rows = self._db.read(_UNCERTAIN)
+        owners = {owner for _, owner in rows if owner is not None}
+        alive = owners - self._db.life.gone(owners) if owners else owners
+        return sum(unsure - (owner in alive) for unsure, owner in rows)
+
+    def sends(self) -> int:
+        """Requests sent, answered or not."""
+        return int(self._db.read("SELECT coalesce(sum(sends), 0) FROM sent")[0][0])
+
+    def spent(self) -> dict[str, CallCost]:
+        """By model: replies, tokens and dollars."""
+        return {
+            model: CallCost(
+                calls=calls,
+                tokens=TokenCount(input=int(read), output=int(written), cached=int(cached)),
+                dollars=dollars,
+                unpriced=unpriced,
+            )
+            for model, calls, read, written, cached, dollars, unpriced in self._db.read(_COST_BY_MODEL)
+        }
+
+    def kept_keys(self) -> frozenset[str]:
+        """Everything that is answered."""
+        return frozenset(key.hex() for (key,) in self._db.read("SELECT key FROM kept"))
+
+
+async def _entry_of(produce: Callable[[], Awaitable[bytes]]) -> JournalEntry:
+    return JournalEntry(body=await produce())
+
+
+# The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
+
+_CURRENT_REQUEST: ContextVar[tuple[Request, JournalRequest] | None] = ContextVar("asked", default=None)
+"""Saves the inner half from hashing a long conversation a second time."""
+
+
+def journal_request(request: Request) -> JournalRequest:
+    """The request as the journal names it."""
+    held = _CURRENT_REQUEST.get()
+    if held is not None and held[0] is request:
+        return held[1]
+    return JournalRequest(key=request_key(request), kind="model", model=request.model, slot=request.slot)
+
+
+class JournalReadingModel:
+    """Answers from the journal where it can, without waiting for a turn; equal requests in flight are sent once."""
+
+    def __init__(self, inner: Model, journal: Journal) -> None:
+        self._inner = inner
+        self._journal = journal
+
+    async def complete(self, request: Request) -> Reply:
+        """The kept reply, or a new one."""
+        asked = journal_request(request)
+        token = _CURRENT_REQUEST.set((request, asked))
+        try:
+            return await self._journal.share(asked, lambda: self._inner.complete(request), read=unpack_reply)
+        finally:
+            _CURRENT_REQUEST.reset(token)
+
+
+class JournalWritingModel:
+    """Writes down each send before it happens, and each reply before anyone sees it. Stands next to the wire."""
+
+    def __init__(self, wire: Model, journal: Journal, prices: PriceList) -> None:
+        self._wire = wire
+        self._journal = journal
+        self._prices = prices
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply as kept: should another process have been quicker with the same request, its reply."""
+        came: list[tuple[Reply, bytes]] = []
+
+        async def send() -> JournalEntry:
+            reply = await self._wire.complete(request)
+            body = pack_reply(reply)
+            came.append((reply, body))
+            return JournalEntry(
+                body=body, tokens=reply.tokens, dollars=self._prices.dollars(request.model, reply.tokens)
+            )
+
+        kept = await self._journal.record(journal_request(request), send)
+        reply, body = came[0]
+        return reply if kept is body else unpack_reply(kept)

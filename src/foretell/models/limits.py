@@ -1,0 +1,153 @@
+"""Patience with a provider: how many calls at once, how fast, how often again, and for how long."""
+
+import asyncio
+import random
+import time
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foretell.models.budget import estimate_tokens
+from foretell.models.database.interface import Database
+from foretell.models.model import Model, ModelBusy, ModelError, Reply, ReplyLost, Request
+from foretell.models.rate_limiter import LocalRateLimiter, RateLimiter
+from foretell.questions.errors import InputError
+
+UNLIMITED = 1_000_000
+"""At once, where only the speed is limited."""
+ConcurrencySlots = AbstractAsyncContextManager[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelLimits:
+    """What a provider allows us and what we put up with."""
+
+    at_once: int = 64
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    attempts: int = 5
+    seconds: float = 300.0
+    """Longest time for one attempt, from sending to the last byte."""
+    total_seconds: float = 900.0
+    """Longest time for all attempts and the pauses between them; waiting for a turn does not count."""
+    first_pause: float = 0.5
+    """Doubles with every attempt; each pause is drawn between half of it and all of it."""
+    longest_pause: float = 60.0
+    shared: bool = False
+    """Numbers and speeds hold over all processes that have the same journal, and not for each of them."""
+
+    def allowing(self, caps: "ModelLimits | None") -> "ModelLimits":
+        """The same patience with the numbers and speeds of others."""
+        if caps is None:
+            return self
+        return replace(
+            self,
+            at_once=caps.at_once,
+            requests_per_minute=caps.requests_per_minute,
+            tokens_per_minute=caps.tokens_per_minute,
+            shared=caps.shared,
+        )
+
+
+LIMIT_FIELDS = {"at_once": "at_once", "requests": "requests_per_minute", "tokens": "tokens_per_minute"}
+
+
+def parse_limits(text: str) -> dict[str, ModelLimits]:
+    """What every provider allows, over all processes together; requests and tokens are those of a minute.
+
+    >>> found = parse_limits("openai requests=500 tokens=2e6 at_once=64; anthropic at_once=8")
+    >>> found["openai"].requests_per_minute, found["anthropic"].at_once, found["anthropic"].requests_per_minute
+    (500.0, 8, None)
+    """
+    found: dict[str, ModelLimits] = {}
+    for part in filter(str.strip, text.split(";")):
+        provider, *caps = part.split()
+        values: dict[str, Any] = {"at_once": UNLIMITED, "shared": True}
+        for cap in caps:
+            name, _, number = cap.partition("=")
+            values[LIMIT_FIELDS.get(name, "")] = _limit_value(name, number, cap)
+        found[provider] = ModelLimits(**values)
+    return found
+
+
+def _limit_value(name: str, number: str, written: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0.0
+    if name not in LIMIT_FIELDS or not 1 <= value < float("inf"):
+        hint = "write openai requests=500 tokens=2000000 at_once=64; anthropic at_once=8"
+        raise InputError(f"cannot read the limit {written!r}", path="FORETELL_LIMITS", hint=hint)
+    return int(value) if name == "at_once" else value
+
+
+class LimitedModel:
+    """Waits for a turn, sends, and tries again where the provider was busy."""
+
+    def __init__(
+        self,
+        inner: Model,
+        limits: ModelLimits,
+        *,
+        pace: RateLimiter | None = None,
+        slots: ConcurrencySlots | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Pace and slots may be those of many processes."""
+        self.limits = limits
+        self._inner = inner
+        self._slots = slots or asyncio.Semaphore(limits.at_once)
+        self._pace = pace or LocalRateLimiter(requests=limits.requests_per_minute, tokens=limits.tokens_per_minute)
+        self._counts_tokens = pace is not None or limits.tokens_per_minute is not None
+        self._rng = rng or random.Random()
+
+    async def complete(self, request: Request) -> Reply:
+        """The reply, after as many attempts as the limits allow."""
+        size = estimate_tokens(request) if self._counts_tokens else None
+        tokens = size.input + size.output if size else 0
+        left = self.limits.total_seconds
+        for attempt in range(1, self.limits.attempts + 1):
+            async with self._slots:
+                await self._pace.turn(tokens)
+                start = time.monotonic()
+                try:
+                    return await self._send(request, tokens, min(self.limits.seconds, left))
+                except ModelBusy as error:
+                    busy = error
+                finally:
+                    left -= time.monotonic() - start
+            pause = self._pause(attempt, busy)
+            if attempt == self.limits.attempts or pause >= left:
+                raise ModelError(f"{busy} (gave up after {attempt} attempts)") from busy
+            left -= pause
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _send(self, request: Request, tokens: int, seconds: float) -> Reply:
+        try:
+            async with asyncio.timeout(seconds):
+                reply = await self._inner.complete(request)
+        except TimeoutError:
+            raise ReplyLost(f"{request.model} gave no answer within {seconds:g} s") from None
+        self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
+        return reply
+
+    def _pause(self, attempt: int, busy: ModelBusy) -> float:
+        """What the provider asked for, else a doubling pause; with jitter, so that not all come back at once."""
+        if busy.wait is not None:
+            self._pace.hold(min(busy.wait, self.limits.longest_pause))
+            return busy.wait + self._rng.uniform(0, self.limits.first_pause)
+        pause = min(self.limits.longest_pause, self.limits.first_pause * 2 ** (attempt - 1))
+        return pause * self._rng.uniform(0.5, 1.0)
+
+
+def limit_model(inner: Model, limits: ModelLimits, place: str, database: Database | None) -> LimitedModel:
+    """A model behind its limits: those of this process, or those of all who share a database."""
+    if not limits.shared or database is None:
+        return LimitedModel(inner, limits)
+    from foretell.models.rate_limiter import SharedConcurrency, SharedRateLimiter
+
+    speeds = {"requests": limits.requests_per_minute, "tokens": limits.tokens_per_minute}
+    pace = SharedRateLimiter(database, place, **speeds) if any(speeds.values()) else None
+    slots = SharedConcurrency(database, place, limits.at_once) if limits.at_once < UNLIMITED else None
+    return LimitedModel(inner, limits, pace=pace, slots=slots)

@@ -1,0 +1,178 @@
+"""The port every model stands behind, and the errors told apart by who must act."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+from foretell.questions.errors import InputError
+
+# What is said to a model and what it says back: a closed set of values, the same for every provider.
+
+FinishReason = Literal["stop", "tool", "length", "refusal"]
+ReasoningEffort = Literal["none", "low", "medium", "high"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemMessage:
+    """The standing instruction; first in every conversation."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserMessage:
+    """What we say."""
+
+    text: str
+    cached: bool = False
+    """Ends a prefix that stays the same over many requests: providers that need a cache mark get one here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A call the model asks for. The arguments are its own text: they may be no JSON at all."""
+
+    id: str
+    name: str
+    arguments: str
+    mark: str = ""
+    """What the provider wants back with the call (Gemini signs calls it thought about); nobody else reads it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssistantMessage:
+    """What the model said in an earlier turn."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    thoughts: str = ""
+    """What it thought before, in the provider's own sealed form: handed back as it came, read by nobody else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolResult:
+    """What a call returned, or why it failed."""
+
+    call_id: str
+    name: str
+    text: str
+
+
+Message = SystemMessage | UserMessage | AssistantMessage | ToolResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolSpec:
+    """A tool on offer."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of the arguments."""
+
+    @cached_property
+    def parameters_json(self) -> str:
+        """The schema as it is sent, its order kept. The same tools go with every step: they are written out once."""
+        return json.dumps(self.parameters, separators=(",", ":"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """How to sample. None leaves the provider's default."""
+
+    temperature: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    effort: ReasoningEffort | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One question to one model."""
+
+    model: str
+    """`provider:name`."""
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    force: str | None = None
+    """A tool the model must call; "*" for any of them."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema the text of the reply must satisfy, for models that are asked without tools."""
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    slot: str = ""
+    """Tells repeated requests with equal words apart (trial, attempt): each is paid for and journalled once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenCount:
+    """What was read and written."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    """Part of the input that was billed at the cache price."""
+    stored: int = 0
+    """Part of the input that was billed at the price of writing the cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came back."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish: FinishReason = "stop"
+    tokens: TokenCount = field(default_factory=TokenCount)
+    model: str = ""
+    """As the provider named it."""
+    thoughts: str = ""
+    """See `AssistantMessage.thoughts`."""
+
+    def as_message(self) -> AssistantMessage:
+        """The turn to append to the conversation."""
+        return AssistantMessage(text=self.text, calls=self.calls, thoughts=self.thoughts)
+
+
+class ModelError(Exception):
+    """A call to a model failed for good: retries are used up, or retrying makes no sense."""
+
+
+class ModelBusy(ModelError):
+    """The provider is overloaded or limits us; `wait` is what it asked for, in seconds."""
+
+    def __init__(self, problem: str, *, wait: float | None = None) -> None:
+        super().__init__(problem)
+        self.wait = wait
+
+
+class ModelRefused(ModelError):
+    """The provider does not accept us or the request: wrong key, unknown model, malformed request."""
+
+
+class BudgetExceeded(ModelError):
+    """The hard budget of the question or the run would be exceeded; the standing belief is the answer."""
+
+
+class Model(Protocol):
+    """Answers requests. Wrappers add one concern each: journal, limits, budget, retries, time."""
+
+    async def complete(self, request: Request) -> Reply:
+        """The model's reply, or a `ModelError`."""
+        ...
+
+
+# Failures the journal must tell from the rest: a reply lost, a question never asked, one that another is asking.
+
+
+class ReplyLost(ModelBusy):
+    """The request reached the provider and no usable reply came back: it may have been billed."""
+
+
+class NotInJournal(InputError):
+    """A replay asks for something that the recorded run never asked."""
+
+
+class RequestInFlight(Exception):
+    """Another process that shares the journal is asking this at the moment; its answer will do."""

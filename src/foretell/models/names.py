@@ -1,0 +1,130 @@
+"""Model names as a person writes them: `provider:name`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from ipaddress import ip_address
+from typing import Literal, get_args
+from urllib.parse import urlsplit
+
+from foretell.models.model import Message, ModelSettings, Request
+from foretell.questions.errors import InputError
+
+ProviderName = Literal["openai", "anthropic", "google", "openrouter", "compat", "local", "scripted"]
+
+MODEL_NAME_FORMS = (
+    "openai:NAME",
+    "anthropic:NAME",
+    "google:NAME",
+    "openrouter:VENDOR/NAME",
+    "compat:NAME@http://HOST:PORT/v1",
+    "local:PATH.gguf",
+    "scripted:FILE.jsonl",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelName:
+    """A model and where it lives.
+
+    >>> ModelName.read("compat:qwen3:8b@http://localhost:11434/v1")
+    ModelName(provider='compat', name='qwen3:8b', url='http://localhost:11434/v1')
+    """
+
+    provider: ProviderName
+    name: str
+    """As the provider knows it; for `local` and `scripted` a path."""
+    url: str = ""
+    """Base address of an OpenAI-compatible server."""
+
+    @staticmethod
+    @cache
+    def read(written: str) -> "ModelName":
+        """Understand a name, or say how names are written."""
+        provider, colon, name = written.partition(":")
+        if not colon or not name or provider not in get_args(ProviderName):
+            raise InputError(f"cannot read the model name {written!r}", hint=f"write {', '.join(MODEL_NAME_FORMS)}")
+        if provider != "compat":
+            return ModelName(provider=provider, name=name)  # pyright: ignore[reportArgumentType] - checked above
+        name, at, url = name.rpartition("@")
+        if not at or not name or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise InputError(f"the model name {written!r} lacks its server", hint=f"write {MODEL_NAME_FORMS[4]}")
+        return ModelName(provider="compat", name=name, url=url.rstrip("/"))
+
+    @property
+    def place(self) -> str:
+        """What shares one client, one set of limits and one bill: the provider, or a server by its address."""
+        if self.provider in ("local", "scripted"):
+            return f"{self.provider}:{self.name}"
+        return f"compat@{self.url}" if self.provider == "compat" else self.provider
+
+    @property
+    def free(self) -> bool:
+        """Runs on this machine, so that nobody sends a bill."""
+        return self.provider in ("local", "scripted") or (self.provider == "compat" and is_loopback(self.url))
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address leads to this machine.
+
+    >>> is_loopback("http://127.0.0.1:8080/v1"), is_loopback("https://api.openai.com/v1")
+    (True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+# Which model does what: a name and settings by role, with the agent's model wherever none is named.
+
+ModelRole = Literal["agent", "filter", "summariser", "auditor", "analyzer", "grounder", "synthesizer", "judge"]
+MODEL_ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRoles:
+    """The cast of a run.
+
+    >>> cast = ModelRoles(agent="openai:gpt-5.4", others={"filter": "google:gemini-3-flash-preview"})
+    >>> cast.name("filter"), cast.name("judge")
+    ('google:gemini-3-flash-preview', 'openai:gpt-5.4')
+    """
+
+    agent: str
+    others: Mapping[ModelRole, str] = field(default_factory=dict[ModelRole, str])
+    settings: Mapping[ModelRole, ModelSettings] = field(default_factory=dict[ModelRole, ModelSettings])
+
+    def __post_init__(self) -> None:
+        for role in (*self.others, *self.settings):
+            if role not in MODEL_ROLES:
+                raise InputError(f"there is no role {role!r}", hint=f"roles are {', '.join(MODEL_ROLES)}")
+        for name in self.names():
+            ModelName.read(name)
+
+    def name(self, role: ModelRole) -> str:
+        """The model for a role."""
+        return self.others.get(role, self.agent)
+
+    def setting(self, role: ModelRole) -> ModelSettings:
+        """How to sample in a role: its own settings, or the agent's where it is the same model."""
+        if role in self.settings:
+            return self.settings[role]
+        return self.settings.get("agent", ModelSettings()) if self.name(role) == self.agent else ModelSettings()
+
+    def names(self) -> list[str]:
+        """Every model that may be asked, once each."""
+        return list(dict.fromkeys([self.agent, *self.others.values()]))
+
+    def request(self, role: ModelRole, messages: Iterable[Message], *, slot: str = "") -> Request:
+        """The start of a request in a role; add tools or a schema with `dataclasses.replace`."""
+        return Request(model=self.name(role), messages=tuple(messages), settings=self.setting(role), slot=slot)
+
+    def with_model(self, role: ModelRole, name: str) -> "ModelRoles":
+        """The same cast with one part given to another model."""
+        if role == "agent":
+            return replace(self, agent=name)
+        return replace(self, others={**self.others, role: name})

@@ -1,0 +1,66 @@
+"""A model in a GGUF file, run by llama.cpp in this process and asked like any OpenAI-compatible server."""
+
+import asyncio
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from foretell.models.model import Reply, Request
+from foretell.models.providers.openai_chat import OpenAIChat
+from foretell.questions.errors import InputError, MissingExtra
+
+CONTEXT_TOKENS = 16_384
+"""Tokens for all parallel conversations together."""
+PARALLEL_CONVERSATIONS = 2
+DEFAULT_REPLY_TOKENS = 1500
+"""Of a reply whose request names no limit: a small model that is held to a schema may fill its strings for minutes."""
+
+
+class LlamaCppModel:
+    """Loads the weights on first use. Two conversations are answered at a time; more wait inside llama.cpp."""
+
+    def __init__(self, path: str | Path, *, context: int = CONTEXT_TOKENS) -> None:
+        if find_spec("xllamacpp") is None:
+            raise MissingExtra("running a local model", "local")
+        if not Path(path).is_file():
+            raise InputError("there is no model file here", path=path, hint="local: takes the path of a .gguf file")
+        self._path = Path(path)
+        self._context = context
+        self._loading = asyncio.Lock()
+        self._server: Any = None
+        self._chat: OpenAIChat | None = None
+
+    async def complete(self, request: Request) -> Reply:
+        """One request, one reply."""
+        async with self._loading:
+            if self._chat is None:
+                self._server = await asyncio.to_thread(self._load)
+                self._chat = OpenAIChat("local", f"{self._server.listening_address}/v1")
+        return await self._chat.complete(_with_token_limit(request))
+
+    async def close(self) -> None:
+        """Stop the server and free the weights."""
+        if self._chat is not None:
+            await self._chat.close()
+        self._chat = self._server = None
+
+    def _load(self) -> Any:
+        llama: Any = import_module("xllamacpp")
+        wanted = llama.CommonParams()
+        wanted.model.path = str(self._path)
+        wanted.n_ctx = self._context
+        wanted.n_parallel = PARALLEL_CONVERSATIONS
+        wanted.verbosity = -1
+        wanted.warmup = False
+        try:
+            return llama.Server(wanted)
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"llama.cpp cannot load this model: {error}", path=self._path) from None
+
+
+def _with_token_limit(request: Request) -> Request:
+    if request.settings.max_tokens is not None:
+        return request
+    return replace(request, settings=replace(request.settings, max_tokens=DEFAULT_REPLY_TOKENS))

@@ -1,0 +1,98 @@
+"""A model that says what it was told to say. For tests, demonstrations and dry runs; no network, no chance."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foretell.models.model import ModelBusy, ModelError, ModelRefused, Reply, Request, TokenCount, ToolCall
+from foretell.questions.errors import InputError
+
+ScriptLine = Reply | Exception | str
+_ERRORS: dict[str, Callable[[str], ModelError]] = {"busy": ModelBusy, "refused": ModelRefused, "error": ModelError}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptCue:
+    """A reply to the requests whose conversation holds certain words, as often as they come."""
+
+    when: str
+    say: ScriptLine
+
+
+class ScriptedModel:
+    """Replies in order, or by a function of the request. Errors in the script are raised.
+
+    >>> import asyncio
+    >>> model = ScriptedModel(["yes"])
+    >>> asyncio.run(model.complete(Request(model="scripted:x", messages=()))).text
+    'yes'
+    """
+
+    def __init__(self, script: Iterable[ScriptLine | ScriptCue] | Callable[[Request], ScriptLine]) -> None:
+        self.requests: list[Request] = []
+        """Everything that was asked, in order."""
+        self._function = script if callable(script) else None
+        lines = [] if callable(script) else list(script)
+        self._cues = [line for line in lines if isinstance(line, ScriptCue)]
+        self._lines = [line for line in lines if not isinstance(line, ScriptCue)][::-1]
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "ScriptedModel":
+        """A script from a JSONL file.
+
+        A line holds `text`, `calls` (each with `name` and `arguments`), `finish` and `tokens`, or `error` (busy,
+        refused, error). With `when` it answers every conversation that holds these words; without, it is said once.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"the script cannot be read: {error.strerror}", path=path) from None
+        rows = [(row, line) for row, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        return cls([_line(line, path, row) for row, line in rows])
+
+    async def complete(self, request: Request) -> Reply:
+        """The next line of the script."""
+        self.requests.append(request)
+        line = self._next(request)
+        if isinstance(line, Exception):
+            raise line
+        return Reply(text=line, model=request.model) if isinstance(line, str) else line
+
+    def _next(self, request: Request) -> ScriptLine:
+        if self._function is not None:
+            return self._function(request)
+        words = "\n".join(message.text for message in request.messages) if self._cues else ""
+        for cue in self._cues:
+            if cue.when in words:
+                return cue.say
+        if not self._lines:
+            raise ModelError(f"the script of {request.model} has no line left for request {len(self.requests)}")
+        return self._lines.pop()
+
+
+def _line(text: str, path: str | Path, row: int) -> ScriptLine | ScriptCue:
+    try:
+        found: dict[str, Any] = json.loads(text)
+        when = found.pop("when", None)
+        say = _script_line(found)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"not a line of a script: {error}", path=path, row=row) from None
+    return say if when is None else ScriptCue(when=str(when), say=say)
+
+
+def _script_line(found: dict[str, Any]) -> ScriptLine:
+    if "error" in found:
+        return _ERRORS[found["error"]](str(found.get("text", "a scripted failure")))
+    calls = tuple(
+        ToolCall(id=f"call_{place}", name=call["name"], arguments=_arguments(call.get("arguments", {})))
+        for place, call in enumerate(found.pop("calls", ()))
+    )
+    tokens = TokenCount(**found.pop("tokens", {}))
+    finish = found.pop("finish", "tool" if calls else "stop")
+    return Reply(calls=calls, tokens=tokens, finish=finish, **found)
+
+
+def _arguments(given: Any) -> str:
+    return given if isinstance(given, str) else json.dumps(given)

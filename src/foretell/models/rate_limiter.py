@@ -1,0 +1,426 @@
+"""A pace that all processes with one database keep together: one row per provider says how far ahead it is booked."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from math import inf
+from types import TracebackType
+from typing import NamedTuple, Protocol
+from zlib import crc32
+
+from foretell.models.database.interface import Database, Statements, T
+
+# How fast a provider may be asked: so many requests and tokens in any minute.
+
+WINDOW = 60.0
+BURST = 5.0
+"""Seconds' worth of the limit that may pass at once."""
+
+
+class TokenBucket:
+    """At most `limit` units in any 60 seconds, handed out in the order of asking.
+
+    A bucket that starts full lets a burst and a minute's refill through together; refilling a little more slowly than
+    the limit keeps the two within it. Only one who takes more at once than a burst may exceed it, by the difference.
+
+    >>> bucket = TokenBucket(60, clock=lambda: 0.0)
+    >>> [round(bucket.take(1), 2) for _ in range(7)]
+    [0.0, 0.0, 0.0, 0.0, 0.0, 1.09, 2.18]
+    """
+
+    def __init__(self, limit: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._room = max(1.0, limit * BURST / WINDOW)
+        # Units handed out one by one at even distances need no allowance for a burst.
+        self._rate = (limit - self._room if self._room > 1 else limit) / WINDOW
+        self._level = self._room
+        self._clock = clock
+        self._seen = clock()
+
+    def take(self, amount: float) -> float:
+        """Take units, on credit if need be; the seconds to wait before using them."""
+        now = self._clock()
+        self._level = min(self._room, self._level + (now - self._seen) * self._rate) - amount
+        self._seen = now
+        return max(0.0, -self._level / self._rate)
+
+    def give_back(self, amount: float) -> None:
+        """Return units that were not used; a negative amount takes more without waiting."""
+        self._level = min(self._room, self._level + amount)
+
+
+class RateLimiter(Protocol):
+    """Says when the next request may leave. One per provider; a limiter shared by many machines fits here too."""
+
+    async def turn(self, tokens: int) -> None:
+        """Wait until a request of about so many tokens may leave."""
+        ...
+
+    def used(self, estimate: int, actual: int) -> None:
+        """Correct the estimate."""
+        ...
+
+    def hold(self, seconds: float) -> None:
+        """The provider asked for a pause: nobody leaves before it is over."""
+        ...
+
+
+class LocalRateLimiter:
+    """The pace within one process."""
+
+    def __init__(self, *, requests: float | None = None, tokens: float | None = None) -> None:
+        """Limits per minute; None for none."""
+        self._requests = TokenBucket(requests) if requests else None
+        self._tokens = TokenBucket(tokens) if tokens else None
+        self._closed_until = 0.0
+
+    async def turn(self, tokens: int) -> None:
+        """Wait for both buckets, then for the end of a pause."""
+        wait = self._requests.take(1) if self._requests else 0.0
+        if self._tokens:
+            wait = max(wait, self._tokens.take(tokens))
+        if wait > 0:
+            await asyncio.sleep(wait)
+        while (closed := self._closed_until - time.monotonic()) > 0:
+            await asyncio.sleep(closed)
+
+    def used(self, estimate: int, actual: int) -> None:
+        """Give back what was not needed."""
+        if self._tokens:
+            self._tokens.give_back(estimate - actual)
+
+    def hold(self, seconds: float) -> None:
+        """Pause everybody."""
+        self._closed_until = max(self._closed_until, time.monotonic() + seconds)
+
+
+HORIZON = 0.5
+"""Seconds ahead that turns are booked: what a process books and never uses, because it is killed, is soon over."""
+BATCH = 200
+SOONEST, LATEST = 0.02, 1.0
+"""Seconds before asking again: others may have given back what they did not use."""
+_READ_BOOKING = "SELECT requests, tokens, closed FROM pace WHERE place = ?"
+_WRITE_BOOKING = """
+INSERT INTO pace VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE
+SET requests = excluded.requests, tokens = excluded.tokens, closed = excluded.closed"""
+
+
+class RateBooking(NamedTuple):
+    """Up to when a provider is booked, in seconds since 1970."""
+
+    requests: float = 0.0
+    tokens: float = 0.0
+    closed: float = 0.0
+    """Nobody leaves before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateFlow:
+    """At most `limit` units in any minute, as `Bucket` has it: a burst at once, the rest at even distances (GCRA).
+
+    >>> flow = RateFlow(limit=60)
+    >>> booked = 0.0
+    >>> for _ in range(6): booked = flow.book(booked, 0.0, 1)
+    >>> round(flow.wait(booked, 0.0), 2)
+    1.09
+    """
+
+    limit: float | None
+
+    @property
+    def room(self) -> float:
+        """Units that may pass at once."""
+        return max(1.0, self.limit * BURST / WINDOW) if self.limit else inf
+
+    @property
+    def rate(self) -> float:
+        """Units in a second, after a burst."""
+        limit = self.limit or inf
+        return (limit - self.room if 1 < self.room < inf else limit) / WINDOW
+
+    def book(self, booked: float, now: float, amount: float) -> float:
+        """Up to when it is booked with so many units more; a negative amount gives them back."""
+        return max(booked, now) + amount / self.rate if self.limit else booked
+
+    def wait(self, booked: float, now: float) -> float:
+        """Seconds before what was booked last may leave."""
+        return max(0.0, booked - now - self.room / self.rate) if self.limit else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateGrants:
+    """How long those at the head of a queue have to wait, and when the next of it may ask again."""
+
+    booked: RateBooking
+    waits: tuple[float, ...]
+    again: float
+
+
+def grant_turns(
+    booked: RateBooking, now: float, waiting: Sequence[int], requests: RateFlow, tokens: RateFlow
+) -> RateGrants:
+    """Book turns, in order, for those of the waiting (with so many tokens each) who leave before the horizon.
+
+    One that is larger than a whole burst would never do so: it is let in when nobody is ahead of it.
+    """
+
+    def wait(now_booked: RateBooking) -> float:
+        speeds = requests.wait(now_booked.requests, now), tokens.wait(now_booked.tokens, now)
+        return max(0.0, *speeds, now_booked.closed - now)
+
+    waits: list[float] = []
+    for amount in waiting:
+        further = booked._replace(
+            requests=requests.book(booked.requests, now, 1), tokens=tokens.book(booked.tokens, now, amount)
+        )
+        own, ahead = wait(further), wait(booked)
+        if own > HORIZON and (ahead > 0 or amount <= tokens.room):
+            return RateGrants(booked=booked, waits=tuple(waits), again=own - HORIZON)
+        booked = further
+        waits.append(own)
+    return RateGrants(booked=booked, waits=tuple(waits), again=0.0)
+
+
+def _closed(booked: RateBooking, until: float) -> RateBooking:
+    return booked._replace(closed=max(booked.closed, until))
+
+
+class SharedRateLimiter:
+    """Asks for turns on behalf of everybody in this process who waits for one: one statement for all of them."""
+
+    def __init__(
+        self, database: Database, place: str, *, requests: float | None = None, tokens: float | None = None
+    ) -> None:
+        """Limits per minute; None for none."""
+        self._db = database
+        self._place = place
+        self._requests = RateFlow(limit=requests)
+        self._tokens = RateFlow(limit=tokens)
+        self._queue: deque[tuple[int, asyncio.Future[float]]] = deque()
+        self._asking: asyncio.Task[None] | None = None
+        self._back = 0.0
+        self._given_back = asyncio.Event()
+        self._closed_until = 0.0
+
+    async def turn(self, tokens: int) -> None:
+        """Wait until a request of about so many tokens may leave."""
+        turn: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._queue.append((tokens, turn))
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        wait = await turn
+        if wait > 0:
+            await asyncio.sleep(wait)
+        while (closed := self._closed_until - time.monotonic()) > 0:
+            await asyncio.sleep(closed)
+
+    def used(self, estimate: int, actual: int) -> None:
+        """Told with the next request for turns."""
+        self._back += estimate - actual
+        self._given_back.set()
+
+    def hold(self, seconds: float) -> None:
+        """Pause everybody, here at once and elsewhere when they ask for their next turn."""
+        self._closed_until = max(self._closed_until, time.monotonic() + seconds)
+        self._db.later(lambda: self._alone(lambda booked, now: (_closed(booked, now + seconds), None)))
+
+    async def _ask(self) -> None:
+        try:
+            while self._queue:
+                while self._queue and self._queue[0][1].done():  # Whoever was cancelled needs no turn.
+                    self._queue.popleft()
+                waiting = [tokens for tokens, _ in islice(self._queue, BATCH)]
+                back, self._back = self._back, 0.0
+                self._given_back.clear()
+                found = await self._db.aside(self._take, waiting, back)
+                for wait in found.waits:
+                    turn = self._queue.popleft()[1]
+                    if not turn.done():
+                        turn.set_result(wait)
+                if self._queue and found.again > 0:
+                    await self._until(min(LATEST, found.again))
+        except Exception as error:
+            for _, turn in self._queue:
+                if not turn.done():
+                    turn.set_exception(error)
+            self._queue.clear()
+
+    async def _until(self, seconds: float) -> None:
+        """That long, or until something was given back."""
+        await asyncio.sleep(SOONEST)
+        try:
+            async with asyncio.timeout(max(0.0, seconds - SOONEST)):
+                await self._given_back.wait()
+        except TimeoutError:
+            return
+
+    def _take(self, waiting: Sequence[int], back: float) -> RateGrants:
+        def take(booked: RateBooking, now: float) -> tuple[RateBooking, RateGrants]:
+            given = booked._replace(tokens=self._tokens.book(booked.tokens, now, -back)) if back else booked
+            found = grant_turns(given, now, waiting, self._requests, self._tokens)
+            return found.booked, found
+
+        return self._alone(take)
+
+    def _alone(self, change: Callable[[RateBooking, float], tuple[RateBooking, T]]) -> T:
+        """Change the provider's row while nobody else does."""
+
+        def work(statements: Statements) -> T:
+            found = statements.read(_READ_BOOKING, (self._place,))
+            booked, told = change(RateBooking(*found[0]) if found else RateBooking(), statements.now())
+            statements.write(_WRITE_BOOKING, (self._place, *booked))
+            return told
+
+        return self._db.together(work, alone=f"pace/{self._place}")
+
+
+# So many calls at once over all processes with one database: each holds a lease, which ends with the process.
+
+LEASE_INTERVAL = 0.5
+"""Seconds between two looks at what others want, while slots are held."""
+RETRY_INTERVAL = 0.1
+"""Seconds before asking again for slots that others have to give back first."""
+TURN_SECONDS = 5.0
+"""Seconds after which another process comes first where there are fewer slots than processes."""
+DEMAND_DECAY = 0.9
+"""How much of an earlier peak is still asked for at the next look: calls come and go."""
+_READ_LEASES = "SELECT owner, part, held, wanted FROM lease WHERE place = ?"
+_WRITE_LEASE = """
+INSERT INTO lease VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (place, owner, part) DO UPDATE SET held = excluded.held, wanted = excluded.wanted"""
+_DELETE_LEASE = "DELETE FROM lease WHERE place = ? AND owner = ? AND part = ?"
+_PARTS = count(1)
+SlotHolder = tuple[int, int]
+"""A process, and which of its several semaphores."""
+
+
+def fair_shares(slots: int, wanted: Mapping[SlotHolder, int], turn: int = 0) -> dict[SlotHolder, int]:
+    """What everybody gets: all they want, or an equal part of what those who want less leave over.
+
+    >>> fair_shares(10, {(1, 1): 2, (2, 1): 30, (3, 1): 5})
+    {(1, 1): 2, (2, 1): 4, (3, 1): 4}
+    """
+    shares: dict[SlotHolder, int] = {}
+    first_in_turn = sorted(wanted, key=lambda owner: (wanted[owner], crc32(f"{owner} {turn}".encode())))
+    for place, owner in enumerate(first_in_turn):
+        left = slots - sum(shares.values())
+        shares[owner] = min(wanted[owner], left // (len(wanted) - place))
+    return dict(sorted(shares.items()))
+
+
+class SharedConcurrency:
+    """A semaphore over many processes. Never more than `slots` are held by those who live.
+
+    Slots are leased in bulk and used again at once by whoever waits here; every half second, and when somebody waits,
+    the leases are settled anew so that nobody goes short. For one event loop.
+    """
+
+    def __init__(self, database: Database, place: str, slots: int) -> None:
+        self._db = database
+        self._place = place
+        self._slots = slots
+        self._part = next(_PARTS)
+        self._used = 0
+        self._allowed = 0
+        self._peak = 0.0
+        self._settling = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._wanted = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        """Wait for a slot."""
+        if not self._waiting and self._free:
+            self._used += 1
+            return
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(slot)
+        self._wanted.set()
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep())
+        try:
+            await slot
+        except asyncio.CancelledError:
+            if slot.done() and not slot.cancelled() and slot.exception() is None:
+                self._release()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Give it back."""
+        self._release()
+
+    @property
+    def _free(self) -> bool:
+        # While the leases are settled nothing is handed out: what is in use then is what we have told.
+        return not self._settling and self._used < self._allowed
+
+    def _release(self) -> None:
+        self._used -= 1
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._waiting and self._free:
+            slot = self._waiting.popleft()
+            if not slot.done():
+                self._used += 1
+                slot.set_result(None)
+
+    async def _keep(self) -> None:
+        try:
+            while await self._settled() or self._used or self._waiting:
+                self._wanted.clear()
+                if self._waiting:
+                    await asyncio.sleep(RETRY_INTERVAL)
+                else:
+                    await self._until_wanted()
+        except Exception as error:
+            for slot in self._waiting:
+                if not slot.done():
+                    slot.set_exception(error)
+            self._waiting.clear()
+
+    async def _until_wanted(self) -> None:
+        try:
+            async with asyncio.timeout(LEASE_INTERVAL):
+                await self._wanted.wait()
+        except TimeoutError:
+            return
+
+    async def _settled(self) -> int:
+        """Settle the leases; how many slots are ours now."""
+        self._settling = True
+        try:
+            now = self._used + sum(not slot.done() for slot in self._waiting)
+            self._peak = max(now, DEMAND_DECAY * self._peak) if now else 0.0
+            held, self._allowed = await self._db.aside(self._settle, self._used, round(self._peak))
+        finally:
+            self._settling = False
+        self._hand_out()
+        return held
+
+    def _settle(self, used: int, wanted: int) -> tuple[int, int]:
+        """How many slots we hold from now on, and how many of them we may use."""
+        me = (self._db.life.id, self._part)
+        gone = self._db.life.gone({owner for owner, *_ in self._db.read(_READ_LEASES, (self._place,))})
+
+        def work(statements: Statements) -> tuple[int, int]:
+            rows = {(owner, part): rest for owner, part, *rest in statements.read(_READ_LEASES, (self._place,))}
+            for holder in [holder for holder in rows if holder[0] in gone]:
+                statements.write(_DELETE_LEASE, (self._place, *holder))
+                del rows[holder]
+            rows.pop(me, None)
+            wants = {holder: max(held, want) for holder, (held, want) in rows.items()} | {me: wanted}
+            share = fair_shares(self._slots, wants, int(statements.now() / TURN_SECONDS))[me]
+            left = self._slots - sum(held for held, _ in rows.values())
+            held = max(used, min(share, left))
+            if held or wanted:
+                statements.write(_WRITE_LEASE, (self._place, *me, held, wanted))
+            else:
+                statements.write(_DELETE_LEASE, (self._place, *me))
+            return held, min(share, held)
+
+        return self._db.together(work, alone=f"slots/{self._place}")

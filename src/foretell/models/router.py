@@ -1,0 +1,170 @@
+"""From a model's name to something that answers: the wire, behind journal, limits and budget."""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Protocol
+
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
+from foretell.models.limits import ModelLimits, limit_model
+from foretell.models.model import Model, Reply, Request
+from foretell.models.names import ModelName
+from foretell.models.prices import PriceList
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError, MissingExtra
+
+API_KEY_VARIABLES: dict[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "openrouter": ("OPENROUTER_API_KEY",),
+}
+COMPAT_KEY_VARIABLE = "COMPAT_API_KEY"
+"""Sent to servers of the `compat:` form where it is set; most of them need none."""
+PROVIDER_ADDRESSES = {"openai": "https://api.openai.com/v1", "openrouter": "https://openrouter.ai/api/v1"}
+
+
+class ProviderClient(Model, Protocol):
+    """A model that holds connections."""
+
+    async def close(self) -> None:
+        """Give them back."""
+        ...
+
+
+def api_key_for(name: ModelName, keys: Mapping[str, str]) -> str:
+    """The key for a provider, or one line that says how to get on without."""
+    if name.provider not in API_KEY_VARIABLES:
+        return keys.get(COMPAT_KEY_VARIABLE, "") if name.provider == "compat" else ""
+    wanted = API_KEY_VARIABLES[name.provider]
+    for variable in wanted:
+        if keys.get(variable):
+            return keys[variable]
+    hint = "or take a model on this machine: local:PATH.gguf or compat:NAME@http://localhost:11434/v1"
+    raise InputError(f"{name.provider}:{name.name} needs a key: set {' or '.join(wanted)}, {hint}")
+
+
+def open_provider(written: str, keys: Mapping[str, str], *, address: str | None = None) -> ProviderClient:
+    """The bare wire to a model by name; `address` replaces the provider's own. Connects on first use."""
+    name = ModelName.read(written)
+    key = api_key_for(name, keys)
+    if name.provider == "scripted":
+        return _WithoutConnections(ScriptedModel.from_file(name.name))
+    if name.provider in ("anthropic", "google"):
+        from foretell.models.providers.pydantic_ai_client import PydanticAIClient
+
+        return PydanticAIClient(name.provider, key, address=address)
+    if name.provider == "local":
+        from foretell.models.providers.llama_cpp import LlamaCppModel
+
+        return LlamaCppModel(name.name)
+    from foretell.models.providers.openai_chat import OpenAIChat
+
+    return OpenAIChat(name.provider, address or name.url or PROVIDER_ADDRESSES[name.provider], key)
+
+
+class _WithoutConnections:
+    """A scripted model has nothing to close."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def complete(self, request: Request) -> Reply:
+        return await self._model.complete(request)
+
+    async def close(self) -> None:
+        return None
+
+
+class ModelRouter:
+    """One model for all names: looks in the journal, finds the provider of `request.model`, waits for a turn, sends.
+
+    From the outside in: journal lookup, limits of the provider, journal entry, wire. `within` puts a budget around it.
+    Use as an async context manager, so that connections are closed.
+    """
+
+    def __init__(
+        self,
+        keys: Mapping[str, str],
+        *,
+        journal: Journal | None = None,
+        prices: PriceList | None = None,
+        limits: Mapping[str, ModelLimits] | None = None,
+        addresses: Mapping[str, str] | None = None,
+        wire: Callable[[str], ProviderClient] | None = None,
+    ) -> None:
+        """Limits and addresses go by provider; `wire` replaces the making of wires, as tests do."""
+        self.prices = prices or PriceList()
+        self._keys = keys
+        self._journal = journal
+        self._limits = limits or {}
+        self._addresses = addresses or {}
+        self._wire = wire or self._open
+        self._wires: list[ProviderClient] = []
+        self._places: dict[str, Model] = {}
+        self._by_name: dict[str, Model] = {}
+        outer = _Route(self._model)
+        self._front: Model = JournalReadingModel(outer, journal) if journal else outer
+
+    async def __aenter__(self) -> "ModelRouter":
+        """Nothing is opened yet."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Close connections."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close connections."""
+        for wire in self._wires:
+            await wire.close()
+        self._wires.clear()
+        self._places.clear()
+        self._by_name.clear()
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise now, not in the middle of a run, where a key or a library is missing. A replay needs none."""
+        if self._journal is None or self._journal.mode == "live":
+            for name in names:
+                read = ModelName.read(name)
+                api_key_for(read, self._keys)
+                if read.provider in ("openai", "openrouter", "compat", "local") and find_spec("aiohttp") is None:
+                    raise MissingExtra("asking a model", "llm")
+
+    def within(self, budget: Budget) -> Model:
+        """The same, with a budget around it."""
+        return BudgetedModel(self, self.prices, budget)
+
+    async def complete(self, request: Request) -> Reply:
+        """The kept reply or a new one."""
+        return await self._front.complete(request)
+
+    def _open(self, written: str) -> ProviderClient:
+        return open_provider(written, self._keys, address=self._addresses.get(ModelName.read(written).provider))
+
+    def _model(self, written: str) -> Model:
+        """The way to a model; all of a provider's models share one."""
+        if written not in self._by_name:
+            name = ModelName.read(written)
+            if name.place not in self._places:
+                wire = self._wire(written)
+                self._wires.append(wire)
+                recorded = JournalWritingModel(wire, self._journal, self.prices) if self._journal else wire
+                limits = self._limits.get(name.place) or self._limits.get(name.provider) or ModelLimits()
+                database = self._journal.database if self._journal else None
+                self._places[name.place] = limit_model(recorded, limits, name.place, database)
+            self._by_name[written] = self._places[name.place]
+        return self._by_name[written]
+
+
+class _Route:
+    """Sends a request where its model lives."""
+
+    def __init__(self, find: Callable[[str], Model]) -> None:
+        self._find = find
+
+    async def complete(self, request: Request) -> Reply:
+        return await self._find(request.model).complete(request)

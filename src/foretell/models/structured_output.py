@@ -1,0 +1,364 @@
+"""Whether a value has the shape a JSON schema asks for: the part of JSON Schema that tools here use."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from foretell.models.model import Message, Model, ModelError, Reply, Request, ToolCall, UserMessage
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+# Finding the JSON in what a model wrote: in a code fence, after some prose, with a trailing comma, or cut off.
+
+_FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_OPENING = re.compile(r"[{\[]")
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|[{}\[\]]', re.DOTALL)
+_LITERALS = {"True": "true", "False": "false", "None": "null"}
+
+
+class NoJsonFound(ValueError):
+    """There is no JSON in the text, or none that can be read in only one way."""
+
+
+def read_json(text: str) -> Any:
+    r"""The object or list in a text.
+
+    Models think first and answer last, so the last complete one counts; objects go before lists, and one that was cut
+    off counts only where no other is complete.
+
+    >>> read_json("Here you are:\n```json\n{'p': 0.3,}\n```")
+    {'p': 0.3}
+    >>> read_json('{"p": 0.3, "why": ["polls", "pri')
+    {'p': 0.3, 'why': ['polls', 'pri']}
+    """
+    fences = [fence.strip() for fence in reversed(_FENCE.findall(text))]
+    for candidate in (text.strip(), *fences):
+        found = _loaded(candidate)
+        if isinstance(found, dict | list):
+            return found
+    pieces = [piece for fence in fences for piece in _pieces(fence)] or list(_pieces(text))
+    pieces.sort(key=lambda piece: (not piece[1], not piece[0].startswith("{")))
+    for piece, complete in pieces:
+        found = _repaired(piece) if complete else _truncated(piece)
+        if found is not None:
+            return found
+    raise NoJsonFound("it holds no JSON object" if not pieces else "its JSON cannot be read")
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _pieces(text: str) -> list[tuple[str, bool]]:
+    """Outermost {…} and […] of a text, the last one first, and whether they are closed."""
+    found: list[tuple[str, bool]] = []
+    at = 0
+    while (opening := _OPENING.search(text, at)) is not None:
+        end = _end(text, opening.start())
+        found.append((text[opening.start() : end], end is not None))
+        if end is None:
+            break
+        at = end
+    return found[::-1]
+
+
+def _end(text: str, start: int) -> int | None:
+    """Where the value that opens at `start` is closed."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token.group(), 0)
+        if depth == 0:
+            return token.end()
+    return None
+
+
+def _repaired(piece: str) -> Any:
+    """Read a complete piece, as it is or with the usual faults repaired; None where that fails."""
+    found = _loaded(piece)
+    if found is None:
+        found = _loaded(_cleaned(piece))
+    return _python_literal(piece) if found is None else found
+
+
+def _truncated(piece: str) -> Any:
+    """Read what is there of a piece that ends too early.
+
+    A number at the very end may have lost its tail (0.1 of 0.15) and is dropped with its key. A string is kept as far
+    as it goes: half a sentence misleads nobody.
+    """
+    from pydantic_core import from_json
+
+    inside_string = any(not _STRING.fullmatch(token) for token in _TOKEN.findall(piece) if token.startswith('"'))
+    whole = piece if inside_string else re.sub(r"-?\d[\d.eE+-]*\s*$", "", piece)
+    for attempt in (whole, _cleaned(whole)):
+        try:
+            return from_json(attempt, allow_partial="trailing-strings")
+        except ValueError:
+            continue
+    return None
+
+
+def _cleaned(text: str) -> str:
+    """Without trailing commas and comments, and with Python's names for constants, all outside strings."""
+    return "".join(part if quoted else _cleaned_code(part) for part, quoted in _by_string(text))
+
+
+def _by_string(text: str) -> Iterator[tuple[str, bool]]:
+    last = 0
+    for string in _STRING.finditer(text):
+        yield text[last : string.start()], False
+        yield string.group(), True
+        last = string.end()
+    yield text[last:], False
+
+
+def _cleaned_code(code: str) -> str:
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", code, flags=re.DOTALL)
+    code = re.sub(r"\b(True|False|None)\b", lambda name: _LITERALS[name.group()], code)
+    return re.sub(r",(\s*[}\]])", r"\1", code)
+
+
+def _python_literal(text: str) -> Any:
+    """A dict as Python prints it, in single quotes."""
+    import ast
+
+    try:
+        found = ast.literal_eval(text)
+        json.dumps(found)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+
+def schema_errors(
+    value: Any, schema: Mapping[str, Any], *, at: str = "", root: Mapping[str, Any] | None = None
+) -> list[str]:
+    """What is wrong with a value, one sentence each; empty where it fits.
+
+    >>> schema_errors({"p": 1.2}, {"properties": {"p": {"type": "number", "maximum": 1}, "why": {}}, "required": ["why"]})
+    ['why is missing', 'p is 1.2, above 1']
+    """
+    root = schema if root is None else root
+    if "$ref" in schema:
+        return schema_errors(value, _resolved_ref(str(schema["$ref"]), root), at=at, root=root)
+    choices: list[Any] = list(schema.get("anyOf") or schema.get("oneOf") or ())
+    if choices:
+        tries = [schema_errors(value, choice, at=at, root=root) for choice in choices]
+        return [] if any(not found for found in tries) else min(tries, key=len)
+    place = at or "the value"
+    if not _has_type(value, schema.get("type")):
+        return [f"{place} must be {_named(schema['type'])}, not {_kind_of(value)}"]
+    if "enum" in schema and value not in schema["enum"]:
+        return [f"{place} must be one of {', '.join(map(str, schema['enum']))}"]
+    if "const" in schema and value != schema["const"]:
+        return [f"{place} must be {schema['const']}"]
+    if isinstance(value, dict):
+        return _object_errors(value, schema, at, root)
+    if isinstance(value, list):
+        return _list_errors(value, schema, at, root)
+    return _range_errors(value, schema, place)
+
+
+def _object_errors(value: dict[str, Any], schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
+    known: Mapping[str, Any] = schema.get("properties", {})
+    found = [f"{_path(at, name)} is missing" for name in schema.get("required", ()) if name not in value]
+    extra = schema.get("additionalProperties", True)
+    for name, part in value.items():
+        if name in known:
+            found += schema_errors(part, known[name], at=_path(at, name), root=root)
+        elif extra is False:
+            found.append(f"{_path(at, name)} is unknown")
+        elif isinstance(extra, Mapping):
+            found += schema_errors(part, extra, at=_path(at, name), root=root)
+    return found
+
+
+def _list_errors(value: list[Any], schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
+    found = [
+        fault
+        for place, part in enumerate(value)
+        for fault in schema_errors(part, schema.get("items") or {}, at=f"{at}[{place}]", root=root)
+    ]
+    if len(value) < schema.get("minItems", 0):
+        found.append(f"{at or 'the list'} needs at least {schema['minItems']} items")
+    if "maxItems" in schema and len(value) > schema["maxItems"]:
+        found.append(f"{at or 'the list'} may have at most {schema['maxItems']} items")
+    return found
+
+
+def _range_errors(value: Any, schema: Mapping[str, Any], place: str) -> list[str]:
+    if isinstance(value, str):
+        short = len(value) < schema.get("minLength", 0)
+        long = len(value) > schema.get("maxLength", len(value))
+        return [f"{place} is too {'short' if short else 'long'}"] if short or long else []
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return []
+    low, high = schema.get("minimum", value), schema.get("maximum", value)
+    over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if value < low or (over is not None and value <= over):
+        return [f"{place} is {value}, below {schema.get('minimum', over)}"]
+    if value > high or (under is not None and value >= under):
+        return [f"{place} is {value}, above {schema.get('maximum', under)}"]
+    return []
+
+
+def _has_type(value: Any, kind: Any) -> bool:
+    if kind is None:
+        return True
+    kinds = kind if isinstance(kind, list) else [kind]
+    return any(_is(value, str(one)) for one in kinds)
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool) and kind in ("integer", "number"):
+        return False
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _KINDS.get(kind, (object,)))
+
+
+def _kind_of(value: Any) -> str:
+    return next(kind for kind in (*_KINDS, "unknown") if kind == "unknown" or _is(value, kind))
+
+
+def _named(kind: Any) -> str:
+    return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def _path(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name
+
+
+def _resolved_ref(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Any = root
+    for step in reference.removeprefix("#/").split("/"):
+        found = found[step]
+    return found
+
+
+# Typed answers: a model's text or arguments as a value, with the faults told back to the model a few times.
+
+T = TypeVar("T")
+
+
+class UnusableReply(ValueError):
+    """A model's answer cannot be used; the text says why, in words for the model."""
+
+
+async def ask_typed(model: Model, request: Request, kind: type[T], *, attempts: int = 3) -> T:
+    """Ask for JSON of the shape of `kind`, a pydantic model or a dataclass.
+
+    An answer that does not fit goes back with what was wrong, at most `attempts` times in all; then `ModelError`.
+    """
+    if request.schema is None:
+        request = replace(request, schema=schema_of(kind))
+    messages = request.messages
+    problem = ""
+    for _ in range(attempts):
+        reply = await model.complete(replace(request, messages=messages))
+        try:
+            return parse_reply(reply, kind)
+        except UnusableReply as error:
+            problem = str(error)
+        messages = (*messages, *_reply_as_messages(reply), UserMessage(text=_correction(problem)))
+    raise ModelError(f"{request.model} gave no usable answer in {attempts} attempts; the last: {problem}")
+
+
+def parse_reply(reply: Reply, kind: type[T]) -> T:
+    """The value in a reply, in its text or, where it called a tool instead, in the arguments."""
+    text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
+    if reply.finish == "refusal":
+        raise UnusableReply("it was declined")
+    if not text:
+        raise UnusableReply("it was empty")
+    return parse_value(text, kind)
+
+
+def parse_value(text: str, kind: type[T]) -> T:
+    """The value in a text, or `UnusableReply` with everything that is wrong with it.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Guess:
+    ...     p: float
+    >>> parse_value('I would say {"p": 0.25}', Guess)
+    Guess(p=0.25)
+    """
+    from pydantic import ValidationError
+
+    found = _read(text)
+    try:
+        return _adapter(kind).validate_python(found)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in error.errors()]
+        raise UnusableReply("; ".join(lines)) from None
+
+
+@overload
+def parse_arguments(call: ToolCall, shape: type[T]) -> T: ...
+@overload
+def parse_arguments(call: ToolCall, shape: Mapping[str, Any]) -> dict[str, Any]: ...
+def parse_arguments(call: ToolCall, shape: type[T] | Mapping[str, Any]) -> T | dict[str, Any]:
+    """The arguments of a call: a value of a type, or a dict that fits a JSON schema. Raises `UnusableReply`.
+
+    >>> parse_arguments(ToolCall(id="1", name="add", arguments="{'a': 1,}"), {"required": ["a"]})
+    {'a': 1}
+    """
+    if isinstance(shape, type):
+        return parse_value(call.arguments or "{}", shape)
+    found = _read(call.arguments or "{}")
+    if not isinstance(found, dict):
+        raise UnusableReply(f"the arguments of {call.name} must be a JSON object")
+    wrong = schema_errors(found, shape)
+    if wrong:
+        raise UnusableReply("; ".join(wrong))
+    return cast("dict[str, Any]", found)
+
+
+@cache
+def schema_of(kind: type[Any]) -> Mapping[str, Any]:
+    """The JSON schema to send along."""
+    return _adapter(kind).json_schema()
+
+
+@cache
+def _adapter(kind: type[T]) -> "TypeAdapter[T]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _read(text: str) -> Any:
+    try:
+        return read_json(text)
+    except NoJsonFound as error:
+        raise UnusableReply(str(error)) from None
+
+
+def _reply_as_messages(reply: Reply) -> tuple[Message, ...]:
+    """The turn to argue with. An empty one is left out: some providers refuse it. Calls would need results."""
+    return (replace(reply.as_message(), calls=()),) if reply.text.strip() else ()
+
+
+def _correction(problem: str) -> str:
+    return f"Your answer could not be used: {problem}. Answer again, with one JSON object and nothing else."

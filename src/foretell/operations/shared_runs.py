@@ -1,0 +1,205 @@
+"""Runs on many machines, put together: what `foretell run` and `foretell worker` do with a shared database."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from foretell.models.database.liveness import SessionLiveness
+from foretell.models.journal import Journal
+from foretell.questions.errors import InputError
+from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower
+from foretell.runs.executor import AnswerCell, RunProgress
+from foretell.runs.past import StoredRates, rates_of
+from foretell.runs.runner import PreparedRun, WatchProgress, check_options, has_panel, open_answers
+from foretell.runs.settings import KEYS, Settings
+from foretell.runs.spec import spec_from_json
+from foretell.runs.store import RunRow, RunStore, cells_of, panel_cells
+from foretell.runs.worker import WORKER_ROLE, PrepareRun, Worker, WorkerCapacity, WorkerSignals, executor_name
+
+OFFERED_CELLS = ("fred", "metaculus")
+"""Services whose key alone decides whether a tool is on offer: the same on every machine, or cells would differ."""
+ALONE_SECONDS = 5.0
+"""Seconds without a worker after which somebody should know."""
+
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterStatus:
+    """What can be said at one moment."""
+
+    workers: Mapping[int, str]
+    """Machine and process, by id."""
+    cells: Sequence[QueuedCell]
+    """Those that wait or are at work."""
+    everywhere: int | None = None
+    """How many may be at work at once."""
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        at_work = Counter(queued.executor for queued in self.cells if queued.status == "PENDING")
+        for id, name in sorted(self.workers.items(), key=lambda pair: pair[1]):
+            yield f"worker {name}: {at_work.pop(executor_name(id), 0)} cells at work"
+        if lost := at_work.total():
+            yield f"{lost} cells of workers that are gone"
+        for run, waiting in Counter(q.key.run for q in self.cells if q.status != "PENDING").items():
+            yield f"run {run}: {waiting} cells waiting"
+        if not self.workers:
+            yield "no worker is there"
+        elif self.everywhere:
+            yield f"at most {self.everywhere} cells at once over all workers"
+
+
+def shared_url(settings: Settings) -> str:
+    """The address of the shared database."""
+    if settings.database is None:
+        hint = "FORETELL_DATABASE_URL=postgresql://user@host/name"
+        raise InputError("working together needs a shared database", hint=hint)
+    return settings.database
+
+
+def settings_for(settings: Settings, row: RunRow) -> Settings:
+    """This machine's settings with the tools of the machine the run was started on."""
+    missing = [name for name in OFFERED_CELLS if name in row.services and not settings.key(name)]
+    if missing:
+        raise InputError(f"run {row.id} was started with a key for {missing[0]}", hint=f"set {KEYS[missing[0]][0]}")
+    extra = {key for name in OFFERED_CELLS if name not in row.services for key in KEYS[name]}
+    keys = {name: value for name, value in settings.keys.items() if name not in extra}
+    return replace(settings, keys=keys, together=True)
+
+
+def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrency: int) -> PrepareRun:
+    """Surroundings for any run of the store."""
+
+    @asynccontextmanager
+    async def furnish(row: RunRow) -> AsyncGenerator[AnswerCell]:
+        own = settings_for(settings, row)
+        rates = StoredRates(table=await store.aside(store.rates, row.id))
+        spec = spec_from_json(row.spec)
+        async with open_answers(spec, own, journal, store, rates=rates, concurrency=concurrency) as answer:
+            yield answer
+
+    return furnish
+
+
+@asynccontextmanager
+async def _worker(settings: Settings, capacity: WorkerCapacity) -> AsyncGenerator[Worker]:
+    url = shared_url(settings)
+    with closing(RunStore(url)) as store, closing(Journal(url)) as journal:
+        furnish = run_opener(settings, store, journal, capacity.here)
+        yield await asyncio.to_thread(Worker, url, store, _life(journal), furnish)
+
+
+def _life(keeper: Journal | RunStore) -> SessionLiveness:
+    life = keeper.database.life
+    assert isinstance(life, SessionLiveness)
+    return life
+
+
+async def run_worker(
+    settings: Settings, capacity: WorkerCapacity, orders: WorkerSignals, *, idle: float | None = None
+) -> RunProgress:
+    """Work until told to leave, or after so many seconds without a cell."""
+    async with _worker(settings, capacity) as worker:
+        resting = asyncio.create_task(_rest_when_idle(worker, orders, idle)) if idle is not None else None
+        try:
+            await worker.serve(capacity, orders)
+        finally:
+            if resting is not None:
+                resting.cancel()
+        return worker.progress
+
+
+async def _rest_when_idle(worker: Worker, orders: WorkerSignals, seconds: float) -> None:
+    while worker.idle < seconds:
+        await asyncio.sleep(min(1.0, seconds / 4))
+    orders.rest.set()
+
+
+async def run_together(
+    prepared: PreparedRun, settings: Settings, *, watch: WatchProgress, tell: Notify, work: int | None = None
+) -> RunProgress:
+    """Queue the cells of a run and watch others answer them; with `work`, so many at once are answered here."""
+    url = shared_url(settings)
+    check_options(prepared.spec)
+    with closing(RunStore(url)) as store, closing(await asyncio.to_thread(CellQueue, url)) as queue:
+        await store.aside(_begin, store, prepared, settings)
+        followed = asyncio.create_task(_follow(prepared, RunFollower(queue=queue, store=store, watch=watch)))
+        if work is not None:
+            return await _while_helping(followed, settings, WorkerCapacity(here=work))
+        lonely = asyncio.create_task(_notify_when_alone(store, tell))
+        try:
+            return await followed
+        finally:
+            lonely.cancel()
+
+
+async def _while_helping(
+    followed: asyncio.Task[RunProgress], settings: Settings, capacity: WorkerCapacity
+) -> RunProgress:
+    orders = WorkerSignals()
+    helper = asyncio.create_task(run_worker(settings, capacity, orders))
+    try:
+        await asyncio.wait([followed, helper], return_when=asyncio.FIRST_COMPLETED)
+        if helper.done():
+            helper.result()
+        return await followed
+    finally:
+        # Either all cells have ended, or somebody is in a hurry.
+        followed.cancel()
+        orders.leave.set()
+        await asyncio.wait([helper])
+
+
+async def _follow(prepared: PreparedRun, following: RunFollower) -> RunProgress:
+    spec, questions = prepared.spec, prepared.questions
+    progress = await following.until_ended(list(cells_of(spec.id, questions, spec.trials)))
+    if has_panel(spec):
+        progress = await following.until_ended(list(panel_cells(spec.id, questions, spec.trials)))
+    return progress
+
+
+def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
+    """Keep everything that a machine without the data set needs."""
+    spec, questions = prepared.spec, prepared.questions
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    store.begin(spec.id, spec.to_json(), began, services=settings.services)
+    store.keep_questions(spec.id, questions)
+    store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.resources["rates"](), spec.mode))
+    store.forget_failures(spec.id)
+
+
+async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
+    """Say so where nobody is there to do the work."""
+    life = await store.aside(_life, store)
+    alone_since = time.monotonic()
+    while time.monotonic() - alone_since < ALONE_SECONDS:
+        await asyncio.sleep(1)
+        if await store.aside(life.living, WORKER_ROLE):
+            alone_since = time.monotonic()
+    tell("no worker is there: start some with `foretell worker`, here or on other machines, or add --work")
+
+
+async def drop_run(settings: Settings, run: str) -> int:
+    """Take a run out of the queue: what waits is not begun, what is at work is broken off. How many cells."""
+
+    def drop_all(queue: CellQueue) -> int:
+        cells = [queued for queued in queue.open_cells() if queued.key.run == run]
+        queue.drop(cells)
+        return len(cells)
+
+    with closing(await asyncio.to_thread(CellQueue, shared_url(settings))) as queue:
+        return await asyncio.to_thread(drop_all, queue)
+
+
+async def cluster_status(settings: Settings) -> ClusterStatus:
+    """Who is there, and what is queued."""
+    url = shared_url(settings)
+    with closing(RunStore(url)) as store, closing(await asyncio.to_thread(CellQueue, url)) as queue:
+        workers = (await store.aside(_life, store)).living(WORKER_ROLE)
+        cells, everywhere = await asyncio.to_thread(lambda: (queue.open_cells(), queue.everywhere()))
+        return ClusterStatus(workers=workers, cells=cells, everywhere=everywhere)

@@ -1,0 +1,298 @@
+"""Drawing events: what they are about, how likely they are at first, and when everything happens."""
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from foretell.practice.exchange import names
+from foretell.practice.exchange.chance import HOUR, Floats, SeededChance, SimulationSettings, above, first
+from foretell.practice.exchange.subjects import EventSubject, SubjectKind, SubjectSort, subjects
+
+# An event of the simulated world, from its announcement to its settlement.
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventLife:
+    """The moments of an event, as Unix seconds on whole hours."""
+
+    announced: int
+    opens: int
+    closes: int
+    """As announced."""
+    known: int
+    """When the answer is out: after the close, or before it where it became known early."""
+    determined: int
+    finalized: int
+    void: bool = False
+
+    @property
+    def early(self) -> bool:
+        """Whether the answer was out before the announced close."""
+        return self.known < self.closes
+
+    @property
+    def ends(self) -> int:
+        """When trading ended in fact."""
+        return min(self.known, self.closes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventWording:
+    """How an event is spoken of."""
+
+    title: str
+    topic: str
+    claim: str
+    unit: str
+    category: str
+    period: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedEvent:
+    """One event with its markets. Only the world may look at its walk."""
+
+    number: int
+    kind: SubjectKind
+    ticker: str
+    series: str
+    words: EventWording
+    labels: tuple[str, ...]
+    tickers: tuple[str, ...]
+    rules: tuple[str, ...]
+    life: EventLife
+    starts: tuple[float, ...]
+    """Where the walks begin: one for each runner of a race, else a single one."""
+    thresholds: tuple[float, ...]
+    """That a single walk must end above, one for each market."""
+    level: float = 0.0
+    move: float = 1.0
+    """A quantity stands at level + move · walk."""
+    before_close: float = 0.9
+    """Share of all information that comes out before the announced close; the rest comes with the answer."""
+    traded: float = 10_000.0
+    """Contracts of a typical market until the close."""
+    thin: bool = False
+    chance: SeededChance
+
+    @property
+    def exclusive(self) -> bool:
+        """Exactly one market comes true."""
+        return self.kind == "race"
+
+    @cached_property
+    def hours(self) -> Floats:
+        """Unix seconds from the opening to the answer, hour by hour."""
+        return np.arange(self.life.opens, self.life.known + 1, HOUR, dtype=np.float64)
+
+    @cached_property
+    def informed(self) -> Floats:
+        """Information time at every hour."""
+        share = (self.hours - self.life.opens) / max(self.life.closes - self.life.opens, 1)
+        return np.where(self.hours >= self.life.known, 1.0, self.before_close * np.minimum(share, 1.0))
+
+    @cached_property
+    def walks(self) -> Floats:
+        """What decides it, at every hour: a row for each walk."""
+        steps = np.sqrt(np.diff(self.informed, prepend=0.0))
+        drawn = [self.chance.hourly(self.hours, self.number, "walk", row) for row in range(len(self.starts))]
+        return np.array(self.starts)[:, None] + np.cumsum(steps * np.array(drawn), axis=1)
+
+    @cached_property
+    def p(self) -> Floats:
+        """What an ideal forecaster says at every hour: a row for each market. The last column is the answer."""
+        left = 1.0 - self.informed
+        if self.kind == "race":
+            return first(self.walks, left)
+        return above(self.walks[0], left, np.array(self.thresholds))
+
+    @cached_property
+    def quantity(self) -> Floats:
+        """What a ladder is about, at every hour."""
+        return self.level + self.move * self.walks[0]
+
+    @property
+    def outcomes(self) -> tuple[int, ...]:
+        """How its markets come out, if they are not called off."""
+        return tuple(int(p) for p in self.p[:, -1])
+
+    def place(self, second: float) -> int:
+        """The hour that stands for a moment: the last one not later, at least the first."""
+        return int(np.clip((second - self.life.opens) // HOUR, 0, len(self.hours) - 1))
+
+
+def moment(second: float) -> datetime:
+    """A Unix second as a moment."""
+    return datetime.fromtimestamp(second, UTC)
+
+
+DAY = 24 * HOUR
+KINDS: tuple[tuple[SubjectKind, float], ...] = (("yes-no", 0.55), ("race", 0.2), ("ladder", 0.25))
+BUSY, QUIET = 12_000.0, 90.0
+"""Contracts of a typical market in an ordinary event and in one that hardly anybody trades."""
+UNLIKELY = (0.9, 2.4)
+"""Shape of the beta distribution of first probabilities: as on real markets, about one thing in four happens."""
+SPAN = (-0.7, 1.9)
+"""Of the thresholds of a ladder around the level it starts from, in usual moves."""
+RUNGS = (3, 6)
+RUNNERS = (3, 6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventMaker:
+    """Makes events from settings and chance."""
+
+    settings: SimulationSettings
+    chance: SeededChance
+
+    def event(self, number: int, announced: int, rng: np.random.Generator) -> SimulatedEvent:
+        """A new event that is announced at an hour."""
+        kind = rng.choice([kind for kind, _ in KINDS], p=[share for _, share in KINDS])
+        choices = subjects(kind)
+        subject = choices[int(rng.integers(len(choices)))]
+        opens = announced + HOUR * int(rng.integers(1, 7))
+        length = math.exp(rng.uniform(0.0, math.log(self.settings.longest)))
+        closes = opens + HOUR * max(12, round(24 * length))
+        life = self._life(number, announced, opens, closes)
+        said = names.made_up(rng)
+        root = _letters(next(iter(_named(subject.topic, said).values()), "X"))
+        series = f"KX{root}{subject.tag}{number}"
+        return self._made(number, subject, said, series, life, rng)
+
+    def week(
+        self, number: int, subject: EventSubject, said: dict[str, str], opens: int, level: float
+    ) -> SimulatedEvent:
+        """This week's event of a series that goes on from where it stood."""
+        closes = opens + 6 * DAY + 12 * HOUR
+        life = EventLife(
+            announced=opens,
+            opens=opens,
+            closes=closes,
+            known=closes + 2 * HOUR,
+            determined=closes + 3 * HOUR,
+            finalized=closes + 5 * HOUR,
+        )
+        series = f"KX{_letters(said['place'])}{subject.tag}"
+        rng = self.chance.at(opens, number, "week")
+        return self._made(number, subject, {**said, "level": str(level)}, series, life, rng)
+
+    def _life(self, number: int, announced: int, opens: int, closes: int) -> EventLife:
+        length = closes - opens
+
+        def early(rng: np.random.Generator) -> float | None:
+            happens, share = rng.random() < self.settings.early, rng.uniform(0.25, 0.85)
+            return opens + HOUR * max(6, round(share * length / HOUR)) if happens else None
+
+        def later(after: int, hours: int, what: str) -> int:
+            found = self.chance.moment(lambda rng: after + HOUR * int(rng.integers(1, hours)), number, what)
+            return round(max(after, self.chance.turn) // HOUR * HOUR + HOUR if found is None else found)
+
+        soon = self.chance.moment(early, number, "early")
+        known = later(closes, 12, "known") if soon is None else round(soon)
+        determined = later(known, 6, "determined")
+        void = bool(self.chance.at(determined, number, "void").random() < self.settings.void)
+        finalized = later(determined, 30, "finalized")
+        return EventLife(
+            announced=announced,
+            opens=opens,
+            closes=closes,
+            known=known,
+            determined=determined,
+            finalized=finalized,
+            void=void,
+        )
+
+    def _made(
+        self,
+        number: int,
+        subject: EventSubject,
+        said: dict[str, str],
+        series: str,
+        life: EventLife,
+        rng: np.random.Generator,
+    ) -> SimulatedEvent:
+        closes = moment(life.closes)
+        told = said | {"day": f"{closes.day} {closes:%B %Y}"}
+        words = EventWording(
+            title=subject.title.format(**told),
+            topic=subject.topic.format(**told),
+            claim=subject.claim.format(**told),
+            unit=subject.unit,
+            category=subject.category,
+            period=told["day"] if subject.kind in ("race", "weekly") else "",
+        )
+        ticker = f"{series}-{closes:%y%b%d}".upper()
+        thin = subject.kind != "weekly" and bool(rng.random() < self.settings.thin)
+        parts = _markets(subject, words, told, rng)
+        return SimulatedEvent(
+            number=number,
+            kind=subject.kind,
+            ticker=ticker,
+            series=series,
+            words=words,
+            tickers=tuple(f"{ticker}-{place}" for place in range(1, len(parts["labels"]) + 1)),
+            life=life,
+            before_close=float(rng.choice([0.9, 0.75, 0.45], p=[0.5, 0.3, 0.2])),
+            traded=(QUIET if thin else BUSY) * math.exp(0.8 * rng.standard_normal()),
+            thin=thin,
+            chance=self.chance,
+            **parts,
+        )
+
+
+def _markets(
+    subject: EventSubject, words: EventWording, told: dict[str, str], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Labels, rules and the walk behind them."""
+    if subject.kind == "race":
+        return _race(subject, words, rng)
+    if subject.kind == "yes-no":
+        from scipy.special import ndtri
+
+        rule = f"The market resolves to Yes if {words.claim} by {told['day']}."
+        return {
+            "labels": (words.claim[:1].upper() + words.claim[1:],),
+            "rules": (rule,),
+            "starts": (float(ndtri(rng.beta(*UNLIKELY))),),
+            "thresholds": (0.0,),
+        }
+    return _ladder(subject, words, float(told.get("level", 0.0)), rng)
+
+
+def _race(subject: EventSubject, words: EventWording, rng: np.random.Generator) -> dict[str, Any]:
+    count = int(rng.integers(*RUNNERS))
+    labels = tuple(dict.fromkeys(_runner(subject.sort, rng) for _ in range(count)))
+    rules = tuple(f"The market resolves to Yes if it is {label}: {words.topic}." for label in labels)
+    starts = tuple(float(start) for start in 0.9 * rng.standard_normal(len(labels)))
+    return {"labels": labels, "rules": rules, "starts": starts, "thresholds": ()}
+
+
+def _ladder(subject: EventSubject, words: EventWording, level: float, rng: np.random.Generator) -> dict[str, Any]:
+    level = level or subject.level * math.exp(0.15 * rng.standard_normal())
+    move = subject.move * level
+    digits = max(0, 1 - math.floor(math.log10(move)))
+    count = int(rng.integers(*RUNGS))
+    ends = [round(level + move * z, digits) for z in np.linspace(*SPAN, count) + rng.uniform(-0.25, 0.25)]
+    labels = tuple(f"Above {end:.{digits}f} {subject.unit}" for end in ends)
+    rules = tuple(f"The market resolves to Yes if {words.topic}: {label.lower()}." for label in labels)
+    thresholds = tuple((end - level) / move for end in ends)
+    walk: dict[str, Any] = {"starts": (0.0,), "thresholds": thresholds, "level": level, "move": move}
+    return {"labels": labels, "rules": rules, **walk}
+
+
+def _runner(sort: SubjectSort, rng: np.random.Generator) -> str:
+    return {"person": names.person, "firm": names.firm, "team": names.team, "thing": names.stem}[sort](rng)
+
+
+def _named(text: str, said: dict[str, str]) -> dict[str, str]:
+    """The names that a text uses, in its order."""
+    used = [name for name in said if f"{{{name}}}" in text]
+    return {name: said[name] for name in sorted(used, key=lambda name: text.index(f"{{{name}}}"))}
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.upper() if letter.isascii() and letter.isalpha())[:8]

@@ -1,0 +1,142 @@
+"""Scripted models that read the news and the prices they are shown, behind a fake provider's socket.
+
+What they say is a function of the request alone. The part of a model's name before the first dash is its habit:
+`news_reader` weighs what it reads, `hasty` blurs it with noise of its own, `bold` is far too sure of it.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from statistics import NormalDist
+from typing import Any
+
+from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.practice.exchange.world import SimulatedWorld
+from foretell.practice.models.formats import ModelQuery, ScriptedReply
+from foretell.practice.models.scripts import arena_script, unit
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+
+# The forecaster that knows the hidden truth: the upper bound of a simulation, and no competitor.
+
+NAME = "oracle"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleForecaster:
+    """Says the ideal probability of every market at the moment it is asked."""
+
+    world: SimulatedWorld
+    name: str = NAME
+
+    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        """Straight from the world, over no wire."""
+        event = self.world.by_ticker.get(question.targets[0].id)
+        if event is None:
+            raise CannotForecast(f"question {question.id} is not of this world")
+        p = {target.id: self.world.truth(event.ticker, target.id, context.as_of.at) for target in question.targets}
+        told = "The hidden truth of the simulation."
+        return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=told)
+
+
+NORMAL = NormalDist()
+TRUST = {"courier": 1.0, "gazette": 0.5, "observer": 0.4, "buzz": 0.15}
+"""What a report counts, by outlet."""
+FADES = 1.5
+"""Days after which a report counts half."""
+PRIOR_WEIGHT, MARKET_WEIGHT = 0.2, 1.8
+_NOW = re.compile(r"^It is (\d{4}-\d\d-\d\d)", re.MULTILINE)
+_OUTCOME = re.compile(r"^- `(.+?)`: (.+?)(?: \(decided on [\d-]+\))?$", re.MULTILINE)
+_PRICE = re.compile(r"^- `(.+?)`: implied probability ([\d.]+)", re.MULTILINE)
+_SOURCE = re.compile(r"^\[\d+\] .*\((\d{4}-\d\d-\d\d); \S*?//[^/]+/(\w+)/\S*\)\n(.+)$", re.MULTILINE)
+_CHANCE = re.compile(r"puts the chance that (.+?) at (\d+) in 100")
+_LEVEL = re.compile(r"(.+?) stands at (-?[\d.]+) [^,]*, with a usual move of ([\d.]+) ")
+_ABOVE = re.compile(r"Above (-?[\d.]+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingHabit:
+    """How a model treats what it makes of its reading, in logits."""
+
+    factor: float = 1.0
+    noise: float = 0.0
+
+
+HABITS = {"reader": ReadingHabit(), "hasty": ReadingHabit(noise=1.0), "bold": ReadingHabit(factor=3.5, noise=0.4)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewsReport:
+    """What a source says, and what it counts."""
+
+    text: str
+    weight: float
+
+
+def news_reader(heard: ModelQuery) -> ScriptedReply:
+    """The next answer; whatever is no forecast on a context goes to the fake of all parts."""
+    fields: Mapping[str, Any] = (heard.schema or {}).get("properties", {})
+    if heard.tools or "probabilities" not in fields or "recognised" in fields:
+        return arena_script(heard)
+    told = heard.last
+    labels, prices = dict(_OUTCOME.findall(told.partition("# Sources")[0])), dict(_PRICE.findall(told))
+    reports = list(_reports(told))
+    p: dict[str, float] = {}
+    for key in fields["probabilities"].get("properties", {}):
+        label = labels.get(key, "")
+        believed = _weighed(label, len(labels), reports, told, prices.get(key))
+        p[key] = _as_said(believed, heard.model, f"{told[:200]}/{key}/{len(told)}")
+    shown = "and the price" if prices else "without a price"
+    return ScriptedReply(
+        text=json.dumps({"rationale": f"{len(reports)} reports were weighed, {shown}.", "probabilities": p})
+    )
+
+
+def _reports(told: str) -> Iterator[NewsReport]:
+    found = _NOW.search(told)
+    today = date.fromisoformat(found[1]) if found else date.max
+    for day, outlet, text in _SOURCE.findall(told):
+        age = max(0, (today - date.fromisoformat(day)).days)
+        yield NewsReport(text=text, weight=TRUST.get(outlet, 0.3) * 0.5 ** (age / FADES))
+
+
+def _weighed(label: str, outcomes: int, reports: list[NewsReport], told: str, price: str | None) -> float:
+    """Log odds of an outcome: the weighted mean of what is said, what it costs, and that most things do not happen."""
+    prior = 1 / outcomes if outcomes > 1 and not _ABOVE.match(label) else 0.3
+    total, weight = PRIOR_WEIGHT * _odds(prior), PRIOR_WEIGHT
+    for report in reports:
+        said = _said(label, report.text, told)
+        if said is not None:
+            total, weight = total + report.weight * _odds(said), weight + report.weight
+    if price is not None:
+        # Longshots cost too much: prices are taken a little further from the middle.
+        total, weight = total + MARKET_WEIGHT * 1.08 * _odds(float(price)), weight + MARKET_WEIGHT
+    return total / weight
+
+
+def _said(label: str, text: str, told: str) -> float | None:
+    """The probability that a report gives an outcome; None where it is about something else."""
+    if (chance := _CHANCE.search(text)) is not None:
+        return int(chance[2]) / 100 if chance[1].casefold() == label.casefold() else None
+    if (level := _LEVEL.match(text)) is not None:
+        end = _ABOVE.match(label)
+        if end is None or f"if {level[1].casefold()}:" not in told.casefold():
+            return None
+        return NORMAL.cdf((float(level[2]) - float(end[1])) / max(float(level[3]), 1e-6))
+    share = re.search(rf"(?:: |, ){re.escape(label)} (\d+) in 100", text)
+    return int(share[1]) / 100 if share else None
+
+
+def _as_said(odds: float, model: str, words: str) -> float:
+    habit = HABITS.get(model.partition("-")[0], HABITS["reader"])
+    chance = min(max(unit(f"{model}/{words}"), 1e-6), 1 - 1e-6)
+    odds = habit.factor * (odds + habit.noise * NORMAL.inv_cdf(chance))
+    return round(min(0.995, max(0.005, 1 / (1 + math.exp(-odds)))), 4)
+
+
+def _odds(p: float) -> float:
+    kept = min(0.985, max(0.015, p))
+    return math.log(kept / (1 - kept))

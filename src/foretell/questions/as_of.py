@@ -1,0 +1,95 @@
+"""Time: every instant is aware and in UTC, and only `AsOf` compares dates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any, Literal
+
+AsOfMode = Literal["live", "backtest"]
+Clock = Callable[[], datetime]
+"""Tells what time it is. A simulation has its own; nothing else looks at the machine's clock directly."""
+
+
+def instant(value: str | date | datetime) -> datetime:
+    """Read a moment as UTC. A bare day is its first moment; a clock time without a zone is refused.
+
+    >>> instant("2025-10-26").isoformat()
+    '2025-10-26T00:00:00+00:00'
+    >>> instant("2025-10-26T12:00:00+02:00").isoformat()
+    '2025-10-26T10:00:00+00:00'
+    >>> instant("2025-10-26T12:00:00")
+    Traceback (most recent call last):
+    ...
+    ValueError: '2025-10-26T12:00:00' has no time zone; write e.g. 2025-10-26T12:00:00Z
+    """
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(
+                f"{value!r} is not an ISO date or time such as 2025-10-26 or 2025-10-26T12:00:00Z"
+            ) from None
+    if not isinstance(value, datetime):
+        if not isinstance(value, date):  # pyright: ignore[reportUnnecessaryIsInstance] - may come from a JSON file
+            raise ValueError(f"{value!r} is not a date; write it as text such as 2025-10-26")
+        return datetime.combine(value, time.min, UTC)
+    if value.tzinfo is None:
+        text = value.isoformat()
+        raise ValueError(f"{text!r} has no time zone; write e.g. {text}Z")
+    return value.astimezone(UTC)
+
+
+class _ParsedByInstant:
+    """Tells pydantic, where it reads files, to leave the reading of moments to `instant`."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(instant, handler(source))
+
+
+UtcDatetime = Annotated[datetime, _ParsedByInstant]
+"""A datetime in UTC; in files also a bare day."""
+
+
+def end_of_day(day: date) -> datetime:
+    """The last moment of a calendar day, UTC."""
+    return datetime.combine(day, time.max, UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsOf:
+    """The cutoff that travels with every forecast: what was known at `at`, and nothing later.
+
+    In a backtest, whatever carries no date is refused, because nobody can say that it is old enough.
+
+    >>> cutoff = AsOf.day("2025-10-26")
+    >>> cutoff.admits(instant("2025-10-26T09:30:00Z")), cutoff.admits(instant("2025-10-27")), cutoff.admits(None)
+    (True, False, False)
+    """
+
+    at: UtcDatetime
+    mode: AsOfMode = "backtest"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", instant(self.at))
+
+    @classmethod
+    def day(cls, day: str | date, mode: AsOfMode = "backtest") -> "AsOf":
+        """The cutoff at the end of a calendar day, so that the day's own data is known."""
+        return cls(at=end_of_day(instant(day).date()), mode=mode)
+
+    def admits(self, published: datetime | None) -> bool:
+        """Whether something published at that moment may be seen."""
+        if published is None:
+            return self.mode == "live"
+        return instant(published) <= self.at
+
+    def admits_day(self, day: date) -> bool:
+        """Whether something known only by its calendar day may be seen: the whole day must be over by the cutoff."""
+        return end_of_day(day) <= self.at
+
+    def __str__(self) -> str:
+        """As written in file names and tables."""
+        return self.at.isoformat(timespec="seconds")

@@ -1,0 +1,1 @@
+"""How results look: charts, HTML pages, terminal tables, Markdown, CSV."""

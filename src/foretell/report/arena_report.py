@@ -1,0 +1,222 @@
+"""`foretell arena score`: standings in the terminal, as JSON and as one web page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.bootstrap import Resampling
+from foretell.questions.errors import InputError
+from foretell.report.charts.timelines import MarketHistory, history_plot
+from foretell.report.study import StudyChart
+from foretell.scoring.arena_leaderboard import ScoredArena
+from foretell.scoring.arena_metrics import MAIN_METRIC
+from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.arena_view import ArenaLeaderboard, view_of_scored
+from foretell.scoring.event_sums import MomentChoice
+from foretell.scoring.table import CROWD
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from foretell.report.study import StudyResult
+
+
+# One event over time: what the market showed and what every entry said at each moment.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetHistory:
+    """One market of the event; None where nothing was shown or said."""
+
+    target: str
+    outcome: int | None
+    price: tuple[float | None, ...]
+    forecasts: Mapping[str, tuple[float | None, ...]]
+    """By entry."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventHistory:
+    """The moments of an event in the order of time, and its markets."""
+
+    event: str
+    category: str
+    platform: str
+    at: tuple[str, ...]
+    """UTC."""
+    hours: tuple[float | None, ...]
+    """To the close, as it was known then."""
+    targets: tuple[TargetHistory, ...]
+
+
+def event_history(standings: ArenaTable, event: str) -> EventHistory:
+    """The history of one event; an event that is not there is refused."""
+    if event not in standings.events.ids:
+        raise InputError(f"no event of {standings.name!r} is called {event!r}", hint="foretell arena status lists them")
+    code = standings.events.ids.index(event)
+    moments = np.flatnonzero(standings.moments.event == code)
+    rows = np.flatnonzero(standings.market_event == code)
+    names = tuple(dict.fromkeys(standings.markets.target[i] for i in rows.tolist()))
+    category, platform = standings.events.category, standings.events.platform
+    return EventHistory(
+        event=event,
+        category=category.names[category.codes[code]],
+        platform=platform.names[platform.codes[code]],
+        at=tuple(f"{np.datetime_as_string(at)}Z" for at in standings.moments.taken_at[moments]),
+        hours=tuple(_known_event(value) for value in standings.moments.hours[moments].tolist()),
+        targets=tuple(_target(standings, name, rows, moments.tolist()) for name in names),
+    )
+
+
+def history_pictures(
+    history: EventHistory, quotes: Mapping[str, Sequence[tuple[datetime, float]]] | None = None
+) -> tuple[StudyChart, ...]:
+    """A picture for each market: by default prices as of the moments, or a longer path of them by target."""
+    moments = [datetime.fromisoformat(at) for at in history.at]
+    found: list[StudyChart] = []
+    for i, one in enumerate(history.targets, 1):
+        price = (quotes or {}).get(one.target) or _path(moments, one.price)
+        forecasts = {name: _path(moments, said) for name, said in one.forecasts.items()}
+        drawn = history_plot(MarketHistory(title=one.target, prices=price, forecasts=forecasts, outcome=one.outcome))
+        found.append(StudyChart(name=f"history-{i}", title=one.target, figure=drawn))
+    return tuple(found)
+
+
+def _path(moments: Sequence[datetime], values: Sequence[float | None]) -> list[tuple[datetime, float]]:
+    return [(at, value) for at, value in zip(moments, values, strict=True) if value is not None]
+
+
+def _target(standings: ArenaTable, name: str, rows: Ints, moments: list[int]) -> TargetHistory:
+    mine = {int(standings.markets.moment[i]): i for i in rows.tolist() if standings.markets.target[i] == name}
+    places = [mine.get(moment) for moment in moments]
+    outcomes = [standings.markets.outcome[i] for i in mine.values() if np.isfinite(standings.markets.outcome[i])]
+    return TargetHistory(
+        target=name,
+        outcome=int(outcomes[0]) if outcomes else None,
+        price=_along(standings.markets.price, places),
+        forecasts={entry: _along(standings.p[k], places) for k, entry in enumerate(standings.names)},
+    )
+
+
+def _along(values: Floats, places: list[int | None]) -> tuple[float | None, ...]:
+    return tuple(None if place is None else _known_event(float(values[place])) for place in places)
+
+
+def _known_event(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+ARENA_ADVICE = (
+    "Brier is the mean over events of the mean squared error over an event's markets. An event that was asked at "
+    "several moments counts once. Lower is better; 0.25 is always-0.5, and the crowd's price is the row to beat.",
+    "crowd − entry is a paired difference on the markets for which both have a probability: what makes an event hard "
+    "drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, one-sided, without correction for the number "
+    "of rows. To tell two entries apart, read the table of pairs, not whether intervals overlap.",
+    "Intervals resample events. Events of one match day or one news story hang together more than that: intervals are "
+    "then somewhat too short.",
+    "The base rate counts only events of the category that had resolved before the moment of asking. It is 0.5 until "
+    "something has.",
+    "Returns bet a dollar on every market at the asks of the moment, whatever its depth: they say whether a forecast "
+    "knew something the price did not, not what a trader would have earned. Net returns pay the platform's fee. A few "
+    "long shots that came in decide them; look at the interval and at the Sharpe ratio.",
+    "An entry that left moments out is scored on what it answered. Compare it by its difference to the crowd.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaReport:
+    """One report in its three forms."""
+
+    view: ArenaLeaderboard
+    scored: ScoredArena
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return self.view.to_dict()
+
+    def study(self, *, pictures: bool = False) -> "StudyResult":
+        """Its tables, and its pictures where wanted, as any other study has them."""
+        from foretell.report.arena_tables import arena_grids
+        from foretell.report.study import StudyResult
+
+        drawn = ()
+        if pictures:
+            from foretell.report.arena_charts import ArenaChartInput
+            from foretell.report.arena_charts import arena_charts as draw
+
+            drawn = draw(ArenaChartInput(view=self.view, scored=self.scored))
+        return StudyResult(
+            name="standings",
+            title=f"Standings of {self.view.arena}",
+            finding=arena_finding(self.view),
+            grids=arena_grids(self.view),
+            pictures=drawn,
+            notes=self.view.notes,
+            settings=self.view.settings,
+        )
+
+    def print(self, console: "Console", *, by: Sequence[str] = ()) -> None:
+        """The leaderboard, and the tables of what was asked for; everything else is in the page and in the JSON."""
+        from foretell.report.study_report import print_study
+
+        study = self.study()
+        brief = [grid for i, grid in enumerate(study.grids) if i < 3 or grid.title.rpartition(" by ")[2] in by]
+        print_study(replace(study, grids=tuple(brief)), console)
+
+    def text(self, *, by: Sequence[str] = (), width: int = 120) -> str:
+        """What is printed, as text."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        out = StringIO()
+        self.print(Console(file=out, width=width, color_system=None), by=by)
+        return out.getvalue()
+
+    def markdown(self) -> str:
+        """All tables as Markdown."""
+        from foretell.report.study_report import markdown_study
+
+        return markdown_study(self.study())
+
+    def page(self) -> str:
+        """A whole HTML document that needs no network."""
+        from foretell.report.study_report import study_page
+
+        return study_page(self.study(pictures=True), advice=ARENA_ADVICE)
+
+
+def arena_report(
+    standings: ArenaTable,
+    *,
+    by: Sequence[str] = (),
+    choice: MomentChoice = "mean",
+    draws: int = 1000,
+    seed: int = 0,
+) -> ArenaReport:
+    """Score standings; `by` (category, platform, lead time) adds tables with more numbers for each group."""
+    scored = ScoredArena.of(standings, choice, Resampling(draws=draws, seed=seed))
+    return ArenaReport(view=view_of_scored(standings, scored, by=by), scored=scored)
+
+
+def arena_finding(view: ArenaLeaderboard) -> str:
+    """The result in a sentence or two."""
+    scale = f"{view.counts.resolved:,} resolved events, {view.counts.markets_scored:,} outcomes scored"
+    entries = [line for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
+    crowd = next((line for line in view.lines if line.entry.name == CROWD and MAIN_METRIC in line.scores), None)
+    market = f"the crowd's price {crowd.scores[MAIN_METRIC].estimate:.4f}" if crowd else "there is no market"
+    if not entries:
+        return f"No entry has a scored forecast yet; {market} ({scale})."
+    best = entries[0]
+    told = (
+        f"{best.entry.name} leads the entries with a Brier score of {best.scores[MAIN_METRIC].estimate:.4f}, {market}"
+    )
+    found = view.versus_crowd.get(best.entry.name)
+    if found is not None:
+        sure = "the difference is larger than chance explains" if found.stars else "chance explains the difference"
+        told += f"; on {found.n:,} common events {sure}"
+    return f"{told} ({scale})."

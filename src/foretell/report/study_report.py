@@ -1,0 +1,221 @@
+"""A study in the terminal and as Markdown."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import Comparison
+from foretell.report.html import (
+    HtmlCell,
+    HtmlColumn,
+    HtmlRow,
+    contents,
+    definitions,
+    name,
+    number_cell,
+    page,
+    paragraph,
+    section,
+    shown,
+    table,
+)
+from foretell.report.leaderboard_page import settings_text
+from foretell.report.leaderboard_text import markdown_text
+from foretell.report.markup import Markup, clean, element, join, shorten
+from foretell.report.numbers import bracket, number, signed
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+
+STUDY_LEAST_NAME, STUDY_MOST_NAME = 18, 34
+"""Characters of a line's name that are shown even where it means fewer columns."""
+STUDY_GAP = 2
+"""Blanks between columns."""
+
+
+def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
+    """A value as text; `brief` leaves intervals out.
+
+    >>> value_text(Interval(estimate=71.25, low=69.0, high=73.5, se=1.1, n_clusters=40, draws=100), 1)
+    '71.2 [69.0, 73.5]'
+    >>> told(None, 1), told(1234, 0), value_text("past only", 1)
+    ('–', '1,234', 'past only')
+    """
+    if isinstance(value, Interval):
+        ends = "" if brief else bracket(value.low, value.high, decimals)
+        return f"{number(value.estimate, decimals)} {ends}".rstrip()
+    if isinstance(value, Comparison):
+        ends = "" if brief else bracket(value.low, value.high, decimals)
+        return f"{signed(value.diff, decimals)}{value.stars} {ends}".rstrip()
+    if isinstance(value, float):
+        return number(value, decimals)
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else clean(value)
+
+
+def print_study(study: StudyResult, console: "Console") -> None:
+    """The finding, every table in as many columns as there is room for, and the notes."""
+    from rich.text import Text
+
+    console.print(Text(clean(study.finding), style="bold"))
+    for grid in study.grids:
+        console.print()
+        console.print(Text(clean(grid.title), style="bold"))
+        console.print(_rich(grid, console.width))
+        if grid.caption:
+            console.print(Text(clean(grid.caption), style="dim"))
+    console.print()
+    for note in study.notes:
+        console.print(Text(clean(note), style="dim"))
+
+
+def _rich(grid: StudyTable, width: int) -> "RichTable":
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    columns, lines = _fitted(grid, width)
+    widths = [max(len(line[i]) for line in (columns, *lines)) for i in range(len(columns))]
+    room = max(STUDY_LEAST_NAME, width - sum(widths) - STUDY_GAP * len(columns))
+    table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column(grid.head, no_wrap=True)
+    for label, wide in zip(columns, widths, strict=True):
+        table.add_column(label, justify="right", no_wrap=True, min_width=wide)
+    for entry, line in zip(grid.entries, lines, strict=True):
+        style = {"anchor": "italic yellow", "reference": "bold"}.get(entry.style, "")
+        cells = [Text(cell, style=_colour(value) or style) for cell, value in zip(line, entry.values, strict=False)]
+        table.add_row(Text(shorten(entry.name, room), style=style), *cells)
+    return table
+
+
+def _colour(value: CellValue) -> str:
+    if not isinstance(value, Comparison) or not value.stars:
+        return ""
+    return "green" if value.diff > 0 else "red"
+
+
+def _fitted(grid: StudyTable, width: int) -> tuple[list[str], list[list[str]]]:
+    """Labels and cells with intervals where they fit; else without, and at last with columns left out at the end."""
+    labels = [column.label for column in grid.columns]
+    room = width - min(max((len(entry.name) for entry in grid.entries), default=0), STUDY_MOST_NAME)
+    lines: list[list[str]] = []
+    for brief in (False, True):
+        lines = [cells(entry, grid.columns, brief=brief) for entry in grid.entries]
+        if _needed(labels, lines) <= room:
+            return labels, lines
+    while len(labels) > 1 and _needed(labels, lines) > room:
+        labels, lines = labels[:-1], [line[:-1] for line in lines]
+    return labels, lines
+
+
+def _needed(labels: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
+    return sum(max(len(line[i]) for line in (labels, *lines)) + STUDY_GAP for i in range(len(labels)))
+
+
+def cells(entry: StudyRow, columns: Sequence[StudyColumn], *, brief: bool = False) -> list[str]:
+    """The values of a line as text."""
+    return [
+        value_text(value, column.decimals, brief=brief) for value, column in zip(entry.values, columns, strict=True)
+    ]
+
+
+def markdown_study(study: StudyResult) -> str:
+    """The study as GitHub-flavoured Markdown."""
+    parts = [f"## {markdown_text(study.title)}", markdown_text(study.finding)]
+    for grid in study.grids:
+        parts += [f"### {markdown_text(grid.title)}", markdown_grid(grid)]
+        parts += [markdown_text(grid.caption)] if grid.caption else []
+    parts += [markdown_text(note) for note in study.notes]
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_grid(grid: StudyTable) -> str:
+    """One table as Markdown."""
+    heads = [grid.head or " ", *(column.label for column in grid.columns)]
+    rule = ["---", *("---:" if column.numeric else "---" for column in grid.columns)]
+    lines = [[markdown_text(head) for head in heads], rule]
+    for entry in grid.entries:
+        name = markdown_text(entry.name)
+        told_name = f"*{name}*" if entry.style == "anchor" else f"**{name}**" if entry.style == "reference" else name
+        lines.append([told_name, *(markdown_text(cell) for cell in cells(entry, grid.columns))])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+# A study as one web page: the finding, every table, the pictures, and how to read them.
+
+STUDY_ADVICE = (
+    "BI is the Brier index 100·(1 − √Brier) of all targets together: 50 is always-0.5, 100 is perfect. Overall is the "
+    "mean of the kinds (market, dataset).",
+    "Δ is a paired difference: both sides are recomputed on the same resamples of whole questions, so what makes a "
+    "question hard drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, one-sided, without correction "
+    "for the number of lines.",
+    "Questions that resolve on one day hang together as well. Δ two-way resamples resolution days beside questions; "
+    "where the two intervals disagree, believe the wider one.",
+)
+
+
+def study_page(study: StudyResult, advice: Sequence[str] = ()) -> str:
+    """A whole HTML document that needs no network; `advice` says how to read it, else the study does."""
+    parts = study_parts(study, advice)
+    return page(
+        study.title,
+        paragraph(study.finding, "lead"),
+        contents([(anchor, title) for anchor, title, _ in parts]),
+        *(section(title, body, anchor=anchor) for anchor, title, body in parts),
+    )
+
+
+def study_parts(study: StudyResult, advice: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
+    """Anchor, title and body of every section: tables, pictures after the first of them, and how to read it all."""
+    parts = [(f"table-{i}", grid.title, _grid(grid)) for i, grid in enumerate(study.grids, 1)]
+    if study.pictures:
+        parts.insert(1, ("pictures", "Pictures", _pictures(study.pictures)))
+    return [*parts, ("reading", "How to read this", _reading(study, advice or study.advice or STUDY_ADVICE))]
+
+
+def _pictures(pictures: Sequence[StudyChart]) -> Markup:
+    """Wide ones below each other, the others side by side."""
+    wide = [join(element("h3", one.title), shown(one.figure)) for one in pictures if one.figure.wide]
+    narrow = [element("div", shown(one.figure)) for one in pictures if not one.figure.wide]
+    return join(*wide, element("div", *narrow, class_="grid") if narrow else None)
+
+
+def _grid(grid: StudyTable) -> Markup:
+    heads = [HtmlColumn(label=grid.head or " ")]
+    heads += [HtmlColumn(label=c.label, numeric=c.numeric, tip=c.tip or None) for c in grid.columns]
+    lines = [_html_row(entry, grid.columns) for entry in grid.entries]
+    return table(heads, lines, grid.caption or grid.title)
+
+
+def _html_row(entry: StudyRow, columns: tuple[StudyColumn, ...]) -> HtmlRow:
+    cells = [_html_cell(value, column) for value, column in zip(entry.values, columns, strict=True)]
+    return HtmlRow(cells=[HtmlCell(shown=name(entry.name), style="name"), *cells], style=entry.style or None)
+
+
+def _html_cell(value: CellValue, column: StudyColumn) -> HtmlCell:
+    if isinstance(value, Interval):
+        ends = element("span", bracket(value.low, value.high, column.decimals), class_="ci")
+        return number_cell(join(number(value.estimate, column.decimals), " ", ends), value.estimate)
+    if isinstance(value, Comparison):
+        good = ("good" if value.diff > 0 else "bad") if value.stars else None
+        ends = element("span", bracket(value.low, value.high, column.decimals), class_="ci")
+        gap = element("span", signed(value.diff, column.decimals) + value.stars, class_=good)
+        return number_cell(join(gap, " ", ends), value.diff)
+    text = value_text(value, column.decimals)
+    if isinstance(value, int | float):
+        return number_cell(text, float(value))
+    return HtmlCell(shown=text, style="n" if column.numeric else None)
+
+
+def _reading(study: StudyResult, advice: Sequence[str]) -> Markup:
+    return join(
+        *(paragraph(one) for one in advice),
+        element("h3", "Notes") if study.notes else None,
+        element("ul", *(element("li", note) for note in study.notes)) if study.notes else None,
+        element("h3", "Settings"),
+        definitions([(key, settings_text(value)) for key, value in study.settings.items()]),
+    )

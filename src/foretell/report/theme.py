@@ -1,0 +1,87 @@
+"""Colours of every figure and page, light and dark, and the style sheets made from them."""
+
+from foretell.report.markup import Markup
+
+ColourPair = tuple[str, str]
+"""The same role in light and in dark."""
+
+PALETTE: dict[str, ColourPair] = {
+    "paper": ("#ffffff", "#14171c"),
+    "panel": ("#f4f6f8", "#1d2128"),
+    "ink": ("#1c2129", "#e7eaf0"),
+    "muted": ("#586170", "#a3acba"),
+    "grid": ("#e2e5ea", "#2c323b"),
+    "axis": ("#98a1ae", "#656f7d"),
+    "a": ("#1f62ab", "#71b4f7"),
+    "b": ("#b34a12", "#f2995e"),
+    "c": ("#1b7a4b", "#5ccb95"),
+    "d": ("#7a3fa0", "#c79ae8"),
+    "e": ("#7b6607", "#d9bd4c"),
+    "anchor": ("#fff3d6", "#3a3118"),
+}
+
+DIVERGING: tuple[ColourPair, ...] = (
+    ("#b35806", "#f6a860"),
+    ("#e59134", "#d07f37"),
+    ("#fdc382", "#7d4a1f"),
+    ("#fee6c8", "#4a3423"),
+    ("#f0f2f4", "#272c34"),
+    ("#d9e9f3", "#20384c"),
+    ("#9fcbe2", "#245479"),
+    ("#5ea5cf", "#4f9bd3"),
+    ("#2166ac", "#86c6f5"),
+)
+"""Worse to better than the other, orange to blue: told apart by every common kind of colour vision."""
+
+ON_DIVERGING: tuple[ColourPair, ...] = (
+    ("#ffffff", "#14171c"),
+    ("#1c2129", "#14171c"),
+    ("#1c2129", "#ffffff"),
+    *((("#1c2129", "#e7eaf0"),) * 3),
+    ("#1c2129", "#ffffff"),
+    ("#1c2129", "#14171c"),
+    ("#ffffff", "#14171c"),
+)
+"""Text colour on each step of `DIVERGING`."""
+
+SERIES = ("a", "b", "c", "d", "e")
+
+
+def _colours() -> dict[str, ColourPair]:
+    steps = {f"d{i}": pair for i, pair in enumerate(DIVERGING)}
+    on_steps = {f"o{i}": pair for i, pair in enumerate(ON_DIVERGING)}
+    return PALETTE | steps | on_steps
+
+
+def variables() -> str:
+    """Custom properties for both colour schemes; paper is always light."""
+    light = "".join(f"--ft-{name}:{pair[0]};" for name, pair in _colours().items())
+    dark = "".join(f"--ft-{name}:{pair[1]};" for name, pair in _colours().items())
+    return f":root{{color-scheme:light dark;{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def figure_rules() -> str:
+    """Classes that figures use.
+
+    Every colour stands twice, plain and as a variable: a renderer that knows no variables (librsvg, Inkscape)
+    keeps the plain one.
+    """
+    rules = [
+        ".ft{font:12px/1.2 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;",
+        "font-variant-numeric:tabular-nums}.ft text{fill:#1c2129;fill:var(--ft-ink)}",
+        ".ft .s{font-size:11px}.ft .xs{font-size:10px}.ft .h{font-size:13px;font-weight:600}.ft .w{font-weight:600}",
+        ".ft .m{text-anchor:middle}.ft .r{text-anchor:end}.ft .k{fill:#586170;fill:var(--ft-muted)}",
+        ".ft .dash{stroke-dasharray:4 3}.ft .thin{stroke-width:1}.ft .bold{stroke-width:2}.ft .no{fill:none}",
+        ".ft .soft{opacity:.35}.ft .bar{opacity:.75}",
+    ]
+    for name, (light, _) in PALETTE.items():
+        rules.append(f".ft .f-{name}{{fill:{light};fill:var(--ft-{name})}}")
+        rules.append(f".ft .l-{name}{{stroke:{light};stroke:var(--ft-{name})}}")
+    for i, ((light, _), (text, _)) in enumerate(zip(DIVERGING, ON_DIVERGING, strict=True)):
+        rules.append(f".ft .f-d{i}{{fill:{light};fill:var(--ft-d{i})}}.ft .f-o{i}{{fill:{text};fill:var(--ft-o{i})}}")
+    return "".join(rules)
+
+
+def figure_style() -> Markup:
+    """The style element of a figure that stands alone: its own colours and its own background."""
+    return Markup(f"<style>{variables()}{figure_rules()}.ft{{background:#ffffff;background:var(--ft-paper)}}</style>")

@@ -1,0 +1,1 @@
+"""Runs: spec, cells, store, executor, workers, and the runtime that puts model, tools and forecaster together."""

@@ -1,0 +1,341 @@
+"""The engine that hands out cells: DBOS on PostgreSQL. No other module knows it, so that another could take its place.
+
+A cell is a workflow without steps: begun again elsewhere, it gets every reply it had from the journal.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+from foretell.questions.errors import MissingExtra
+from foretell.runs.executor import RunProgress
+from foretell.runs.store import CellKey, RunCell, RunStore
+
+QUEUE = "foretell-cells"
+WORKFLOW = "foretell.cell"
+APPLICATION = "foretell"
+VERSION = "1"
+"""Not a hash of the source, as the engine would have it: cells of an older build are finished by a newer one."""
+POLL_SECONDS = 0.25
+"""Seconds between two looks into the queue."""
+POOL = 5
+BATCH = 100
+"""Cells that are queued in one transaction."""
+RETRY_SECONDS = 0.5
+OPEN_STATUSES = ("ENQUEUED", "PENDING", "DELAYED")
+
+T = TypeVar("T")
+CellWork = Callable[[CellKey], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedCell:
+    """A cell as it stands in the queue."""
+
+    key: CellKey
+    attempt: int = 0
+    """How often it had ended without a forecast before."""
+    status: str = ""
+    executor: str = ""
+    """Who took it last."""
+
+    @property
+    def id(self) -> str:
+        """The same cell and attempt cannot be queued twice.
+
+        >>> QueuedCell(key=CellKey(run="r", question="a/b", due="2026-01-01", trial=2)).id
+        'r/0/2/2026-01-01/a/b'
+        """
+        return f"{self.key.run}/{self.attempt}/{self.key.trial}/{self.key.due}/{self.key.question}"
+
+    @property
+    def open(self) -> bool:
+        """Waiting, or at work."""
+        return self.status in OPEN_STATUSES
+
+
+def read_id(id: str, *, status: str = "", executor: str = "") -> QueuedCell:
+    """What an id says.
+
+    >>> read_id("r/0/2/2026-01-01/a/b").key.question
+    'a/b'
+    """
+    run, attempt, trial, due, question = id.split("/", 4)
+    key = CellKey(run=run, question=question, due=due, trial=int(trial))
+    return QueuedCell(key=key, attempt=int(attempt), status=status, executor=executor)
+
+
+def _retrying(work: Callable[[], T]) -> T:
+    """Tried again while the server is away; for what may be done twice."""
+    from sqlalchemy.exc import InterfaceError, OperationalError
+
+    while True:
+        try:
+            return work()
+        except (OperationalError, InterfaceError) as error:
+            log.warning("the queue is away, trying again: %s", " ".join(str(error).split())[:200])
+            time.sleep(RETRY_SECONDS)
+
+
+def _dbos() -> Any:
+    try:
+        import dbos
+    except ImportError:
+        raise MissingExtra("sharing a run between machines", "cluster") from None
+    logging.getLogger("dbos").setLevel(logging.CRITICAL)
+    return dbos
+
+
+class CellQueue:
+    """The queue as seen from outside: put cells in, look who has them, put them back. Calls wait for the server."""
+
+    def __init__(self, url: str) -> None:
+        """Makes the engine's tables where they are missing."""
+        dbos = _dbos()
+        from sqlalchemy import create_engine, make_url
+
+        _retrying(lambda: dbos.DBOS.migrate(url))
+        self._engine = create_engine(
+            make_url(url).set(drivername="postgresql+psycopg"), pool_size=1, pool_pre_ping=True
+        )
+        self._client: Any = dbos.DBOSClient(
+            system_database_url=url, application_name=APPLICATION, system_database_pool_size=2, lazy=True
+        )
+        self._json: Any = dbos.WorkflowSerializationFormat.PORTABLE
+
+    def open_for(self, *, per_worker: int, everywhere: int | None, first: bool) -> int | None:
+        """How many cells a worker has at once, and all workers together; the latter, as it stands now.
+
+        The first worker decides, and later ones that name a number; one that names none keeps to what stands.
+        """
+        cap = everywhere or (None if first else self.everywhere())
+        here = min(per_worker, cap or per_worker)
+        _retrying(
+            lambda: self._client.register_queue(
+                QUEUE, worker_concurrency=here, global_concurrency=cap, polling_interval_sec=POLL_SECONDS
+            )
+        )
+        return cap
+
+    def everywhere(self) -> int | None:
+        """How many cells all workers together have at once, at most."""
+        standing = _retrying(lambda: self._client.retrieve_queue(QUEUE))
+        return standing.global_concurrency if standing else None
+
+    def add(self, cells: Iterable[QueuedCell]) -> None:
+        """Queue cells, early trials first. One that is queued already stays as it is."""
+        waiting = iter(cells)
+        while batch := list(islice(waiting, BATCH)):
+            _retrying(partial(self._add, batch))
+
+    def _add(self, batch: Sequence[QueuedCell]) -> None:
+        with self._engine.begin() as transaction:
+            for queued in batch:
+                self._client.enqueue_in_transaction(transaction, self._options(queued), *queued.key.row())
+
+    def _options(self, queued: QueuedCell) -> dict[str, Any]:
+        return {
+            "workflow_name": WORKFLOW,
+            "queue_name": QUEUE,
+            "workflow_id": queued.id,
+            "app_version": VERSION,
+            "priority": queued.key.trial + 1,
+            "serialization_type": self._json,
+        }
+
+    def of_run(self, run: str) -> list[QueuedCell]:
+        """Every cell of a run that was ever queued."""
+        # One that was dropped is no longer in the queue, and has its id nevertheless.
+        return self._list(workflow_id_prefix=f"{run}/")
+
+    def open_cells(self) -> list[QueuedCell]:
+        """Cells of any run that wait or are at work."""
+        return self._list(status=list(OPEN_STATUSES), queue_name=QUEUE)
+
+    def held(self, executors: Sequence[str] | None = None) -> list[QueuedCell]:
+        """Cells that somebody, or one of these, has taken and not finished."""
+        named = None if executors is None else list(executors)
+        return self._list(status="PENDING", executor_id=named, queue_name=QUEUE)
+
+    def _list(self, **where: Any) -> list[QueuedCell]:
+        found = self._client.list_workflows(name=WORKFLOW, load_input=False, load_output=False, **where)
+        return [read_id(row.workflow_id, status=row.status, executor=row.executor_id or "") for row in found]
+
+    def put_back(self, cells: Sequence[QueuedCell]) -> None:
+        """Let somebody else take them."""
+        if cells:
+            self._client.resume_workflows([queued.id for queued in cells], queue_name=QUEUE)
+
+    def drop(self, cells: Sequence[QueuedCell]) -> None:
+        """Nobody takes them any more."""
+        if cells:
+            self._client.cancel_workflows([queued.id for queued in cells])
+
+    def close(self) -> None:
+        """End all sessions."""
+        self._client.destroy()
+        self._engine.dispose()
+
+
+class QueueEngine:
+    """Takes cells from the queue and lets `work` answer them, on the event loop that is running at the start."""
+
+    def __init__(self, url: str, executor: str, work: CellWork) -> None:
+        self._url = url
+        self._executor = executor
+        self._work = work
+        self._dbos: Any = None
+
+    def start(self, at_once: int) -> None:
+        """Begin to take cells. Only one engine can run in a process."""
+        _retrying(lambda: self._start(at_once))
+
+    def _start(self, at_once: int) -> None:
+        dbos = _dbos()
+        dbos.DBOS.destroy(destroy_registry=True)  # What is left of a start that failed.
+        self._dbos = dbos.DBOS(
+            config={
+                "name": APPLICATION,
+                "system_database_url": self._url,
+                "application_version": VERSION,
+                "executor_id": self._executor,
+                "max_executor_threads": 8,
+                "sys_db_pool_size": POOL,
+                "log_level": "CRITICAL",
+                "run_migrations": False,
+            }
+        )
+        work = self._work
+
+        async def cell(run: str, question: str, due: str, trial: int) -> None:
+            await work(CellKey(run=run, question=question, due=due, trial=trial))
+
+        dbos.DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(cell)
+        dbos.DBOS.listen_queues([QUEUE])
+        # Started from within the loop, the engine runs cells on it and not on one of its own.
+        dbos.DBOS.launch()
+        self._take_no_more_than(at_once)
+
+    def _take_no_more_than(self, at_once: int) -> None:
+        """The engine has one number for all workers of a queue, that of the last to come; ours is our own."""
+        kept = self._dbos._sys_db
+        read = kept.get_queue
+
+        def get_queue(name: str, **more: Any) -> Any:
+            queue = read(name, **more)
+            if queue is not None and name == QUEUE:
+                queue._worker_concurrency = at_once
+            return queue
+
+        kept.get_queue = get_queue
+
+    def rest(self) -> None:
+        """Take no more cells; those at work go on."""
+        for event in self._dbos.background_thread_stop_events:
+            event.set()
+
+    def stop(self) -> None:
+        """End; waits for its threads."""
+        _dbos().DBOS.destroy(destroy_registry=True)
+
+
+# Which cells of a run are queued, and when all of them have ended.
+
+
+def not_queued(cells: Iterable[RunCell], standing: Iterable[QueuedCell]) -> Iterator[QueuedCell]:
+    """Those of the cells that nobody has before them, each as the attempt after its last.
+
+    >>> list(not_queued([], []))
+    []
+    """
+    last: dict[CellKey, QueuedCell] = {}
+    for queued in standing:
+        if queued.key not in last or queued.attempt > last[queued.key].attempt:
+            last[queued.key] = queued
+    for cell in cells:
+        before = last.get(cell.key)
+        if before is None:
+            yield QueuedCell(key=cell.key)
+        elif not before.open:
+            yield QueuedCell(key=cell.key, attempt=before.attempt + 1)
+
+
+def open_cells(store: RunStore, cells: Sequence[RunCell]) -> list[RunCell]:
+    """Cells that have neither forecast nor failure."""
+    if not cells:
+        return []
+    ended = store.ended(cells[0].run)
+    return [cell for cell in cells if (cell.key.question, cell.key.due, cell.key.trial) not in ended]
+
+
+def enqueue(queue: CellQueue, store: RunStore, cells: Sequence[RunCell]) -> list[RunCell]:
+    """Queue what is open and not queued yet; done again, it changes nothing. What is open."""
+    left = open_cells(store, cells)
+    if left:
+        standing = queue.of_run(left[0].run)
+        queue.add(not_queued(open_cells(store, left), standing))
+    return left
+
+
+# A run that others work at, followed from outside: cells are queued, and progress is read from the store.
+
+FOLLOW_SECONDS = 0.5
+RECHECK_SECONDS = 15.0
+"""Seconds after which it is made sure that every open cell is still queued."""
+RECHECK_SHARE = 20
+"""That takes longer for a large run: so many times as long passes before it is done again."""
+
+
+@dataclass(kw_only=True)
+class RunFollower:
+    """Follows the cells of one run until all have ended."""
+
+    queue: CellQueue
+    store: RunStore
+    watch: Callable[[RunProgress], None]
+    progress: RunProgress = field(default_factory=lambda: RunProgress(total=0))
+    _seen: int = -1
+
+    async def until_ended(self, cells: Sequence[RunCell]) -> RunProgress:
+        """Queue what is open, and wait for others to answer it."""
+        if self._seen < 0:
+            self._seen = await self.store.aside(self.store.last_event)
+        before = replace(self.progress)
+        left, check = await self._enqueue(cells)
+        self.progress.total += len(cells)
+        self.progress.skipped += len(cells) - len(left)
+        while left:
+            ended = await self._look(cells, before)
+            if ended >= len(cells) or time.monotonic() > check:
+                left, check = await self._enqueue(cells)
+            if left:
+                await asyncio.sleep(FOLLOW_SECONDS)
+        await self._look(cells, before)
+        return self.progress
+
+    async def _enqueue(self, cells: Sequence[RunCell]) -> tuple[list[RunCell], float]:
+        """What is open, and when to make sure again that it is queued."""
+        start = time.monotonic()
+        left = await asyncio.to_thread(enqueue, self.queue, self.store, cells)
+        end = time.monotonic()
+        return left, end + max(RECHECK_SECONDS, RECHECK_SHARE * (end - start))
+
+    async def _look(self, cells: Sequence[RunCell], before: RunProgress) -> int:
+        """Read how far it is; how many of the cells have ended."""
+        run, trials = cells[0].run, [cell.trial for cell in cells]
+        found, failed = await self.store.aside(self.store.tally, run, range(min(trials), max(trials) + 1))
+        for number, call in await self.store.aside(self.store.model_calls, run, self._seen):
+            self._seen = number
+            self.progress.calls += 1
+            self.progress.dollars += call.dollars or 0.0
+        self.progress.done = before.total + found + failed
+        self.progress.failed = before.failed + failed
+        self.watch(self.progress)
+        return found + failed

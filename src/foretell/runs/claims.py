@@ -1,0 +1,84 @@
+"""Who works at what: two processes never at the same thing, and another takes over from one that dies."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from foretell.models.database.interface import Database
+
+# What is due at a moment is done once, however many processes wait for that moment.
+
+NOBODY = 0
+_TAKE = """
+insert into tick (name, due, owner) values (?, ?, ?)
+on conflict (name, due) do update set owner = excluded.owner where tick.done = 0 and tick.owner = ?"""
+_GIVE_BACK = "delete from tick where name = ? and due = ? and owner = ? and done = 0"
+_DONE = "update tick set done = 1 where name = ? and due = ?"
+
+
+class ClaimTable:
+    """A schedule's moments in the store of runs: one process takes each, and another one if that one dies over it.
+
+    ::
+
+        once = Once(store.database)
+        if once.take("collect", "2026-11-15T08:00:00+00:00"):
+            collect()
+            once.done("collect", "2026-11-15T08:00:00+00:00")
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._ours: set[tuple[str, str]] = set()
+
+    def take(self, name: str, due: str) -> bool:
+        """Whether it is ours to do now. What we took and did not finish is ours until we are gone."""
+        if (name, due) in self._ours or not self._taken(name, due, self._db.life.id):
+            return False
+        self._ours.add((name, due))
+        return True
+
+    def _taken(self, name: str, due: str, me: int) -> bool:
+        if self._db.write(_TAKE, (name, due, me, NOBODY)):
+            return True
+        found = self._db.read("select owner, done from tick where name = ? and due = ?", (name, due))
+        if not found:  # Given back this very moment.
+            return False
+        owner, done = found[0]
+        if done or owner == me:  # Ours: taken by a statement of which we never heard that it went through.
+            return not done
+        return not self._db.life.alive(owner) and bool(self._db.write(_TAKE, (name, due, me, owner)))
+
+    def done(self, name: str, due: str) -> None:
+        """Nobody does it again."""
+        self._db.write(_DONE, (name, due))
+
+    def give_back(self, name: str, due: str) -> None:
+        """Ours no longer, and not done: it can be taken again."""
+        self._db.write(_GIVE_BACK, (name, due, self._db.life.id))
+        self._ours.discard((name, due))
+
+
+class ProcessClaims:
+    """Claims of one process. What was claimed and ended can be claimed again: whether it is done stands elsewhere."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._once = ClaimTable(database)
+        self._held: set[tuple[str, str]] = set()
+
+    @asynccontextmanager
+    async def claim(self, name: str, what: str) -> AsyncGenerator[bool]:
+        """Whether it is ours while the block lasts."""
+        if (name, what) in self._held:
+            yield False
+            return
+        self._held.add((name, what))
+        try:
+            mine = await self._db.aside(self._once.take, name, what)
+            try:
+                yield mine
+            finally:
+                if mine:
+                    await self._db.aside(self._once.give_back, name, what)
+        finally:
+            self._held.discard((name, what))

@@ -1,0 +1,152 @@
+"""What a run has to say: trials put together, one forecast per question."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.combine.aggregate import Aggregate, Rule
+from foretell.forecasters.combine.coherence import coherent
+from foretell.forecasters.combine.rows import rows_of_question
+from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, apply
+from foretell.forecasters.combine.trials import PANEL
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
+from foretell.questions.question import Question
+from foretell.runs.spec import COMBINE_HELP
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombinationSettings:
+    """How trials become one probability: a rule, and after it what was learnt from the past, if anything."""
+
+    rule: Rule = "logit-mean"
+    fitted: FittedRule | None = None
+    """Applied to the trials in place of the rule; it refuses questions that it was trained on."""
+    rates: Rates | None = None
+    """Base rates for a fitted rule that leans on them."""
+    judged: bool = False
+    """Let the panel's answer stand where a panel read the trials' reasons; where none did, the rule answers."""
+
+
+def combine_trials(
+    answers: Iterable[Forecast | Failure], questions: Iterable[Question], how: CombinationSettings | None = None
+) -> list[Forecast]:
+    """One forecast per question out of its trials; a question whose trials all failed is absent."""
+    asked = {question.id: question for question in questions}
+    groups: dict[tuple[str, str], list[Forecast]] = {}
+    failed: dict[tuple[str, str], int] = {}
+    for answer in answers:
+        key = (answer.question_id, str(answer.as_of))
+        if isinstance(answer, Forecast):
+            groups.setdefault(key, []).append(answer)
+        else:
+            failed[key] = failed.get(key, 0) + 1
+    how = how or CombinationSettings()
+    return [_together(trials, how, failed.get(key, 0), asked.get(key[0])) for key, trials in groups.items()]
+
+
+def _together(
+    answers: Sequence[Forecast], how: CombinationSettings, failed: int, question: Question | None
+) -> Forecast:
+    panel = next((answer for answer in answers if how.judged and answer.forecaster == PANEL), None)
+    trials = [answer for answer in answers if answer.forecaster != PANEL] or answers
+    plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials], failed=failed)
+    said = dict(panel.p) if panel else _calibrated(trials, how, question, plain)
+    # The log distance never sends a long shot to exactly zero.
+    p = coherent(question, said, distance="log").p if question is not None else said
+    usage = Cost.side_by_side(answer.usage for answer in answers)
+    # The trial nearest to the common answer speaks for all of them.
+    nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
+    told = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p)
+    return replace(nearest, p=p, trial=0, usage=usage, rationale=told + nearest.rationale)
+
+
+def _calibrated(
+    trials: Sequence[Forecast], how: CombinationSettings, question: Question | None, plain: dict[str, float]
+) -> dict[str, float]:
+    if how.fitted is None or question is None:
+        return plain
+    rows = rows_of_question(question, [trial.p for trial in trials], trials[0].as_of, how.rates)
+    try:
+        found = apply(how.fitted, rows)
+    except TrainingOverlap as error:
+        raise InputError(f"the calibration cannot judge this question: {error}") from None
+    return {target.id: float(value) for target, value in zip(question.targets, found, strict=True)}
+
+
+def _summary(
+    trials: Sequence[Forecast], how: CombinationSettings, plain: Mapping[str, float], p: Mapping[str, float]
+) -> str:
+    """What was done to the trials, before the words of one of them."""
+    told = ""
+    if how.fitted is not None:
+        moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
+        told += f"After calibration and blending with what else was known: {moved}.\n\n"
+    if len(trials) > 1:
+        told += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"
+    return told
+
+
+# How the trials of a run are to be combined, as named on a command line.
+
+
+def combining_by_name(name: str, rates: Rates | None = None) -> CombinationSettings:
+    """A rule by its name, the untaught default, or a rule that `foretell calibrate fit` wrote.
+
+    >>> combining_by_name("median").rule
+    'median'
+    """
+    if name in get_args(Rule):
+        return CombinationSettings(rule=name)  # pyright: ignore[reportArgumentType]
+    if name == "judged":
+        return CombinationSettings(judged=True)
+    if name == "default":
+        from foretell.forecasters.combine.default import UNTAUGHT
+
+        return CombinationSettings(fitted=UNTAUGHT, rates=rates)
+    if Path(name).suffix == ".json":
+        from foretell.forecasters.combine.saving import load
+
+        return CombinationSettings(fitted=load(Path(name)), rates=rates)
+    raise InputError(f"there is no way to combine called {name!r}", column="--combine", hint=COMBINE_HELP)
+
+
+# One forecast a question out of a run's trials, for questions about a number too.
+
+
+def one_forecast_per_question(
+    answers: Sequence[Forecast | Failure], questions: Iterable[Question], how: CombinationSettings | None = None
+) -> list[Forecast]:
+    """Trials combined; distributions over a number are averaged level by level."""
+    numeric: dict[tuple[str, str], list[Numeric]] = {}
+    for answer in answers:
+        if isinstance(answer, Forecast) and isinstance(answer.distribution, Numeric):
+            numeric.setdefault((answer.question_id, str(answer.as_of)), []).append(answer.distribution)
+    found = combine_trials(answers, questions, how)
+    return [
+        replace(forecast, distribution=average_distributions(several)) if len(several) > 1 else forecast
+        for forecast in found
+        for several in [numeric.get((forecast.question_id, str(forecast.as_of)), [])]
+    ]
+
+
+def average_distributions(distributions: Sequence[Numeric]) -> Numeric:
+    """The mean of their quantiles at every level that one of them states and all of them reach.
+
+    Averaging quantiles keeps the shape: the mean of two bells is a bell between them, not two bumps (Vincent 1912).
+
+    >>> d = average_distributions([Numeric(x=(0, 10), cdf=(0, 1)), Numeric(x=(10, 30), cdf=(0, 1))])
+    >>> d.x, d.cdf
+    ((5.0, 20.0), (0.0, 1.0))
+    """
+    low, high = max(d.cdf[0] for d in distributions), min(d.cdf[-1] for d in distributions)
+    levels = sorted({level for d in distributions for level in d.cdf if low <= level <= high})
+    points: dict[float, float] = {}
+    for level in levels:
+        # Where all of them jump, the highest level stands.
+        points[sum(d.quantile(level) for d in distributions) / len(distributions)] = level
+    if len(points) < 2:
+        return distributions[0]
+    return Numeric(x=tuple(points), cdf=tuple(points.values()))

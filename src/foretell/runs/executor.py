@@ -1,0 +1,205 @@
+"""Runs cells side by side in one process. What is finished is skipped; what breaks is kept as a failure.
+
+Several processes may run the same cells against one store: they share them, and none is answered by two at once.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
+from foretell.runs.claims import ClaimTable
+from foretell.runs.store import CellKey, RunCell, RunStore
+
+# Events of one cell in an order that its replies decide, not the clock.
+
+
+class EventOrdering:
+    """Passes events on. Those of tasks that ran side by side are held until the cell's own task speaks again.
+
+    Each task's events stay together; which task comes first is decided by what they tell, because which was quicker is
+    chance. Made in the cell's own task.
+    """
+
+    def __init__(self, emit: EmitEvent) -> None:
+        self._emit = emit
+        self._own = asyncio.current_task()
+        self._held: dict[Any, list[TraceEvent]] = {}
+
+    def __call__(self, event: TraceEvent) -> None:
+        """Tell it now, or when its turn comes."""
+        task = asyncio.current_task()
+        if task is self._own:
+            self.release()
+            self._emit(event)
+        else:
+            self._held.setdefault(task, []).append(event)
+
+    def release(self) -> None:
+        """Tell what was held."""
+        groups = list(self._held.values())
+        self._held.clear()
+        for group in sorted(groups, key=_group_key) if len(groups) > 1 else groups:
+            for event in group:
+                self._emit(event)
+
+
+def _group_key(group: Sequence[TraceEvent]) -> str:
+    return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
+
+
+AnswerCell = Callable[[RunCell, EmitEvent], Awaitable[Forecast | Failure]]
+"""Answers one cell, telling what happens on the way."""
+
+FLUSH_SECONDS = 0.25
+"""How far a watcher may lag behind. A crash may lose the last events; the journal still has every reply."""
+OTHER_PROCESS_POLL_SECONDS = 0.5
+"""Seconds between two looks at cells that another process has before it."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class RunProgress:
+    """How far a run is; changed while it goes on."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    dollars: float = 0.0
+    calls: int = 0
+
+
+class Executor:
+    """Runs cells against one store, at most `concurrency` at a time."""
+
+    def __init__(
+        self, store: RunStore, *, concurrency: int = 50, watch: Callable[[RunProgress], None] | None = None
+    ) -> None:
+        self._store = store
+        self._once = ClaimTable(store.database)
+        self._concurrency = concurrency
+        self._watch = watch or _ignore_progress
+        self._waiting: dict[CellKey, list[TraceEvent]] = {}
+        self._writing = asyncio.Lock()
+
+    async def run(self, cells: Iterable[RunCell], answer: AnswerCell) -> RunProgress:
+        """Every cell that has no forecast yet is answered and kept. A cell that breaks never stops the others."""
+        everything = list(cells)
+        finished = self._store.finished(everything[0].run) if everything else set[tuple[str, str, int]]()
+        todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
+        progress = RunProgress(
+            total=len(everything), done=len(everything) - len(todo), skipped=len(everything) - len(todo)
+        )
+        self._watch(progress)
+        async with self.noting():
+            while todo := await self._round(todo, answer, progress):
+                await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
+        return progress
+
+    async def _round(self, cells: Sequence[RunCell], answer: AnswerCell, progress: RunProgress) -> list[RunCell]:
+        """Answer those that no other process is at; what is left are the others."""
+        queue, elsewhere = iter(cells), list[RunCell]()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._concurrency, len(cells))):
+                group.create_task(self._work(queue, elsewhere, answer, progress))
+        return elsewhere
+
+    async def _work(
+        self, queue: Iterator[RunCell], elsewhere: list[RunCell], answer: AnswerCell, progress: RunProgress
+    ) -> None:
+        for cell in queue:
+            async with self._taken(cell.key) as ours:
+                if not ours:
+                    elsewhere.append(cell)
+                    continue
+                if not await self._store.aside(self._store.answered, cell.key):  # Another one may have been quicker.
+                    found = await self.one(cell, answer, progress)
+                    progress.failed += isinstance(found, Failure)
+            progress.done += 1
+            self._watch(progress)
+
+    @asynccontextmanager
+    async def _taken(self, key: CellKey) -> AsyncGenerator[bool]:
+        """Whether a cell is ours while the block lasts."""
+        claim = (f"cell {key.run}", f"{key.question} {key.due} {key.trial}")
+        ours = await self._store.aside(self._once.take, *claim)
+        try:
+            yield ours
+        finally:
+            if ours:
+                await self._store.aside(self._once.give_back, *claim)
+
+    async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
+        """One cell, answered and kept; within `noting`."""
+        await self._store.aside(self._store.start_cell, cell.key)
+        try:
+            found = await self._answer(cell, answer, progress)
+        except asyncio.CancelledError:
+            self._waiting.pop(cell.key, None)  # Somebody else may be at it by now, and tells it anew.
+            raise
+        await self._flush(cell.key)
+        await self._store.aside(self._store.finish_cell, cell.key, found)
+        return found
+
+    @asynccontextmanager
+    async def noting(self) -> AsyncGenerator[None]:
+        """While it lasts, what cells tell is written down now and then."""
+        flusher = asyncio.create_task(self._flush_now_and_then())
+        try:
+            yield
+        finally:
+            flusher.cancel()
+            await self._flush()
+
+    async def _answer(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
+        told = self._waiting.setdefault(cell.key, [])
+        in_order = EventOrdering(told.append)
+
+        def emit(event: TraceEvent) -> None:
+            in_order(event)
+            if isinstance(event, ModelCalled):
+                progress.calls += 1
+                progress.dollars += event.dollars or 0.0
+
+        try:
+            return await answer(cell, emit)
+        except Exception as error:  # the boundary of a cell: whatever broke is told, and the run goes on
+            log.warning("cell %s failed: %s", cell.key, error)
+            emit(Failed(error=f"{type(error).__name__}: {error}"))
+            return Failure(
+                question_id=cell.question.id,
+                forecaster=type(error).__name__,
+                as_of=cell.question.as_of,
+                trial=cell.trial,
+                error=f"{type(error).__name__}: {error}",
+            )
+        finally:
+            in_order.release()
+
+    async def _flush_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await self._flush()
+
+    async def _flush(self, only: CellKey | None = None) -> None:
+        """Write what was told: of one cell that ends, or of all that are under way."""
+        async with self._writing:  # One after the other: the events of a cell keep their order.
+            keys = [only] if only else list(self._waiting)
+            told = [(key, event) for key in keys for event in self._waiting.get(key, ())]
+            for key in keys:
+                self._waiting.get(key, []).clear()
+            if only:
+                self._waiting.pop(only, None)
+            if told:
+                await self._store.aside(self._store.add_events, told)
+
+
+def _ignore_progress(progress: RunProgress) -> None:
+    """Nobody looks."""

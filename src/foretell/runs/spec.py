@@ -1,0 +1,116 @@
+"""What a run is: written as YAML, identified by its content."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from foretell.questions.errors import InputError
+
+COMBINE_HELP = (
+    "How trials become one: logit-mean, mean, median, trimmed, extremised, "
+    "judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionsSpec:
+    """Which questions to ask."""
+
+    dataset: str
+    """A built-in set by name, or a file of questions."""
+    rounds: tuple[str, ...] = ()
+    limit: int | None = None
+    """Only the first so many, for a cheap first look."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetSpec:
+    """Hard limits in dollars; a spent budget ends in the standing belief."""
+
+    run: float | None = None
+    question: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything that decides what a run computes. The same spec is the same run."""
+
+    questions: QuestionsSpec
+    forecaster: str = "agent"
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Of the forecaster: variant, steps, crowd, prior, …"""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By role, at least `agent`; the others fall back to it."""
+    search: tuple[str, ...] = ()
+    """Engines, in the order they are asked."""
+    trials: int = 1
+    aggregate: Literal["mean", "logit-mean", "median", "trimmed", "extremised", "judged"] = "logit-mean"
+    mode: Literal["backtest", "live"] = "backtest"
+    strict: bool = False
+    """Refuse questions that opened before a model's knowledge ends, instead of warning."""
+    clairvoyant: bool = False
+    """Filters off, for an upper bound; marked in every result."""
+    budget: BudgetSpec = field(default_factory=BudgetSpec)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise ValueError(f"trials = {self.trials} is not a number of trials")
+
+    @property
+    def id(self) -> str:
+        """A short name of the content: equal specs share it.
+
+        >>> RunSpec(questions=QuestionsSpec(dataset="demo")).id == RunSpec(questions=QuestionsSpec(dataset="demo")).id
+        True
+        """
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+
+    def to_json(self) -> str:
+        """Canonical JSON."""
+        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+
+
+def read_spec(path: str | Path) -> RunSpec:
+    """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
+    import yaml
+
+    file = Path(path)
+    if not file.exists():
+        raise InputError("no such file", path=file)
+    try:
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InputError(" ".join(str(error).split()), path=file, hint="is it well-formed YAML?") from None
+    if isinstance(data, dict):
+        data = _unabridged(cast("dict[str, Any]", data))
+    try:
+        return spec_from_json(data)
+    except InputError as error:
+        raise error.at(path=file) from None
+
+
+def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
+    """What people write in short: a data set as one word, rounds as dates without quotes."""
+    questions = data.get("questions")
+    if isinstance(questions, str):
+        return {**data, "questions": {"dataset": questions}}
+    if isinstance(questions, dict) and isinstance(rounds := questions.get("rounds"), list):
+        written = cast("dict[str, Any]", questions)
+        return {**data, "questions": {**written, "rounds": [str(day) for day in cast("list[Any]", rounds)]}}
+    return data
+
+
+def spec_from_json(data: Any) -> RunSpec:
+    """A spec from parsed JSON or YAML; a wrong field raises an `InputError` that names it."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+    try:
+        return TypeAdapter(with_config(ConfigDict(extra="forbid"))(RunSpec)).validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field_name = ".".join(str(part) for part in first["loc"]) or None
+        raise InputError(first["msg"].removeprefix("Value error, "), column=field_name) from None

@@ -1,0 +1,278 @@
+"""Runs, their cells and what happened in them, in one SQLite file or a PostgreSQL database.
+
+Events are notes for readers, not the truth: after a crash a cell starts again and its replies come from the journal, so
+the events of an unfinished cell are simply dropped and written anew.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from foretell.models.database import is_database_url, open_database
+from foretell.models.database.interface import Database, SqlRow
+from foretell.questions import trace as events
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
+from foretell.questions.trace import ModelCalled, TraceEvent
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+MIGRATIONS = (
+    """
+    create table run (id text primary key, spec text not null, created text not null);
+    create table cell (
+        run text not null, question text not null, due text not null, trial integer not null,
+        forecast text, failure text, primary key (run, question, due, trial)
+    ) without rowid;
+    create table event (
+        id integer primary key, run text not null, question text not null, due text not null, trial integer not null,
+        kind text not null, body text not null
+    );
+    create index event_of_cell on event (run, question, due, trial, id);
+    """,
+    "alter table run add column services text not null default '[]';",
+    """
+    create table question (
+        run text not null, id text not null, due text not null, body text not null, primary key (run, id, due)
+    ) without rowid;
+    """,
+    """
+    create table rate (
+        run text not null, question text not null, due text not null, target text not null, rate real not null,
+        primary key (run, question, due, target)
+    ) without rowid;
+    create table tick (
+        name text not null, due text not null, owner integer not null, done integer not null default 0,
+        primary key (name, due)
+    ) without rowid;
+    """,
+    # Failures are few and counted often; without it every forecast of a run is read for that.
+    "create index cell_failed on cell (run) where failure is not null;",
+    # Who follows a run asks for what came after the last number seen.
+    "create index event_of_run on event (run, id);",
+)
+"""Each entry brings the tables one version further; existing entries never change."""
+
+_RUNS = """
+select id, spec, created, services, count(forecast), count(failure)
+from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
+_FINISH = """
+insert into cell values (?, ?, ?, ?, ?, ?)
+on conflict (run, question, due, trial) do update set forecast = excluded.forecast, failure = excluded.failure"""
+EVENT_KINDS = {kind.__name__: kind for kind in events.TraceEvent.__args__}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellKey:
+    """One trial on one question of one run: the unit of work."""
+
+    run: str
+    question: str
+    due: str
+    trial: int
+
+    def row(self) -> tuple[str, str, str, int]:
+        """In the order of the tables."""
+        return self.run, self.question, self.due, self.trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow:
+    """A run as listed."""
+
+    id: str
+    spec: dict[str, Any]
+    created: str
+    services: tuple[str, ...]
+    """Whose keys there were when it began: a replay offers the same tools without them."""
+    done: int
+    failed: int
+
+
+class RunStore:
+    """Opens or creates it; every process may have it open."""
+
+    def __init__(self, place: str | Path) -> None:
+        """A path, or the address of a PostgreSQL database."""
+        if not is_database_url(place):
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+        self._db = open_database(place, "file of runs", timeout=30, sessions=2)
+        self._db.migrate("store", MIGRATIONS)
+
+    @property
+    def database(self) -> Database:
+        """Where it is kept."""
+        return self._db
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._db.close()
+
+    def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        """Read or write without holding up the event loop."""
+        return self._db.aside(work, *args, **kwargs)
+
+    def begin(self, run: str, spec: str, created: str, *, services: Sequence[str] = ()) -> None:
+        """Note a run; the same run again changes nothing."""
+        insert = "insert into run (id, spec, created, services) values (?, ?, ?, ?) on conflict do nothing"
+        self._db.write(insert, (run, spec, created, json.dumps(list(services))))
+
+    def keep_questions(self, run: str, questions: Iterable[Question]) -> None:
+        """Keep what was asked, so that a run can be read without the file its questions came from."""
+        rows = [(run, q.id, q.due.isoformat(), to_json(q)) for q in questions]
+        self._db.write_many("insert into question values (?, ?, ?, ?) on conflict do nothing", rows)
+
+    def questions(self, run: str) -> list[Question]:
+        """What a run asked."""
+        query = "select body from question where run = ? order by id, due"
+        return [from_json(body, Question) for (body,) in self._db.read(query, (run,))]
+
+    def runs(self) -> list[RunRow]:
+        """All runs, the newest first."""
+        return [_run_row(row) for row in self._db.read(_RUNS.format(where=""))]
+
+    def run(self, run: str) -> RunRow | None:
+        """One run, with how far it is."""
+        rows = self._db.read(_RUNS.format(where="where run.id = ?"), (run,))
+        return _run_row(rows[0]) if rows else None
+
+    def finished(self, run: str) -> set[tuple[str, str, int]]:
+        """Cells that have a forecast: they are never run again. Failures are tried anew."""
+        query = "select question, due, trial from cell where run = ? and forecast is not null"
+        return set(self._db.read(query, (run,)))
+
+    def ended(self, run: str) -> set[tuple[str, str, int]]:
+        """Cells that have a forecast or a failure."""
+        return set(self._db.read("select question, due, trial from cell where run = ?", (run,)))
+
+    def tally(self, run: str, trials: range) -> tuple[int, int]:
+        """How many cells of these trials have a forecast, and how many failed."""
+        query = "select count(forecast), count(failure) from cell where run = ? and trial >= ? and trial < ?"
+        ((done, failed),) = self._db.read(query, (run, trials.start, trials.stop))
+        return done, failed
+
+    def question(self, key: CellKey) -> Question | None:
+        """What a cell asks."""
+        rows = self._db.read("select body from question where run = ? and id = ? and due = ?", key.row()[:3])
+        return from_json(rows[0][0], Question) if rows else None
+
+    def answered(self, key: CellKey) -> bool:
+        """Whether a cell has a forecast."""
+        query = "select 1 from cell where run = ? and question = ? and due = ? and trial = ? and forecast is not null"
+        return bool(self._db.read(query, key.row()))
+
+    def forget_failures(self, run: str) -> None:
+        """What failed is tried anew: until it has ended again it is open."""
+        self._db.write("delete from cell where run = ? and forecast is null", (run,))
+
+    def keep_rates(self, run: str, rates: Iterable[tuple[Question, str, float]]) -> None:
+        """Keep the base rates of a run's targets for machines that do not have its data set."""
+        rows = [(run, question.id, question.due.isoformat(), target, rate) for question, target, rate in rates]
+        self._db.write_many("insert into rate values (?, ?, ?, ?, ?) on conflict do nothing", rows)
+
+    def rates(self, run: str) -> dict[tuple[str, str, str], float]:
+        """Base rates by question, date of asking and target."""
+        query = "select question, due, target, rate from rate where run = ?"
+        return {(question, due, target): rate for question, due, target, rate in self._db.read(query, (run,))}
+
+    def model_calls(self, run: str, after: int) -> list[tuple[int, ModelCalled]]:
+        """Calls told after an event's number, with theirs; how a run's spending is followed from another machine."""
+        query = "select id, body from event where run = ? and id > ? and kind = 'ModelCalled' order by id"
+        return [(id, ModelCalled(**json.loads(body))) for id, body in self._db.read(query, (run, after))]
+
+    def last_event(self) -> int:
+        """The number of the newest event of all runs."""
+        return self._db.read("select coalesce(max(id), 0) from event")[0][0]
+
+    def start_cell(self, key: CellKey) -> None:
+        """Drop what an unfinished attempt left behind."""
+        self._db.write("delete from event where run = ? and question = ? and due = ? and trial = ?", key.row())
+
+    def add_events(self, happened: Iterable[tuple[CellKey, TraceEvent]]) -> None:
+        """Append events of any cells in one transaction."""
+        # `vars` and not `asdict`: events hold plain JSON, and copying it took longer than writing it.
+        rows = [(*key.row(), type(e).__name__, json.dumps(vars(e), ensure_ascii=False)) for key, e in happened]
+        insert = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
+        # One after the other: a reader that goes on after the last number it saw must not miss a smaller one.
+        self._db.together(lambda statements: statements.write_many(insert, rows), alone="events")
+
+    def finish_cell(self, key: CellKey, answer: Forecast | Failure) -> None:
+        """Keep the answer of a cell."""
+        text = to_json(answer)
+        pair = (text, None) if isinstance(answer, Forecast) else (None, text)
+        self._db.write(_FINISH, (*key.row(), *pair))
+
+    def answers(self, run: str) -> Iterator[Forecast | Failure]:
+        """Every answer of a run, in a fixed order."""
+        query = "select forecast, failure from cell where run = ? order by question, due, trial"
+        for forecast, failure in self._db.stream(query, (run,)):
+            yield from_json(forecast, Forecast) if forecast else from_json(failure, Failure)
+
+    def answers_to(self, key: CellKey) -> list[Forecast | Failure]:
+        """Every answer of a run to the question of a cell, in the order of trials."""
+        query = "select forecast, failure from cell where run = ? and question = ? and due = ? order by trial"
+        rows = self._db.read(query, key.row()[:3])
+        return [from_json(said, Forecast) if said else from_json(failure, Failure) for said, failure in rows]
+
+    def events(
+        self, run: str, question: str | None = None, *, after: int = 0
+    ) -> Iterator[tuple[int, CellKey, TraceEvent]]:
+        """Events of a run (of one question) in the order they happened; `after` continues a reading."""
+        where = "run = ? and id > ?" + (" and question = ?" if question else "")
+        query = f"select id, run, question, due, trial, kind, body from event where {where} order by id"
+        parameters = (run, after, question) if question else (run, after)
+        for i, r, q, due, trial, kind, body in self._db.stream(query, parameters):
+            yield i, CellKey(run=r, question=q, due=due, trial=trial), EVENT_KINDS[kind](**json.loads(body))
+
+
+def _run_row(row: SqlRow) -> RunRow:
+    id, spec, created, services, done, failed = row
+    return RunRow(
+        id=id,
+        spec=json.loads(spec),
+        created=created,
+        services=tuple(json.loads(services)),
+        done=done,
+        failed=failed,
+    )
+
+
+# The units of work of a run: one trial on one question.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCell:
+    """One trial on one question."""
+
+    run: str
+    question: Question
+    trial: int
+
+    @property
+    def key(self) -> CellKey:
+        """Where the store keeps it."""
+        return CellKey(run=self.run, question=self.question.id, due=self.question.due.isoformat(), trial=self.trial)
+
+
+def panel_cells(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunCell]:
+    """One cell per question, numbered after its trials, in which their reasons are read."""
+    return (RunCell(run=run, question=question, trial=trials) for question in questions)
+
+
+def cells_of(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunCell]:
+    """Every trial of every question; first trials first, so that an early stop leaves all questions answered once."""
+    return (RunCell(run=run, question=question, trial=trial) for trial in range(trials) for question in questions)
+
+
+def find_run(store: "RunStore", start: str) -> str:
+    """The run whose id begins so."""
+    found = [row.id for row in store.runs() if row.id.startswith(start)]
+    if len(found) != 1:
+        problem = f"no run begins with {start!r}" if not found else f"{len(found)} runs begin with {start!r}"
+        raise InputError(problem, hint="foretell runs lists them")
+    return found[0]

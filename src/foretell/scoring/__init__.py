@@ -1,0 +1,1 @@
+"""Tables of forecasts and outcomes in, leaderboards and comparisons out."""

@@ -1,0 +1,517 @@
+"""Who stands where: every number of every entry with its interval, overall and by group of events."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, comparison_of
+from foretell.questions.errors import InputError
+from foretell.scoring.arena_metrics import (
+    ARENA_METRICS,
+    ARENA_RESAMPLING,
+    MAIN_METRIC,
+    ClusterBundles,
+    ResampledSums,
+    intervals_of,
+    resample_sums,
+    weighted_mean_draws,
+)
+from foretell.scoring.arena_table import ArenaEntry, ArenaTable
+from foretell.scoring.event_sums import (
+    COLUMN_INDEX,
+    SUM_COLUMNS,
+    EventSums,
+    MomentChoice,
+    Weighing,
+    chosen_moments,
+    event_sums,
+)
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
+
+# How long before the close an event was asked.
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeadTime:
+    """A stretch of time before the close, its longer end included."""
+
+    name: str
+    hours: float
+    """The longer end."""
+
+
+LEAD_TIMES = (
+    LeadTime(name="0–3 h", hours=3),
+    LeadTime(name="3–6 h", hours=6),
+    LeadTime(name="6–12 h", hours=12),
+    LeadTime(name="12–24 h", hours=24),
+    LeadTime(name="1–3 d", hours=72),
+    LeadTime(name="3–7 d", hours=168),
+    LeadTime(name="7–30 d", hours=720),
+    LeadTime(name="over 30 d", hours=float("inf")),
+)
+
+
+def lead_time_of(hours: Floats) -> Ints:
+    """The place of each in `LEAD_TIMES`; −1 where the close was unknown.
+
+    >>> lead_time_of(np.array([0.5, 3.0, 30.0, np.nan])).tolist()
+    [0, 0, 4, -1]
+    """
+    edges = np.array([one.hours for one in LEAD_TIMES])
+    found = np.searchsorted(edges, np.maximum(np.nan_to_num(hours), 0.0), side="left")
+    return np.where(np.isnan(hours), -1, found)
+
+
+# Brier scores by moment: what pairs, lead times and histories are made of.
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentScores:
+    """Of scored standings; each part is computed when it is first asked for."""
+
+    standings: ArenaTable
+    choice: MomentChoice = "mean"
+
+    @cached_property
+    def answered(self) -> Bools:
+        """Entries × markets."""
+        return np.isfinite(self.standings.p)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Entries × moments: markets answered."""
+        return self._summed(self.answered.astype(np.float64))
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Entries × markets: squared errors, 0 where unanswered."""
+        return np.where(self.answered, (self.standings.p - self.standings.markets.outcome) ** 2, 0.0)
+
+    @cached_property
+    def brier(self) -> Floats:
+        """Entries × moments; NaN where unanswered."""
+        known = self.counts > 0
+        return np.divide(self._summed(self.squares), self.counts, out=np.full(known.shape, np.nan), where=known)
+
+    @cached_property
+    def whole(self) -> Bools:
+        """By entry: whether it answered all markets of every moment that it answered at all."""
+        sizes = np.bincount(self.standings.markets.moment, minlength=len(self.standings.moments))
+        return ((self.counts == 0) | (self.counts == sizes)).all(axis=1)
+
+    @cached_property
+    def admitted(self) -> Bools:
+        """Moments that count."""
+        return chosen_moments(self.standings, self.choice)
+
+    @cached_property
+    def complete(self) -> Bools:
+        """Entries × events: whether the entry answered all markets of all moments that count."""
+        sizes = np.bincount(self.standings.markets.moment, minlength=len(self.standings.moments))
+        short = (self.counts != sizes) & self.admitted
+        return ~np.logical_or.reduceat(short, self.standings.event_starts, axis=1)
+
+    def difference(self, i: int, j: int) -> tuple[Floats, Floats]:
+        """By event: the weighted Brier score of one minus that of the other on what both answered, and the weight."""
+        both = self.complete[i] & self.complete[j]
+        gap, weight = self.scores[i] - self.scores[j], self.weights * both
+        gap *= both
+        if both.all():
+            return gap, weight
+        # Only events that one of them answered in part need a look at their moments.
+        event = self.standings.moments.event
+        rest = np.flatnonzero(~both[event] & self.admitted)
+        apart = self._apart(i, j, rest)
+        known = np.isfinite(apart)
+        n = len(self.standings.events)
+        times = group_sums(event[rest[known]], np.ones(int(known.sum())), n)
+        total = group_sums(event[rest[known]], apart[known], n)
+        if self.choice == "every":
+            return gap + total, weight + times
+        return gap + total / np.maximum(times, 1.0), weight + np.minimum(times, 1.0)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """What every event counts that was answered in full."""
+        times = np.add.reduceat(self.admitted.astype(np.float64), self.standings.event_starts)
+        return times if self.choice == "every" else np.minimum(times, 1.0)
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Entries × events: weighted Brier scores of those answered in full; the others have no meaning."""
+        counted = np.where(self.admitted, np.nan_to_num(self.brier), 0.0)
+        total = np.add.reduceat(counted, self.standings.event_starts, axis=1)
+        times = np.add.reduceat(self.admitted.astype(np.float64), self.standings.event_starts)
+        return total if self.choice == "every" else total / np.maximum(times, 1.0)
+
+    def _apart(self, i: int, j: int, moments: Ints) -> Floats:
+        """Brier score of one minus that of the other at some moments, on the markets both answered; NaN for none."""
+        if self.whole[i] and self.whole[j]:
+            return self.brier[i, moments] - self.brier[j, moments]
+        n = len(self.standings.moments)
+        common = (self.answered[i] & self.answered[j]).astype(np.float64)
+        times = group_sums(self.standings.markets.moment, common, n)
+        total = group_sums(self.standings.markets.moment, common * (self.squares[i] - self.squares[j]), n)
+        return np.divide(total, times, out=np.full(n, np.nan), where=times > 0)[moments]
+
+    def by_event(self, values: Floats) -> tuple[Floats, Floats]:
+        """Numbers of moments (NaN: none) as weighted sums and weights of events."""
+        known, starts = np.isfinite(values), self.standings.event_starts
+        times = np.add.reduceat(known.astype(np.float64), starts)
+        total = np.add.reduceat(np.where(known, values, 0.0), starts)
+        if self.choice == "every":
+            return total, times
+        return total / np.maximum(times, 1.0), np.minimum(times, 1.0)
+
+    def _summed(self, table: Floats) -> Floats:
+        return np.add.reduceat(table, self.standings.starts, axis=1)
+
+
+# Rows that stand on every table beside the entries: the crowd's price, the base rate and 0.5.
+
+BASE_RATE_PRIOR = 2.0
+"""Pseudo-events at one half: with nothing resolved yet the base rate is 0.5."""
+
+
+def with_arena_anchors(standings: ArenaTable) -> ArenaTable:
+    """The same with three more rows; where an entry has taken the name of one, it is that yardstick."""
+    half = np.full(len(standings.markets), 0.5)
+    rows = {CROWD: standings.markets.price, BASE_RATE: past_rate(standings), ALWAYS_HALF: half}
+    entries = [ArenaEntry(name=name, anchor=True, dollars=0.0, seconds=0.0) for name in rows]
+    named = tuple(replace(entry, anchor=entry.anchor or entry.name in rows) for entry in standings.entries)
+    return replace(standings, entries=named).with_entries(entries, np.stack(list(rows.values())))
+
+
+def past_rate(standings: ArenaTable) -> Floats:
+    """How often markets of the same category had come true among events resolved before the moment of asking.
+
+    Every event weighs one, however many markets it has and however often it was asked: (Σ w·o + 1) / (Σ w + 2) with
+    w = 1 / markets of the event. Only outcomes known strictly before a moment count for it, so nothing leaks from the
+    future; an event that is itself still open never counts for itself. 0.5 while nothing has resolved.
+    """
+    once = _each_market_once(standings)
+    known = once[~np.isnat(standings.markets.known_at[once]) & np.isfinite(standings.markets.outcome[once])]
+    event = standings.market_event
+    weight = 1 / np.bincount(event[once], minlength=len(standings.events))
+    category = standings.events.category.codes
+    out = np.full(len(standings.moments), 0.5)
+    for code in np.unique(category):
+        past = known[category[event[known]] == code]
+        past = past[np.argsort(standings.markets.known_at[past], kind="stable")]
+        w = weight[event[past]]
+        yes = np.concatenate([[0.0], np.cumsum(w * standings.markets.outcome[past])])
+        n = np.concatenate([[0.0], np.cumsum(w)])
+        asked = np.flatnonzero(category[standings.moments.event] == code)
+        before = np.searchsorted(standings.markets.known_at[past], standings.moments.taken_at[asked], side="left")
+        out[asked] = (yes[before] + BASE_RATE_PRIOR / 2) / (n[before] + BASE_RATE_PRIOR)
+    return out[standings.markets.moment]
+
+
+def _each_market_once(standings: ArenaTable) -> Ints:
+    """The markets of the first moment of every event."""
+    first = np.zeros(len(standings.moments), np.bool_)
+    first[np.unique(standings.moments.event, return_index=True)[1]] = True
+    return np.flatnonzero(first[standings.markets.moment])
+
+
+GROUPINGS = ("category", "platform", "lead time")
+GROUP_METRICS = ("brier", "ece", "return0", "net0")
+"""What is told of every group."""
+FEWEST_EVENTS = 5
+"""Events of a category below which it is pooled with the others when categories are rebalanced."""
+POOLED_CATEGORY = "other categories"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaLeaderboardRow:
+    """One entry on one set of events."""
+
+    entry: ArenaEntry
+    events: int
+    moments: int
+    markets: int
+    completion: float
+    """Share of the moments that the entry answered."""
+    scores: Mapping[str, Interval]
+    """Every event counts once; a number that does not exist is absent."""
+    by_market: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
+    """The same numbers with every market counting once."""
+    rank: int | None = None
+    """Among entries and yardsticks by Brier score; None without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaLeaderboardGroup:
+    """The lines of one category, platform or lead time, best first."""
+
+    by: str
+    name: str
+    events: int
+    lines: tuple[ArenaLeaderboardRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredArena:
+    """Scored standings with their yardsticks and sums: what every table starts from."""
+
+    standings: ArenaTable
+    sums: EventSums
+    choice: MomentChoice
+    resampling: Resampling
+
+    @classmethod
+    def of(
+        cls, standings: ArenaTable, choice: MomentChoice = "mean", resampling: Resampling = ARENA_RESAMPLING
+    ) -> "ScoredArena":
+        """Yardsticks first: what had resolved before a moment is counted among all events, then open ones leave."""
+        scored = with_arena_anchors(standings).scored()
+        if not len(scored.events):
+            raise InputError(f"nothing in {standings.name!r} has resolved yet: there is nothing to score")
+        return cls(standings=scored, sums=event_sums(scored, choice), choice=choice, resampling=resampling)
+
+    @cached_property
+    def moments(self) -> MomentScores:
+        """Brier scores by moment."""
+        return MomentScores(standings=self.standings, choice=self.choice)
+
+    def drawn(
+        self,
+        events: Bools | None = None,
+        *,
+        weighing: Weighing = "event",
+        columns: Sequence[str] = SUM_COLUMNS,
+        stream: int = 0,
+    ) -> ResampledSums:
+        """Resamples of some of the events, or of all."""
+        sums, cluster = self.sums.of(weighing), self.standings.events.cluster
+        places = [COLUMN_INDEX[name] for name in columns]
+        sums = sums if len(places) == len(SUM_COLUMNS) else sums[:, places]
+        if events is not None:
+            sums, cluster = sums[:, :, events], cluster[events]
+        return resample_sums(sums, cluster, self.resampling, columns=columns, stream=stream)
+
+
+def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
+    """Every number of every entry on all events, best Brier score first."""
+    by_event, by_market = scored.drawn(), scored.drawn(weighing="market")
+    every = np.ones(len(scored.standings.events), np.bool_)
+    return _ranked(_board_rows(scored, every, by_event, tuple(ARENA_METRICS), by_market))
+
+
+def arena_leaderboard_groups(
+    scored: ScoredArena, by: str, measures: Sequence[str] = GROUP_METRICS
+) -> tuple[ArenaLeaderboardGroup, ...]:
+    """The board for every category, platform or lead time apart, the largest first (lead times in their order)."""
+    if by == "lead time":
+        return tuple(_by_lead_time(scored, measures))
+    if by not in GROUPINGS:
+        raise InputError(f"standings cannot be grouped by {by!r}", hint=f"one of {', '.join(GROUPINGS)}")
+    labels = scored.standings.events.category if by == "category" else scored.standings.events.platform
+    masks = {name: labels.mask(name) for name in labels.names}
+    groups = [
+        _group(scored, (by, name), mask, measures, stream=stream)
+        for stream, (name, mask) in enumerate(masks.items())
+        if mask.any()
+    ]
+    return tuple(sorted(groups, key=lambda group: -group.events))
+
+
+def _group(
+    scored: ScoredArena, named: tuple[str, str], events: Bools, measures: Sequence[str], *, stream: int = 0
+) -> ArenaLeaderboardGroup:
+    columns = tuple(dict.fromkeys(column for name in measures for column in ARENA_METRICS[name].columns))
+    drawn = scored.drawn(events, columns=columns, stream=stream)
+    lines = _ranked(_board_rows(scored, events, drawn, measures))
+    return ArenaLeaderboardGroup(by=named[0], name=named[1], events=int(events.sum()), lines=lines)
+
+
+def _by_lead_time(scored: ScoredArena, measures: Sequence[str]) -> Iterator[ArenaLeaderboardGroup]:
+    """Every bin on its own: an event that was asked in several bins counts once in each."""
+    standings = scored.standings
+    of_moment = lead_time_of(standings.moments.hours)
+    admitted = chosen_moments(standings, scored.choice)
+    for code, lead_time in enumerate(LEAD_TIMES):
+        mask = (of_moment == code) & admitted
+        if mask.any():
+            part = standings.only(mask[standings.markets.moment])
+            inner: MomentChoice = "every" if scored.choice == "every" else "mean"
+            sums = event_sums(part, inner)
+            one = ScoredArena(standings=part, sums=sums, choice=inner, resampling=scored.resampling)
+            every = np.ones(len(part.events), np.bool_)
+            yield _group(one, ("lead time", lead_time.name), every, measures)
+
+
+def _board_rows(
+    scored: ScoredArena,
+    events: Bools,
+    drawn: ResampledSums,
+    measures: Sequence[str],
+    by_market: ResampledSums | None = None,
+) -> list[ArenaLeaderboardRow]:
+    standings = scored.standings
+    asked = chosen_moments(standings, scored.choice) & events[standings.moments.event]
+    answered = scored.sums.moments[:, events]
+    markets = (scored.sums.markets[:, events] * answered).sum(axis=1)
+    scores = _intervals(drawn, measures)
+    other = _intervals(by_market, measures) if by_market else [{} for _ in scores]
+    return [
+        ArenaLeaderboardRow(
+            entry=entry,
+            events=int((answered[i] > 0).sum()),
+            moments=int(answered[i].sum()),
+            markets=round(float(markets[i])),
+            completion=float(answered[i].sum() / asked.sum()),
+            scores=scores[i],
+            by_market=other[i],
+        )
+        for i, entry in enumerate(standings.entries)
+    ]
+
+
+def _intervals(drawn: ResampledSums, measures: Sequence[str]) -> list[dict[str, Interval]]:
+    found = {name: drawn.intervals(ARENA_METRICS[name]) for name in measures}
+    return [
+        {name: interval for name, column in found.items() if (interval := column[i]) is not None}
+        for i in range(len(drawn.total))
+    ]
+
+
+def _ranked(lines: Sequence[ArenaLeaderboardRow]) -> tuple[ArenaLeaderboardRow, ...]:
+    there = sorted(
+        (line for line in lines if MAIN_METRIC in line.scores), key=lambda line: line.scores[MAIN_METRIC].estimate
+    )
+    ranked = [replace(line, rank=rank) for rank, line in enumerate(there, 1)]
+    return (*ranked, *(line for line in lines if MAIN_METRIC not in line.scores))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RebalancedScores:
+    """The Brier score as it would be with other shares of the categories."""
+
+    name: str
+    shares: Mapping[str, float]
+    scores: Mapping[str, Interval]
+    """By entry; only those that answered something in every category."""
+
+
+def rebalanced_scores(
+    scored: ScoredArena, shares: Mapping[str, Mapping[str, float]] | None = None
+) -> tuple[RebalancedScores, ...]:
+    """Brier scores under given shares of categories, by name; by default half to the largest, and equal shares.
+
+    Prophet Arena (C.8) draws subsets with those shares; here every event is kept and categories are weighed, which
+    has the same expectation and less noise. Categories of fewer than five events are one.
+    """
+    groups = _pools(scored)
+    if len(groups) < 2:
+        return ()
+    columns = ARENA_METRICS[MAIN_METRIC].columns
+    drawn = [scored.drawn(mask, columns=columns, stream=stream) for stream, mask in enumerate(groups.values())]
+    wanted = shares or _default_shares(list(groups))
+    return tuple(_rebalanced(scored, name, wanted[name], dict(zip(groups, drawn, strict=True))) for name in wanted)
+
+
+def _pools(scored: ScoredArena) -> dict[str, Bools]:
+    """Events by category, the largest first, rare ones together."""
+    category = scored.standings.events.category
+    masks = {name: category.mask(name) for name in category.names}
+    large = {name: mask for name, mask in masks.items() if mask.sum() >= FEWEST_EVENTS}
+    rare = [mask for name, mask in masks.items() if name not in large and mask.any()]
+    found = dict(sorted(large.items(), key=lambda item: -int(item[1].sum())))
+    return found | ({POOLED_CATEGORY: np.any(rare, axis=0)} if rare else {})
+
+
+def _default_shares(names: Sequence[str]) -> dict[str, dict[str, float]]:
+    rest = 0.5 / (len(names) - 1)
+    return {
+        "half to the largest": {name: 0.5 if i == 0 else rest for i, name in enumerate(names)},
+        "equal shares": {name: 1 / len(names) for name in names},
+    }
+
+
+def _rebalanced(
+    scored: ScoredArena, name: str, shares: Mapping[str, float], drawn: Mapping[str, ResampledSums]
+) -> RebalancedScores:
+    unknown = [category for category in shares if category not in drawn]
+    if unknown:
+        hint = f"there are {', '.join(drawn)}"
+        raise InputError(f"no category with at least {FEWEST_EVENTS} events is called {unknown[0]!r}", hint=hint)
+    parts = [drawn[category] for category in shares]
+    estimate, draws = weighted_mean_draws(parts, list(shares.values()), ARENA_METRICS[MAIN_METRIC])
+    clusters = np.sum([part.clusters for part in parts], axis=0)
+    intervals = intervals_of(estimate, draws, clusters, scored.resampling)
+    named = zip(scored.standings.names, intervals, strict=True)
+    found = {entry: interval for entry, interval in named if interval is not None}
+    return RebalancedScores(name=name, shares=dict(shares), scores=found)
+
+
+# Every entry against every other on what both answered, in the same resamples of events.
+
+EntryPair = tuple[int, int]
+
+
+def pair_matrix(scored: ScoredArena, of: Sequence[int] | None = None) -> PairwiseMatrix:
+    """Brier score of the row minus that of the column, event by event; below 0 the row is better.
+
+    Of all entries, or of those at some places in that order. `n` counts the events both answered, NaN where there is
+    none.
+    """
+    chosen = list(range(len(scored.standings.entries)) if of is None else of)
+    size = len(chosen)
+    places = [(a, b) for a in range(size) for b in range(a + 1, size)]
+    compared = compare_pairs(scored, [(chosen[a], chosen[b]) for a, b in places])
+    found = dict(zip(places, compared.values(), strict=True))
+    diff, se, low, high = (np.zeros((size, size)) for _ in range(4))
+    p, n = np.ones((size, size)), np.zeros((size, size), np.int64)
+    np.fill_diagonal(n, (scored.sums.moments[chosen] > 0).sum(axis=1))
+    for (a, b), one in found.items():
+        diff[a, b], diff[b, a] = one.diff, -one.diff
+        low[a, b], high[a, b], low[b, a], high[b, a] = one.low, one.high, -one.high, -one.low
+        se[a, b] = se[b, a] = one.se
+        p[a, b] = p[b, a] = one.p
+        n[a, b] = n[b, a] = one.n
+    return PairwiseMatrix(diff=diff, se=se, low=low, high=high, p=p, n=n)
+
+
+def compare_with_reference(scored: ScoredArena, reference: str) -> dict[str, Comparison]:
+    """Brier score of every other entry minus that of the reference; below 0 the entry is better."""
+    names = scored.standings.names
+    at = names.index(reference)
+    found = compare_pairs(scored, [(i, at) for i in range(len(names)) if i != at])
+    return {names[i]: one for (i, _), one in found.items() if one.n}
+
+
+def compare_pairs(scored: ScoredArena, pairs: Sequence[EntryPair]) -> dict[EntryPair, Comparison]:
+    """Differences of Brier scores on the markets both answered, events resampled; `n` counts the events."""
+    gaps, weights = _differences(scored, pairs)
+    bundles = ClusterBundles.of(scored.standings.events.cluster)
+    drawn = bundles.drawn(np.vstack([gaps, weights]), scored.resampling)
+    draws = mean_from_sums(np.stack([drawn[:, : len(pairs)], drawn[:, len(pairs) :]], axis=2))
+    estimate = mean_from_sums(np.stack([gaps.sum(axis=1), weights.sum(axis=1)], axis=1))
+    clusters = bundles.present(weights > 0)
+    found: dict[EntryPair, Comparison] = {}
+    intervals = intervals_of(estimate, draws, clusters, scored.resampling)
+    shared = (weights > 0).sum(axis=1)
+    for k, (pair, interval) in enumerate(zip(pairs, intervals, strict=True)):
+        if interval is None:
+            nan = float("nan")
+            found[pair] = Comparison(
+                diff=nan, se=nan, low=nan, high=nan, p=nan, p_two_sided=nan, stars="", n=0, n_clusters=0
+            )
+        else:
+            found[pair] = comparison_of(interval, draws[:, k], int(shared[k]))
+    return found
+
+
+def _differences(scored: ScoredArena, pairs: Sequence[EntryPair]) -> tuple[Floats, Floats]:
+    """Pairs × events: the weighted difference on what both answered, and its weight."""
+    shape = (len(pairs), len(scored.standings.events))
+    gaps, weights = np.empty(shape), np.empty(shape)
+    for k, (i, j) in enumerate(pairs):
+        gaps[k], weights[k] = scored.moments.difference(i, j)
+    return gaps, weights

@@ -1,0 +1,370 @@
+"""An arena as arrays: events, the moments they were asked at, the markets of each moment, and who said what."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.returns import normalised_price
+from foretell.questions.errors import InputError
+from foretell.scoring.table import ForecastTable, Labels, Targets
+
+Times = npt.NDArray[np.datetime64]
+"""UTC, to the second."""
+NO_TIME = np.datetime64("NaT", "s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaEntry:
+    """Somebody whose forecasts are scored, and what they cost."""
+
+    name: str
+    anchor: bool = False
+    """A yardstick (crowd, base rate, 0.5) that nobody entered."""
+    said: int = 0
+    """Forecasts made, scored or not."""
+    dollars: float = float("nan")
+    """Mean cost of a forecast; NaN where nobody counted."""
+    seconds: float = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaEventTable:
+    """What was asked about; one entry each."""
+
+    ids: tuple[str, ...]
+    category: Labels
+    platform: Labels
+    cluster: Ints
+    """Events whose outcomes move together share a code and are resampled together."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaMomentTable:
+    """Every asking of an event, in the order of events and then of time."""
+
+    event: Ints
+    """Its place in `events`; never falls."""
+    taken_at: Times
+    hours: Floats
+    """To the close of the event as it was known then; NaN where it was not."""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaMarketTable:
+    """One row for every target of every moment, in the order of moments."""
+
+    moment: Ints
+    """Its place in `moments`; never falls."""
+    target: tuple[str, ...]
+    outcome: Floats
+    """0 or 1; NaN while open or void."""
+    known_at: Times
+    """When the outcome was known; NaT where nobody said."""
+    last: Floats
+    yes_ask: Floats
+    no_ask: Floats
+
+    def __len__(self) -> int:
+        return len(self.moment)
+
+    @cached_property
+    def price(self) -> Floats:
+        """The crowd's probability: the asks normalised to one, else the last trade; NaN without either."""
+        asked = normalised_price(self.yes_ask, self.no_ask)
+        return np.where(np.isnan(asked), self.last, asked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaTable:
+    """All numbers of one arena."""
+
+    name: str
+    events: ArenaEventTable
+    moments: ArenaMomentTable
+    markets: ArenaMarketTable
+    entries: tuple[ArenaEntry, ...]
+    p: Floats
+    """Entries × markets: the mean over an entry's trials; NaN where it said nothing."""
+    stated: Floats | None = None
+    """The same before probabilities were made to fit each other; None: nothing had to be."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the entries, in the order of the rows of `p`."""
+        return tuple(entry.name for entry in self.entries)
+
+    def row(self, entry: str) -> Floats:
+        """One entry's probabilities; a name that is not there is refused."""
+        if entry not in self.names:
+            raise InputError(f"no entry is called {entry!r}", hint=f"there are {', '.join(self.names[:12])}")
+        return self.p[self.names.index(entry)]
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first market of each moment."""
+        return np.searchsorted(self.markets.moment, np.arange(len(self.moments)))
+
+    @cached_property
+    def event_starts(self) -> Ints:
+        """The first moment of each event; only for standings in which every event was asked."""
+        return np.searchsorted(self.moments.event, np.arange(len(self.events)))
+
+    @cached_property
+    def market_event(self) -> Ints:
+        """The event of each market."""
+        return self.moments.event[self.markets.moment]
+
+    def scored(self) -> "ArenaTable":
+        """Only what has an outcome: open and void markets are gone, and the moments and events left empty by that."""
+        return self.only(np.isfinite(self.markets.outcome))
+
+    def only(self, kept: Bools) -> "ArenaTable":
+        """Some of the markets, with the moments and events they belong to."""
+        if kept.all() and len(np.unique(self.moments.event)) == len(self.events):
+            return self
+        moments, moment = np.unique(self.markets.moment[kept], return_inverse=True)
+        events, event = np.unique(self.moments.event[moments], return_inverse=True)
+        rows = np.flatnonzero(kept)
+        return replace(
+            self,
+            events=ArenaEventTable(
+                ids=tuple(self.events.ids[i] for i in events),
+                category=self.events.category.take(events),
+                platform=self.events.platform.take(events),
+                cluster=self.events.cluster[events],
+            ),
+            moments=ArenaMomentTable(
+                event=event, taken_at=self.moments.taken_at[moments], hours=self.moments.hours[moments]
+            ),
+            markets=_market_rows(self.markets, rows, moment),
+            p=self.p[:, rows],
+            stated=None if self.stated is None else self.stated[:, rows],
+        )
+
+    def with_entries(self, entries: Sequence[ArenaEntry], p: Floats) -> "ArenaTable":
+        """The same with further entries after the ones there are; a name that is taken already is left out."""
+        new = [i for i, entry in enumerate(entries) if entry.name not in self.names]
+        stated = None if self.stated is None else np.vstack([self.stated, p[new]])
+        return replace(
+            self,
+            entries=(*self.entries, *(entries[i] for i in new)),
+            p=np.vstack([self.p, p[new]]),
+            stated=stated,
+        )
+
+
+def _market_rows(markets: ArenaMarketTable, rows: Ints, moment: Ints) -> ArenaMarketTable:
+    return ArenaMarketTable(
+        moment=moment,
+        target=tuple(markets.target[i] for i in rows.tolist()),
+        outcome=markets.outcome[rows],
+        known_at=markets.known_at[rows],
+        last=markets.last[rows],
+        yes_ask=markets.yes_ask[rows],
+        no_ask=markets.no_ask[rows],
+    )
+
+
+# Standings as the long table that everything else here compares by.
+
+
+def arena_as_table(standings: ArenaTable) -> ForecastTable:
+    """Every scored market of every moment is a target; an event counts once, however often and widely it was asked."""
+    scored = standings.scored()
+    event, moment = scored.market_event, scored.markets.moment
+    moments = np.bincount(scored.moments.event, minlength=len(scored.events))
+    markets = np.bincount(moment, minlength=len(scored.moments))
+    names, codes = np.unique(np.asarray(scored.markets.target, dtype=object).astype(str), return_inverse=True)
+    entry, target = np.nonzero(np.isfinite(scored.p))
+    return ForecastTable(
+        targets=Targets(
+            outcome=scored.markets.outcome,
+            weight=1.0 / (moments[event] * markets[moment]),
+            question=Labels(codes=event, names=scored.events.ids),
+            target=Labels(codes=codes, names=tuple(str(name) for name in names)),
+            price=scored.markets.price,
+            yes_ask=scored.markets.yes_ask,
+            no_ask=scored.markets.no_ask,
+            groups={
+                "category": scored.events.category.take(event),
+                "platform": scored.events.platform.take(event),
+                "cluster": Labels(
+                    codes=scored.events.cluster[event],
+                    names=tuple(map(str, range(int(scored.events.cluster.max(initial=0)) + 1))),
+                ),
+            },
+        ),
+        forecasters=scored.names,
+        forecaster=entry,
+        target=target,
+        p=scored.p[entry, target],
+    )
+
+
+# What was asked, as arrays: the part of standings that does not change any more once it was asked.
+
+QUOTES = 4
+"""Numbers per target: last, yes bid, yes ask, no ask."""
+TargetKey = tuple[str, str]
+"""An event and one of its targets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentColumns:
+    """Askings as columns, in any order: what a database gives, without an object for each."""
+
+    event: Sequence[str]
+    taken_at: Times
+    closes_at: Times
+    targets: Sequence[tuple[str, ...]]
+    quotes: Sequence[bytes]
+    """Four float64, little endian, per target; empty where there were none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentArrays:
+    """Askings in the order of standings: of events, and of time within each."""
+
+    events: tuple[str, ...]
+    event: Ints
+    """Of each moment."""
+    taken_at: Times
+    hours: Floats
+    sizes: Ints
+    """Markets of each moment."""
+    quotes: Floats
+    """Markets × 4."""
+    keys: tuple[TargetKey, ...]
+    """Every target once."""
+    key: Ints
+    """Of each market."""
+    place: Ints
+    """The moment that each of the columns' rows became."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaOutcomes:
+    """How targets came out, as columns."""
+
+    place: Mapping[TargetKey, int]
+    """Of an event's target in the columns."""
+    outcome: Floats
+    """NaN: void."""
+    known_at: Times
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventKinds:
+    """What is known about events, by their ids."""
+
+    category: Mapping[str, str] = field(default_factory=dict[str, str])
+    platform: Mapping[str, str] = field(default_factory=dict[str, str])
+    cluster: Mapping[str, str] = field(default_factory=dict[str, str])
+    """An event without one is its own."""
+
+
+def moment_arrays(columns: MomentColumns) -> MomentArrays:
+    """The askings in order."""
+    events, event = codes_of(columns.event)
+    order = np.lexsort((columns.taken_at, event))
+    asked: list[int] = order.tolist()
+    targets = [columns.targets[i] for i in asked]
+    sizes = np.fromiter(map(len, targets), np.int64, len(targets))
+    keys, key = _keys([columns.event[i] for i in asked], targets)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return MomentArrays(
+        events=events,
+        event=event[order],
+        taken_at=columns.taken_at[order],
+        hours=_hours(columns.closes_at[order] - columns.taken_at[order]),
+        sizes=sizes,
+        quotes=_quotes([columns.quotes[i] for i in asked], sizes),
+        keys=keys,
+        key=key,
+        place=place,
+    )
+
+
+def arena_frame(name: str, asked: MomentArrays, kinds: EventKinds, outcomes: ArenaOutcomes) -> ArenaTable:
+    """Standings in which nobody has said anything yet."""
+    found = np.fromiter((outcomes.place.get(key, -1) for key in asked.keys), np.int64, len(asked.keys))[asked.key]
+    names = np.array([target for _, target in asked.keys], object)
+    return ArenaTable(
+        name=name,
+        events=ArenaEventTable(
+            ids=asked.events,
+            category=labels([kinds.category.get(id) or "(none)" for id in asked.events]),
+            platform=labels([kinds.platform.get(id) or "(none)" for id in asked.events]),
+            cluster=codes_of([kinds.cluster.get(id) or id for id in asked.events])[1],
+        ),
+        moments=ArenaMomentTable(event=asked.event, taken_at=asked.taken_at, hours=asked.hours),
+        markets=ArenaMarketTable(
+            moment=np.repeat(np.arange(len(asked.event)), asked.sizes),
+            target=tuple(names[asked.key].tolist()),
+            outcome=np.append(outcomes.outcome, np.nan)[found],
+            known_at=np.append(outcomes.known_at, NO_TIME)[found],
+            last=asked.quotes[:, 0],
+            yes_ask=asked.quotes[:, 2],
+            no_ask=asked.quotes[:, 3],
+        ),
+        entries=(),
+        p=np.empty((0, len(asked.key))),
+    )
+
+
+def labels(texts: Sequence[str]) -> Labels:
+    """A column of text as codes."""
+    names, codes = codes_of(texts)
+    return Labels(codes=codes, names=names)
+
+
+def codes_of(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+    """Distinct texts in order of first appearance, and the code of each.
+
+    >>> codes_of(["b", "a", "b"])
+    (('b', 'a'), array([0, 1, 0]))
+    """
+    names = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    return tuple(names), np.fromiter(map(names.__getitem__, texts), np.int64, len(texts))
+
+
+def _keys(events: Sequence[str], targets: Sequence[tuple[str, ...]]) -> tuple[tuple[TargetKey, ...], Ints]:
+    """Every event's targets once, and the place of each market's among them."""
+    places: dict[TargetKey, int] = {}
+    found: list[list[int]] = []
+    mine: list[int] = []
+    last: tuple[str, tuple[str, ...]] = ("", ())
+    for event, asked in zip(events, targets, strict=True):
+        # Askings of one event stand side by side, nearly always with the same targets.
+        if asked is not last[1] or event != last[0]:
+            mine = [places.setdefault((event, target), len(places)) for target in asked]
+            last = (event, asked)
+        found.append(mine)
+    return tuple(places), np.fromiter(chain.from_iterable(found), np.int64)
+
+
+def _hours(gap: npt.NDArray[Any]) -> Floats:
+    return np.where(np.isnat(gap), np.nan, gap.astype(np.float64) / 3600)
+
+
+def _quotes(blobs: Sequence[bytes], sizes: Ints) -> Floats:
+    """Quotes of all targets; a blob that does not fit its targets is no quote at all."""
+    lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
+    whole = list(blobs)
+    for i in np.flatnonzero(lengths != 8 * QUOTES * sizes).tolist():
+        whole[i] = np.full(QUOTES * int(sizes[i]), np.nan).tobytes()
+    return np.frombuffer(b"".join(whole), "<f8").astype(np.float64).reshape(-1, QUOTES)

@@ -1,0 +1,310 @@
+"""Everything a leaderboard page shows, as one value that becomes JSON as it stands."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, is_dataclass
+from math import isfinite
+from typing import Any, cast
+
+import numpy as np
+
+from foretell.metrics.arrays import Bools, Floats
+from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, comparison_of
+from foretell.scoring.arena_leaderboard import (
+    LEAD_TIMES,
+    ArenaLeaderboardGroup,
+    ArenaLeaderboardRow,
+    MomentScores,
+    RebalancedScores,
+    ScoredArena,
+    arena_leaderboard,
+    arena_leaderboard_groups,
+    compare_with_reference,
+    lead_time_of,
+    pair_matrix,
+    rebalanced_scores,
+)
+from foretell.scoring.arena_metrics import ARENA_METRICS, ARENA_RESAMPLING, ClusterBundles, intervals_of
+from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.event_sums import MomentChoice
+from foretell.scoring.table import CROWD
+
+# Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).
+
+LEAST_SHARED = 0.8
+"""Share of the moments that an entry must have answered to be on the curve: all on it are scored on what all of them
+answered, and one that joined last week would leave nothing of the year."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """One stretch of lead time."""
+
+    lead_time: str
+    events: int
+    moments: int
+    scores: Mapping[str, Interval]
+    """Brier scores, all on the same markets of the same events."""
+    versus_crowd: Mapping[str, Comparison]
+    """Brier score minus that of the crowd; below 0 the entry is better."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeadTimeCurve:
+    """From the longest lead time to the shortest."""
+
+    points: tuple[CurvePoint, ...]
+    entries: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Entries that answered too little to be compared on common ground."""
+
+
+def lead_time_curve(scored: ScoredArena) -> LeadTimeCurve:
+    """Brier by time to close, for the crowd and all entries that answered most moments, on what all of them answered.
+
+    Different stretches hold different events: only lines at the same place may be compared.
+    """
+    standings = scored.standings
+    if CROWD not in standings.names or not np.isfinite(standings.row(CROWD)).any():
+        return LeadTimeCurve(points=(), entries=(), left_out=standings.names)
+    priced = standings.only(np.isfinite(standings.row(CROWD)))
+    # "first" and "last" would empty most stretches: an event counts once in each of them instead.
+    choice: MomentChoice = "every" if scored.choice == "every" else "mean"
+    shared = priced is standings and choice == scored.choice
+    moments = scored.moments if shared else MomentScores(standings=priced, choice=choice)
+    answered = np.isfinite(moments.brier)
+    enough = answered.mean(axis=1) >= LEAST_SHARED
+    shown = [i for i in range(len(priced.entries)) if enough[i]]
+    common = answered[shown].all(axis=0)
+    of_moment = lead_time_of(priced.moments.hours)
+    points = [
+        _curve_point(scored, moments, shown, LEAD_TIMES[code].name, common & (of_moment == code))
+        for code in reversed(range(len(LEAD_TIMES)))
+        if (common & (of_moment == code)).any()
+    ]
+    return LeadTimeCurve(
+        points=tuple(points),
+        entries=tuple(priced.names[i] for i in shown),
+        left_out=tuple(name for i, name in enumerate(priced.names) if not enough[i]),
+    )
+
+
+def _curve_point(
+    scored: ScoredArena, moments: MomentScores, shown: Sequence[int], lead_time: str, mask: Bools
+) -> CurvePoint:
+    standings, resampling = moments.standings, scored.resampling
+    sums, weight = _by_event(moments, shown, mask)
+    asked = weight > 0
+    bundles = ClusterBundles.of(standings.events.cluster[asked])
+    drawn = bundles.drawn(np.vstack([sums[:, asked], weight[asked]]), resampling)
+    draws = drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-9)
+    estimate = mean_from_sums(np.stack([sums.sum(axis=1), np.full(len(shown), weight.sum())], axis=1))
+    clusters = bundles.present(np.broadcast_to(asked[asked], (len(shown), int(asked.sum()))))
+    intervals = intervals_of(estimate, draws, clusters, resampling)
+    names = [standings.names[i] for i in shown]
+    crowd = names.index(CROWD)
+    gaps = intervals_of(estimate - estimate[crowd], draws - draws[:, [crowd]], clusters, resampling)
+    return CurvePoint(
+        lead_time=lead_time,
+        events=int(asked.sum()),
+        moments=int(mask.sum()),
+        scores={name: one for name, one in zip(names, intervals, strict=True) if one is not None},
+        versus_crowd={
+            name: comparison_of(gap, draws[:, k] - draws[:, crowd], int(asked.sum()))
+            for k, (name, gap) in enumerate(zip(names, gaps, strict=True))
+            if k != crowd and gap is not None
+        },
+    )
+
+
+def _by_event(moments: MomentScores, shown: Sequence[int], mask: Bools) -> tuple[Floats, Floats]:
+    """Entries × events: weighted Brier scores, and the weights of the events."""
+    here = np.flatnonzero(mask)
+    event, starts, times = np.unique(moments.standings.moments.event[here], return_index=True, return_counts=True)
+    weight = times if moments.choice == "every" else np.ones(len(event))
+    sums, weights = np.zeros((len(shown), len(moments.standings.events))), np.zeros(len(moments.standings.events))
+    weights[event] = weight
+    sums[:, event] = np.add.reduceat(moments.brier[shown][:, here], starts, axis=1) * (weight / times)
+    return sums, weights
+
+
+ARENA_LEADERBOARD_SCHEMA = "foretell/standings/1"
+GROUP_PAGE_METRICS = ("brier", "return0")
+"""What the page tells of every category and platform."""
+MOST_PAIRED = 40
+"""Entries that are compared each with each."""
+MOMENT_CHOICE_TEXTS: dict[MomentChoice, str] = {
+    "mean": "an event counts once: the mean over its moments",
+    "last": "only the last moment of every event counts",
+    "first": "only the first moment of every event counts",
+    "every": "every moment counts as if it were an event of its own",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaCounts:
+    """How much there is."""
+
+    events: int
+    """Asked about, resolved or not."""
+    resolved: int
+    """With at least one outcome."""
+    moments: int
+    moments_scored: int
+    markets_scored: int
+    """Single outcomes, once for every moment they were asked at."""
+    forecasts: int
+    """Said by entries, scored or not; every trial counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaPairs:
+    """All paired differences of Brier scores among the leading entries, in the order of the board."""
+
+    names: tuple[str, ...]
+    matrix: PairwiseMatrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaLeaderboard:
+    """The leaderboard page as data."""
+
+    arena: str
+    counts: ArenaCounts
+    first: str
+    """The first and the last moment that are scored, UTC."""
+    last: str
+    lines: tuple[ArenaLeaderboardRow, ...]
+    """Best Brier score first, yardsticks among the entries."""
+    versus_crowd: Mapping[str, Comparison]
+    """Paired difference with the market, on the markets both answered; below 0 the entry is better."""
+    pairs: ArenaPairs
+    groups: Mapping[str, tuple[ArenaLeaderboardGroup, ...]]
+    """By category and platform, and whatever else was asked for."""
+    rebalanced: tuple[RebalancedScores, ...]
+    lead_times: LeadTimeCurve
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; numbers that do not exist are null."""
+        measures = [
+            {
+                "name": one.name,
+                "label": one.label,
+                "meaning": one.meaning,
+                "better": "low" if one.low_is_better else "high",
+                "decimals": one.decimals,
+            }
+            for one in ARENA_METRICS.values()
+        ]
+        return {"schema": ARENA_LEADERBOARD_SCHEMA, "measures": measures, **plain_data(self)}
+
+
+def arena_view(
+    standings: ArenaTable,
+    *,
+    by: Sequence[str] = (),
+    choice: MomentChoice = "mean",
+    resampling: Resampling = ARENA_RESAMPLING,
+) -> ArenaLeaderboard:
+    """The page data of an arena; `by` names further groupings, told with more numbers."""
+    return view_of_scored(standings, ScoredArena.of(standings, choice, resampling), by=by)
+
+
+def view_of_scored(standings: ArenaTable, scored: ScoredArena, *, by: Sequence[str] = ()) -> ArenaLeaderboard:
+    """The page data of standings that have been scored."""
+    with ThreadPoolExecutor() as threads:  # Most of the time is numpy's, which lets other threads compute.
+        versus_crowd = threads.submit(_versus, scored)
+        curve = threads.submit(lead_time_curve, scored)
+        other = threads.submit(_groups, scored, by)
+        lines = arena_leaderboard(scored)
+    groups, shares = other.result()
+    return ArenaLeaderboard(
+        arena=standings.name,
+        counts=_counts(standings, scored.standings),
+        first=_time(scored.standings.moments.taken_at.min()),
+        last=_time(scored.standings.moments.taken_at.max()),
+        lines=lines,
+        versus_crowd=versus_crowd.result(),
+        pairs=_pairs(scored, lines),
+        groups=groups,
+        rebalanced=shares,
+        lead_times=curve.result(),
+        settings=_settings(scored),
+        notes=_notes(standings),
+    )
+
+
+def _counts(standings: ArenaTable, scored: ArenaTable) -> ArenaCounts:
+    return ArenaCounts(
+        events=len(standings.events),
+        resolved=len(scored.events),
+        moments=len(standings.moments),
+        moments_scored=len(scored.moments),
+        markets_scored=len(scored.markets),
+        forecasts=sum(entry.said for entry in standings.entries),
+    )
+
+
+def _groups(
+    scored: ScoredArena, by: Sequence[str]
+) -> tuple[dict[str, tuple[ArenaLeaderboardGroup, ...]], tuple[RebalancedScores, ...]]:
+    """Groups by name of the grouping, and the board with other shares of the categories."""
+    groups = {
+        name: arena_leaderboard_groups(scored, name, GROUP_PAGE_METRICS)
+        for name in ("category", "platform")
+        if name not in by
+    }
+    return groups | {name: arena_leaderboard_groups(scored, name) for name in by}, rebalanced_scores(scored)
+
+
+def _pairs(scored: ScoredArena, lines: Sequence[ArenaLeaderboardRow]) -> ArenaPairs:
+    """The matrix of the leading pairs, sorted as the board is: of hundreds nobody reads every pair."""
+    names = tuple(line.entry.name for line in lines[:MOST_PAIRED])
+    return ArenaPairs(names=names, matrix=pair_matrix(scored, [scored.standings.names.index(name) for name in names]))
+
+
+def _versus(scored: ScoredArena) -> dict[str, Comparison]:
+    """Everybody against the crowd."""
+    return compare_with_reference(scored, CROWD) if CROWD in scored.standings.names else {}
+
+
+def _settings(scored: ScoredArena) -> dict[str, Any]:
+    resampling = scored.resampling
+    return {
+        "moments": scored.choice,
+        "moments mean": MOMENT_CHOICE_TEXTS[scored.choice],
+        "draws": resampling.draws,
+        "level": resampling.level,
+        "seed": resampling.seed,
+        "interval": resampling.interval,
+        "resampled": "events",
+    }
+
+
+def _notes(standings: ArenaTable) -> tuple[str, ...]:
+    settled = ~np.isnat(standings.markets.known_at)
+    void = int((settled & np.isnan(standings.markets.outcome)).sum())
+    unpriced = int(np.isnan(standings.markets.price).sum())
+    told = [f"{void} void markets are not scored"] if void else []
+    told += [f"{unpriced} markets had no price: the crowd has no forecast there and nobody can bet"] if unpriced else []
+    return (*standings.notes, *told)
+
+
+def _time(moment: np.datetime64) -> str:
+    return f"{np.datetime_as_string(moment, unit='s')}Z"
+
+
+def plain_data(value: Any) -> Any:
+    """Dataclasses, mappings, tuples and arrays as JSON has them; what is no number is None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain_data(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, np.ndarray):
+        return plain_data(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain_data(inner) for inner in cast("list[Any]", value)]
+    return None if isinstance(value, float) and not isfinite(value) else value

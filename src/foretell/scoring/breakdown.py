@@ -1,0 +1,268 @@
+"""Scores of forecasters within the groups of a column, with intervals that respect clusters."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import Comparison
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import ForecastTable, Labels
+
+# A column of labels made fit to read: numbers binned, dates by month, small categories pooled, natural order.
+
+NUMBER_PATTERN = re.compile(r"^\s*([≤<>≥]?)\s*([-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(.*)$")
+DAY_PATTERN = re.compile(r"^\d{4}-\d{2}-\d{2}")
+PLAIN_NUMBER_PATTERN = re.compile(r"^\s*[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*$")
+UNKNOWN = "(none)"
+QUANTILES = 5
+
+Key = Callable[[str], tuple[float | str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelGrouping:
+    """Rows put into at most a dozen or so named groups."""
+
+    column: str
+    codes: Ints
+    names: tuple[str, ...]
+    ordered: bool
+    """The groups follow each other (days, sizes), so a line may join them."""
+
+    def rows(self, code: int) -> Ints:
+        """Rows of one group."""
+        return np.flatnonzero(self.codes == code)
+
+
+def group_labels(column: str, labels: Labels, *, most: int = 12) -> LabelGrouping:
+    """Group a column in a readable way.
+
+    More than `most` different numbers become fifths of the rows, more than two dozen days become months (or
+    years), and of more than `most` other names the small ones are pooled as "other".
+
+    >>> horizons = Labels(codes=np.array([0, 1, 2, 1]), names=("30", "7", "90"))
+    >>> group_labels("horizon", horizons).names
+    ('7', '30', '90')
+    """
+    used = [i for i, count in enumerate(np.bincount(labels.codes, minlength=len(labels.names))) if count]
+    named = [labels.names[i] for i in used if labels.names[i]]
+    if named and all(DAY_PATTERN.match(name) for name in named):
+        return _days(column, labels, len(named), most)
+    if named and all(NUMBER_PATTERN.match(name) for name in named):
+        if len(named) > most and all(PLAIN_NUMBER_PATTERN.match(name) for name in named):
+            return _fifths(column, labels)
+        return _relabelled(column, labels, {name: name for name in named}, key=_size, ordered=True)
+    count = np.bincount(labels.codes, minlength=len(labels.names))
+    large = sorted(used, key=lambda i: (-int(count[i]), labels.names[i]))[: most if len(used) <= most else most - 1]
+    kept = {labels.names[i] for i in large}
+    shown = {name: name if name in kept else "other" for name in named}
+    order = {labels.names[i]: place for place, i in enumerate(large)}
+    return _relabelled(column, labels, shown, key=lambda name: (order.get(name, len(order)),), ordered=False)
+
+
+def _size(name: str) -> tuple[float, ...]:
+    found = NUMBER_PATTERN.match(name)
+    if found is None:
+        return (np.inf, 0)
+    return (float(found[2].replace("−", "-")), {"≤": -1, "<": -1, ">": 1, "≥": 1}.get(found[1], 0))
+
+
+def _days(column: str, labels: Labels, distinct: int, most: int) -> LabelGrouping:
+    length = 10 if distinct <= 2 * most else 7
+    if len({name[:length] for name in labels.names if name}) > 4 * most:
+        length = 4
+    shown = {name: name[:length] for name in labels.names if name}
+    return _relabelled(column, labels, shown, key=lambda name: (name,), ordered=True)
+
+
+def _fifths(column: str, labels: Labels) -> LabelGrouping:
+    numbers = np.array([float(name.replace("−", "-")) if name else np.nan for name in labels.names])[labels.codes]
+    edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, QUANTILES + 1)))
+    codes = np.clip(np.searchsorted(edges, numbers, side="left") - 1, 0, len(edges) - 2)
+    names = [f"{_short(a)}–{_short(b)}" for a, b in pairwise(edges)]
+    if np.isnan(numbers).any():
+        codes = np.where(np.isnan(numbers), len(names), codes)
+        names.append(UNKNOWN)
+    return LabelGrouping(column=column, codes=codes.astype(np.int64), names=tuple(names), ordered=True)
+
+
+def _short(value: float) -> str:
+    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def _relabelled(column: str, labels: Labels, shown: dict[str, str], *, key: Key, ordered: bool) -> LabelGrouping:
+    count = np.bincount(labels.codes, minlength=len(labels.names))
+    present = {shown.get(name, UNKNOWN) for name, c in zip(labels.names, count, strict=True) if c}
+    names = sorted(present - {UNKNOWN}, key=key) + [UNKNOWN] * (UNKNOWN in present)
+    place = {name: i for i, name in enumerate(names)}
+    lookup = np.array([place.get(shown.get(name, UNKNOWN), 0) for name in labels.names], dtype=np.int64)
+    return LabelGrouping(column=column, codes=lookup[labels.codes], names=tuple(names), ordered=ordered)
+
+
+def label_shares(codes: Ints, size: int, weight: Floats | None = None) -> Floats:
+    """Share of rows (or weight) in each group.
+
+    >>> label_shares(np.array([0, 0, 1]), 3).round(2).tolist()
+    [0.67, 0.33, 0.0]
+    """
+    count = np.bincount(codes, weights=weight, minlength=size).astype(np.float64)
+    return count / count.sum() if count.sum() else count
+
+
+NOT_GROUPS = frozenset({"cluster", "text", "title", "question_text", "url"})
+"""Columns that name single questions; a score by them says nothing."""
+
+READABLE_GROUP = "readable group"
+
+QUICK_RESAMPLING = Resampling(draws=2000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakdownMethod:
+    """Which number the pictures show, and how sure they are of it."""
+
+    metric: str = "bi"
+    cluster: tuple[str, ...] = ()
+    """Columns resampled as wholes; empty means `cluster` if there is one, else `question`."""
+    resampling: Resampling = QUICK_RESAMPLING
+
+
+BRIER_INDEX = BreakdownMethod()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breakdown:
+    """One metric by the groups of one column, for one or several forecasters."""
+
+    column: str
+    ordered: bool
+    groups: tuple[str, ...]
+    n: tuple[int, ...]
+    """Targets in each group, answered or not."""
+    base_rate: tuple[float, ...]
+    """Weighted share of yes in each group; NaN without weight."""
+    scores: Mapping[str, tuple[Interval | None, ...]]
+    """By forecaster, one entry per group; None where it answered nothing."""
+    answered: Mapping[str, tuple[int, ...]]
+    """By forecaster, how many of the group's targets stand behind the score."""
+
+
+def breakdown(
+    table: ForecastTable, column: str, forecasters: Sequence[str], method: BreakdownMethod = BRIER_INDEX
+) -> Breakdown:
+    """Score every forecaster in every readable group (see `group_labels`) of a column of `table.targets.groups`."""
+    by = group_labels(column, table.targets.groups[column])
+    if not any(len(table.rows_of(name)) for name in forecasters):
+        return _breakdown(table, by, forecasters, {})
+    board = _scored(table.only(*forecasters), by, method)
+    found = {(s.forecaster, s.group.get(READABLE_GROUP)): (s.metrics.get(method.metric), s.n) for s in board.scores}
+    return _breakdown(table, by, forecasters, found)
+
+
+def differences(
+    table: ForecastTable, column: str, forecaster: str, reference: str, method: BreakdownMethod = BRIER_INDEX
+) -> Breakdown:
+    """Forecaster minus reference on the targets both answered, in every readable group that has any.
+
+    Both are recomputed on the same resamples; `n` counts shared targets.
+    """
+    by = group_labels(column, table.targets.groups[column])
+    board = _scored(table.only(forecaster, reference), by, method, reference)
+    found = {
+        (d.forecaster, d.group.get(READABLE_GROUP)): (_interval(d.comparison), d.comparison.n)
+        for d in board.differences
+    }
+    return _shared(_breakdown(table, by, [forecaster], found), forecaster)
+
+
+def overall(table: ForecastTable, forecaster: str, method: BreakdownMethod = BRIER_INDEX) -> Interval | None:
+    """The metric over all targets (the mean over kinds, or that of the only kind answered), None without any."""
+    if not len(table.rows_of(forecaster)):
+        return None
+    board = score_table(table.only(forecaster), _scoring(method))
+    return next((s.metrics[method.metric] for s in board.scores if method.metric in s.metrics), None)
+
+
+def columns_to_group(table: ForecastTable) -> tuple[str, ...]:
+    """Columns worth a breakdown: at least two readable groups, and most rows outside the pool of small ones."""
+    return tuple(name for name, labels in table.targets.groups.items() if _worth(group_labels(name, labels)))
+
+
+def _worth(by: LabelGrouping) -> bool:
+    if by.column in NOT_GROUPS or len(by.names) < 2:
+        return False
+    return "other" not in by.names or float(np.mean(by.codes == by.names.index("other"))) < 0.7
+
+
+def _rates(table: ForecastTable, by: LabelGrouping) -> tuple[float, ...]:
+    weight = np.bincount(by.codes, table.targets.weight, len(by.names))
+    yes = np.bincount(by.codes, table.targets.weight * table.targets.outcome, len(by.names))
+    return tuple(np.divide(yes, weight, out=np.full(len(weight), np.nan), where=weight > 0).tolist())
+
+
+def _scoring(method: BreakdownMethod, by: tuple[str, ...] = (), reference: str | None = None) -> ScoringOptions:
+    return ScoringOptions(
+        by=by,
+        metric=method.metric,
+        reference=reference,
+        cluster=method.cluster,
+        anchors=False,
+        resampling=method.resampling,
+    )
+
+
+def _scored(
+    table: ForecastTable, by: LabelGrouping, method: BreakdownMethod, reference: str | None = None
+) -> Scoreboard:
+    """The board by readable groups, under a column name of our own: they are not those of the table's column."""
+    labels = Labels(codes=by.codes, names=tuple(str(i) for i in range(len(by.names))))
+    targets = replace(table.targets, groups={**table.targets.groups, READABLE_GROUP: labels})
+    return score_table(replace(table, targets=targets), _scoring(method, (READABLE_GROUP,), reference))
+
+
+def _breakdown(
+    table: ForecastTable,
+    by: LabelGrouping,
+    forecasters: Sequence[str],
+    found: Mapping[tuple[str, str | None], tuple[Interval | None, int]],
+) -> Breakdown:
+    places = [str(i) for i in range(len(by.names))]
+    none: tuple[Interval | None, int] = (None, 0)
+    return Breakdown(
+        column=by.column,
+        ordered=by.ordered,
+        groups=by.names,
+        n=tuple(np.bincount(by.codes, minlength=len(by.names)).tolist()),
+        base_rate=_rates(table, by),
+        scores={name: tuple(found.get((name, place), none)[0] for place in places) for name in forecasters},
+        answered={name: tuple(found.get((name, place), none)[1] for place in places) for name in forecasters},
+    )
+
+
+def _shared(found: Breakdown, forecaster: str) -> Breakdown:
+    """Only the groups with a difference, counted by what stands behind it."""
+    kept = [i for i, interval in enumerate(found.scores[forecaster]) if interval is not None]
+    counts = tuple(found.answered[forecaster][i] for i in kept)
+    return replace(
+        found,
+        groups=tuple(found.groups[i] for i in kept),
+        n=counts,
+        base_rate=tuple(found.base_rate[i] for i in kept),
+        scores={forecaster: tuple(found.scores[forecaster][i] for i in kept)},
+        answered={forecaster: counts},
+    )
+
+
+def _interval(c: Comparison) -> Interval:
+    return Interval(
+        estimate=c.diff, low=c.low, high=c.high, se=c.se, n_clusters=c.n_clusters, draws=0, warning=c.warning
+    )

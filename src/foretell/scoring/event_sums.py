@@ -1,0 +1,284 @@
+"""Sums that every number of a leaderboard is made of, by event, so that one resampling of events serves them all.
+
+Two ways of weighing. By event (Prophet Arena C.1): a market counts 1/m of its event, an event once. By market (the
+paper's calibration error and average return): an event counts as often as it has markets. An event asked at several
+moments still counts once: its numbers are the mean over the moments that were answered, unless `every` moment is to
+count on its own.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.metric import LOG_FLOOR
+from foretell.metrics.returns import STAKE_TIE, Bettor, Fee, kalshi_fee, no_fee
+from foretell.scoring.arena_table import ArenaTable
+
+# Payoffs of many forecasters at once: what `evaluate.returns.payoff` gives, with the work on prices done once.
+#
+# Seen from what happened, a market is simple. Let h be the probability given to the side that came true, c the price of
+# that side and d the price of the other. A dollar with the share a on that side came to a / c, and equation (6) of
+# Prophet Arena (C.3) for separate prices reads
+#
+#     a = (h·d)^(1/γ)·c / [(h·d)^(1/γ)·c + ((1−h)·c)^(1/γ)·d]
+#
+# so γ = 1 gives h, γ = 0 all or nothing by the larger of h·d and (1−h)·c, and γ = 1/2 takes no root. A test holds this
+# against the plain function.
+
+FEES: dict[str, Fee] = {"kalshi": kalshi_fee, "prophet_arena": kalshi_fee}
+"""By platform; the others take no fee for buying."""
+RISK_NEUTRAL = 0.0
+GAMMAS = (RISK_NEUTRAL, 0.5, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetPrices:
+    """What contracts cost, seen from what happened; markets without a price have price 1 on either side."""
+
+    hit: Floats
+    """Of the side that came true."""
+    miss: Floats
+    """Of the other side, a hair up where Yes came true and down where No did: ties go to Yes."""
+    worth: Floats
+    """What a dollar on the side that came true came to; 0 where nobody offered it."""
+    one_sided: Floats
+    """What a dollar came to where only one side, or none, was on offer; NaN elsewhere."""
+    odd: bool
+    """Whether there is any such market."""
+
+
+def bet_prices(standings: ArenaTable, *, fees: bool = False) -> BetPrices:
+    """Prices of scored standings, with the fees of the platform where wanted."""
+    yes, no = asks(standings, fees=fees)
+    there = np.isfinite(yes) & np.isfinite(no)
+    yes, no = np.where(there, yes, 1.0), np.where(there, no, 1.0)
+    won = standings.markets.outcome == 1
+    hit, miss = np.where(won, yes, no), np.where(won, no, yes)
+    worth = np.divide(1.0, hit, out=np.zeros_like(hit), where=hit > 0)
+    odd = (hit == 0) | (miss == 0)
+    only = np.where(hit > 0, worth, np.where(miss > 0, 0.0, 1.0))
+    return BetPrices(
+        hit=np.where(odd, 1.0, hit),
+        miss=np.where(odd, 1.0, miss) * np.where(won, 1 + STAKE_TIE, 1 - STAKE_TIE),
+        worth=worth,
+        one_sided=np.where(odd, only, np.nan),
+        odd=bool(odd.any()),
+    )
+
+
+def has_prices(standings: ArenaTable) -> Bools:
+    """Markets that could be bet on."""
+    return np.isfinite(asks(standings)[0]) & np.isfinite(asks(standings)[1])
+
+
+def asks(standings: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
+    """What Yes and No cost: both asks where the market had them, else the last price and what it leaves of a dollar.
+
+    NaN without a market, 0 where nobody offers the contract.
+    """
+    markets = standings.markets
+    quoted = np.isfinite(markets.yes_ask) & np.isfinite(markets.no_ask)
+    yes = np.where(quoted, markets.yes_ask, markets.last)
+    no = np.where(quoted, markets.no_ask, 1 - markets.last)
+    if fees:
+        platform = standings.events.platform
+        of_market = platform.codes[standings.market_event]
+        for code, name in enumerate(platform.names):
+            bettor, mine = Bettor(fee=FEES.get(name, no_fee)), of_market == code
+            yes[mine], no[mine] = bettor.cost(yes[mine]), bettor.cost(no[mine])
+    return yes, no
+
+
+def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
+    """What a dollar came to for every taste of risk in `GAMMAS`; `h` is the probability given to what happened."""
+    ours, theirs = h * prices.miss, (1 - h) * prices.hit
+    found: dict[float, Floats] = {}
+    for gamma in GAMMAS:
+        if gamma == 0:
+            share: Floats = (ours >= theirs).astype(np.float64)
+        elif gamma == 1:
+            share = h
+        else:
+            # Powers of two for γ = 1/2 are plain products, ten times as fast as others.
+            good, bad = ours ** (1 / gamma) * prices.hit, theirs ** (1 / gamma) * prices.miss
+            share = np.divide(good, good + bad, out=np.zeros_like(h), where=good + bad > 0)
+        paid = share * prices.worth
+        found[gamma] = np.where(np.isnan(prices.one_sided), paid, prices.one_sided) if prices.odd else paid
+    return found
+
+
+MomentChoice = Literal["mean", "last", "first", "every"]
+"""Which moments of an event count: the mean of all, the last or first only, or every one as if it were an event."""
+Weighing = Literal["event", "market"]
+CALIBRATION_BINS = 10
+BIN_EDGES = np.arange(CALIBRATION_BINS + 1) / CALIBRATION_BINS
+SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "n")
+"""Columns that every forecast has; the last one is the weight."""
+BET_COLUMNS = (*(f"return{g:g}" for g in GAMMAS), *(f"net{g:g}" for g in GAMMAS), "yes", "won_yes", "priced")
+"""Columns that only forecasts with a price have: payoffs without and with fees, the risk-neutral bettor's dollars on
+Yes, what those came to, and the weight."""
+SUM_COLUMNS = (*SCORE_COLUMNS, *BET_COLUMNS, "square", "priced_square")
+"""The last two make the spread of returns: squares of risk-neutral payoffs, and of their weights."""
+COLUMN_INDEX = {name: place for place, name in enumerate(SUM_COLUMNS)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventSums:
+    """Weighted sums by entry and event."""
+
+    table: Floats
+    """Entries × columns × events, weighed by event."""
+    squares: Floats
+    """Entries × events: weighted squares of the payoffs of single markets."""
+    markets: Floats
+    """Entries × events: markets answered, as a mean over the moments."""
+    priced: Floats
+    """The same of those with a price."""
+    moments: Ints
+    """Entries × events: moments answered."""
+
+    def of(self, weighing: Weighing) -> Floats:
+        """Entries × columns × events in one way of weighing.
+
+        By event the unit of a return is the event, and its square that of its mean payoff; by market it is the market.
+        """
+        if weighing == "event":
+            return self.table
+        out = np.empty_like(self.table)
+        np.multiply(self.table[:, : len(SCORE_COLUMNS)], self.markets[:, None], out=out[:, : len(SCORE_COLUMNS)])
+        np.multiply(self.table[:, len(SCORE_COLUMNS) :], self.priced[:, None], out=out[:, len(SCORE_COLUMNS) :])
+        out[:, COLUMN_INDEX["square"]] = self.squares * self.priced
+        weight = self.table[:, COLUMN_INDEX["priced"]]
+        out[:, COLUMN_INDEX["priced_square"]] = self.priced * weight / np.maximum(self.moments, 1)
+        return out
+
+
+def chosen_moments(standings: ArenaTable, choice: MomentChoice) -> Bools:
+    """The moments that count."""
+    n = len(standings.moments)
+    chosen = np.ones(n, np.bool_)
+    if choice in ("first", "last"):
+        chosen[:] = False
+        ends = np.append(standings.event_starts[1:], n) - 1
+        chosen[standings.event_starts if choice == "first" else ends] = True
+    return chosen
+
+
+def event_sums(standings: ArenaTable, choice: MomentChoice = "mean") -> EventSums:
+    """Sums of scored standings; only moments that the choice admits count."""
+    summing = _EventSummer(standings, choice)
+    shape = (len(standings.entries), len(standings.events))
+    out = EventSums(
+        table=np.empty((shape[0], len(SUM_COLUMNS), shape[1])),
+        squares=np.empty(shape),
+        markets=np.empty(shape),
+        priced=np.empty(shape),
+        moments=np.empty(shape, np.int64),
+    )
+    with ThreadPoolExecutor() as threads:  # numpy lets others compute while it does.
+        list(threads.map(partial(summing.fill, out), range(len(standings.entries))))
+    return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Weights:
+    """What every market counts, which markets count, and what that makes of an event."""
+
+    market: Floats
+    event: Floats
+    """Sum over the event's markets: 1 where it was answered, or the number of moments."""
+    moments: Ints
+    markets: Floats
+
+
+class _EventSummer:
+    """Sums of one entry after the other over the same markets."""
+
+    def __init__(self, standings: ArenaTable, choice: MomentChoice) -> None:
+        self._standings, self._choice = standings, choice
+        self._won = standings.markets.outcome == 1
+        self._gross, self._net = bet_prices(standings), bet_prices(standings, fees=True)
+        self._priced = has_prices(standings)
+        self._event = standings.market_event
+        self._starts = np.searchsorted(self._event, np.arange(len(standings.events)))
+        self._admitted = chosen_moments(standings, choice)[standings.markets.moment]
+        everything = np.ones(len(standings.markets), np.bool_)
+        self._whole = self._weights(everything)
+        self._whole_priced = self._whole if self._priced.all() else self._weights(self._priced)
+
+    def fill(self, out: EventSums, i: int) -> None:
+        """The sums of one entry."""
+        p = self._standings.p[i]
+        answered = np.isfinite(p)
+        if answered.all():
+            scores, bets = self._whole, self._whole_priced
+        else:
+            p = np.where(answered, p, 0.5)
+            scores = self._weights(answered)
+            bets = scores if self._priced.all() else self._weights(answered & self._priced)
+        h = np.where(self._won, p, 1 - p)
+        table = out.table[i]
+        self._score(table, p, h, scores)
+        out.squares[i] = self._bet(table, h, bets)
+        out.markets[i], out.priced[i], out.moments[i] = scores.markets, bets.markets, scores.moments
+
+    def _score(self, table: Floats, p: Floats, h: Floats, weights: _Weights) -> None:
+        w = weights.market
+        table[COLUMN_INDEX["brier"]] = self._summed(w * (1 - h) ** 2)
+        table[COLUMN_INDEX["log"]] = self._summed(w * np.log(np.maximum(h, LOG_FLOOR)))
+        gap = np.where(self._won, 1 - h, h - 1) * w
+        bins = np.bincount(bins_of(p) * table.shape[1] + self._event, gap, minlength=CALIBRATION_BINS * table.shape[1])
+        table[COLUMN_INDEX["ece0"] : COLUMN_INDEX["ece0"] + CALIBRATION_BINS] = bins.reshape(CALIBRATION_BINS, -1)
+        table[COLUMN_INDEX["n"]] = weights.event
+
+    def _bet(self, table: Floats, h: Floats, weights: _Weights) -> Floats:
+        """Fills the columns of bets and gives the weighted squares of single markets' payoffs."""
+        w = weights.market
+        gross, net = bet_payoffs(h, self._gross), bet_payoffs(h, self._net)
+        for gamma in GAMMAS:
+            table[COLUMN_INDEX[f"return{gamma:g}"]] = self._summed(w * gross[gamma])
+            table[COLUMN_INDEX[f"net{gamma:g}"]] = self._summed(w * net[gamma])
+        paid = gross[RISK_NEUTRAL]
+        yes = np.where(self._won, paid > 0, paid == 0)
+        table[COLUMN_INDEX["yes"]] = self._summed(w * yes)
+        table[COLUMN_INDEX["won_yes"]] = self._summed(w * np.where(self._won, paid, 0.0))
+        table[COLUMN_INDEX["priced"]] = weight = weights.event
+        mean = table[COLUMN_INDEX["return0"]]
+        table[COLUMN_INDEX["square"]] = np.divide(mean**2, weight, out=np.zeros_like(mean), where=weight > 0)
+        table[COLUMN_INDEX["priced_square"]] = weight**2
+        return self._summed(w * paid**2)
+
+    def _summed(self, column: Floats) -> Floats:
+        return np.add.reduceat(column, self._starts)
+
+    def _weights(self, answered: Bools) -> _Weights:
+        """A market counts one over the markets answered at its moment and over the moments answered of its event."""
+        standings = self._standings
+        counted = (answered & self._admitted).astype(np.float64)
+        by_moment = group_sums(standings.markets.moment, counted, len(standings.moments))
+        moments = group_sums(standings.moments.event, (by_moment > 0).astype(np.float64), len(standings.events))
+        markets = group_sums(standings.moments.event, by_moment, len(standings.events))
+        share = 1 / np.maximum(by_moment, 1)
+        if self._choice != "every":
+            share /= np.maximum(moments, 1)[standings.moments.event]
+        return _Weights(
+            market=counted * share[standings.markets.moment],
+            event=moments if self._choice == "every" else np.minimum(moments, 1.0),
+            moments=moments.astype(np.int64),
+            markets=markets / np.maximum(moments, 1),
+        )
+
+
+def bins_of(p: Floats) -> Ints:
+    """The place of each p among ten bins (low, high], as `evaluate.reliability.bin_codes` gives it.
+
+    >>> bins_of(np.array([0.0, 0.1, 0.3, 0.30000001, 1.0])).tolist()
+    [0, 0, 2, 3, 9]
+    """
+    found = (p * CALIBRATION_BINS).astype(np.int64)
+    found -= p <= BIN_EDGES[found]
+    return np.maximum(found, 0, out=found)

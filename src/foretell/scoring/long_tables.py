@@ -1,0 +1,113 @@
+"""Questions, resolutions and forecasts written as the long tables that `foretell score` reads."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from foretell.data.atomic_file import write_atomically
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.backtest import Backtest
+
+Row = dict[str, Any]
+
+
+def outcome_rows(questions: Iterable[Question], resolutions: Iterable[Resolution]) -> list[Row]:
+    """One row per target; a target without resolution keeps an empty outcome and is never scored."""
+    known = {(r.question_id, r.due, r.target_id): r for r in resolutions}
+    rows: list[Row] = []
+    for question in questions:
+        for target in question.targets:
+            found = known.get((question.id, question.due, target.id)) or known.get((question.id, None, target.id))
+            rows.append(_outcome_row(question, target, found))
+    return rows
+
+
+def _outcome_row(question: Question, target: Target, found: Resolution | None) -> Row:
+    snapshot = target.snapshot
+    resolved = (found.resolved_at if found else None) or target.resolves_at
+    return {
+        "question": question.id,
+        "target": target.id,
+        "due": _day(question.due),
+        "outcome": None if found is None else found.outcome,
+        "kind": question.kind,
+        "source": question.source,
+        "subtype": question.subtype,
+        "category": question.category,
+        "horizon": question.horizon_days(target),
+        "cluster": question.cluster,
+        "resolved_on": resolved.date().isoformat() if resolved else None,
+        "price": snapshot.price if snapshot else None,
+        "yes_ask": snapshot.yes_ask if snapshot else None,
+        "no_ask": snapshot.no_ask if snapshot else None,
+    }
+
+
+def forecast_rows(forecasts: Iterable[Forecast], questions: Iterable[Question]) -> list[Row]:
+    """One row per forecaster, question, target and trial."""
+    due = {(q.id, q.as_of.at): _day(q.due) for q in questions}
+    return [
+        {
+            "forecaster": forecast.forecaster,
+            "question": forecast.question_id,
+            "target": target,
+            "due": due.get((forecast.question_id, forecast.as_of.at), _day(forecast.as_of.at)),
+            "trial": forecast.trial,
+            "p": p,
+        }
+        for forecast in forecasts
+        for target, p in forecast.p.items()
+    ]
+
+
+def failure_rows(failures: Iterable[Failure]) -> list[Row]:
+    """One row per failed question, with the reason."""
+    return [
+        {
+            "forecaster": f.forecaster,
+            "question": f.question_id,
+            "due": _day(f.as_of.at),
+            "trial": f.trial,
+            "error": f.error,
+        }
+        for f in failures
+    ]
+
+
+def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: Path) -> dict[str, Path]:
+    """forecasts.csv, outcomes.csv and, if any, failures.csv in a folder that may not hold them yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "forecasts": forecast_rows(result.forecasts, result.questions),
+        "outcomes": outcome_rows(result.questions, resolutions),
+        "failures": failure_rows(result.failures),
+    }
+    return {name: write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows}
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """CSV or JSONL by ending; the file appears whole or not at all."""
+    text = io.StringIO(newline="")
+    if path.suffix == ".jsonl":
+        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    elif path.suffix == ".csv":
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        raise InputError("cannot write this kind of file", path=path, hint="use .csv or .jsonl")
+    write_atomically(path, text.getvalue().encode())
+    return path
+
+
+def _day(moment: Any) -> str:
+    """A question due on a whole day is written as that day, so that the files of one round agree."""
+    at = instant(moment)
+    return at.date().isoformat() if at == instant(at.date()) else at.isoformat(timespec="seconds")

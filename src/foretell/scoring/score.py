@@ -1,0 +1,257 @@
+"""From a joined table to a scoreboard: every number with its interval, every gap with its completion rate."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.comparison import comparison_of
+from foretell.metrics.metric import METRICS, Metric, return_metric, sharpe_metric
+from foretell.metrics.power import PilotStudy, plan_from_pilot
+from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
+from foretell.questions.errors import InputError
+from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.resampling import (
+    MetricDraws,
+    TargetLayer,
+    draw_differences,
+    draw_metrics,
+    layers_of,
+    mean_over_kinds,
+)
+from foretell.scoring.scoreboard import OVERALL, Score, Scoreboard, ScoreDifference
+from foretell.scoring.table import ForecastTable, with_anchors
+from foretell.scoring.table_input import TableSource
+
+RETURN_METRICS = ("return", "sharpe")
+"""Metrics that need prices."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """What to compute and how sure to be of it."""
+
+    by: tuple[str, ...] = ()
+    """Columns of the outcomes whose combinations are scored apart, besides the kinds and the overall number."""
+    metric: str = "bi"
+    """Ranks the board and is compared with the reference."""
+    reference: str | None = None
+    """Whom the others are compared with; None takes the leader."""
+    cluster: tuple[str, ...] = ()
+    """Column whose values are resampled as wholes: `cluster` if there is one, else `question`. Two columns, such
+    as question and resolved_on, are resampled crosswise."""
+    missing: float | None = None
+    """A probability put in for every target a forecaster left out; None scores only what was answered."""
+    anchors: bool = True
+    """Add the rows 0.5, base rate and crowd price."""
+    bettor: Bettor = RISK_NEUTRAL_BETTOR
+    resampling: Resampling = field(default_factory=lambda: Resampling(draws=2000))
+
+
+def score(
+    forecasts: TableSource,
+    outcomes: TableSource,
+    *,
+    reading: ReadOptions | None = None,
+    scoring: ScoringOptions | None = None,
+    **options: Any,
+) -> Scoreboard:
+    """Score a table of forecasts against a table of outcomes.
+
+    Either may be a file (CSV, Parquet, JSONL), a data frame or a list of dictionaries. `options` are the fields of
+    `ScoringOptions`, for the common case: `score(f, o, by=("source",), reference="crowd price")`.
+
+    >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8}],
+    ...               [{"question": "q", "target": "yes", "outcome": 1}])
+    >>> round(board.scores[0].metrics["brier"].estimate, 3)
+    0.04
+    """
+    return score_table(read_table(forecasts, outcomes, reading), replace(scoring or ScoringOptions(), **options))
+
+
+def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> Scoreboard:
+    """Score every forecaster on every group, and compare each with the reference on the targets both answered."""
+    scoring = scoring or ScoringOptions()
+    if scoring.metric not in METRICS:
+        raise InputError(f"unknown metric {scoring.metric!r}", hint=f"one of {', '.join(METRICS)}")
+    table = table.filled(scoring.missing) if scoring.missing is not None else table
+    table = with_anchors(table) if scoring.anchors else table
+    layers = layers_of(table.targets, scoring.by, scoring.cluster)
+    metrics = _metrics(table, scoring)
+    drawn = draw_metrics(table, layers, metrics, scoring.resampling)
+    scores = [s for layer, blocks in zip(layers, drawn, strict=True) for s in _layer_scores(layer, blocks, scoring)]
+    reference = _reference(table, scores, scoring)
+    gaps = draw_differences(table, layers, reference, metrics[scoring.metric], scoring.resampling)
+    differences = [
+        d
+        for layer, blocks in zip(layers, gaps, strict=True)
+        for d in _layer_differences(layer, blocks, reference, scoring)
+    ]
+    return Scoreboard(
+        scores=tuple(scores),
+        differences=tuple(differences),
+        reference=reference,
+        metric=scoring.metric,
+        settings=_settings(scoring, layers[0]),
+        notes=table.notes,
+    )
+
+
+def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]:
+    """The metrics of the board, with the bettor's own returns where there are prices to bet against."""
+    metrics = METRICS | {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
+    priced = table.targets.priced
+    if not priced and scoring.metric in RETURN_METRICS:
+        raise InputError(f"{scoring.metric} needs prices", column="price", hint="add price or yes_ask and no_ask")
+    return metrics if priced else {name: metric for name, metric in metrics.items() if name not in RETURN_METRICS}
+
+
+def _layer_scores(
+    layer: TargetLayer, drawn: Sequence[Mapping[str, MetricDraws]], scoring: ScoringOptions
+) -> Iterator[Score]:
+    if _has_kinds(layer):
+        # Overall is the unweighted mean over kinds, for those who answered all of them.
+        overall = {name: mean_over_kinds([block[name] for block in drawn]) for name in drawn[0]}
+        yield from _scores({"kind": OVERALL}, sum(len(block.rows) for block in layer.blocks), overall, scoring)
+    for block, found in zip(layer.blocks, drawn, strict=True):
+        yield from _scores(block.group, len(block.rows), found, scoring)
+
+
+def _has_kinds(layer: TargetLayer) -> bool:
+    return len(layer.blocks) > 1 and set(layer.blocks[0].group) == {"kind"}
+
+
+def _scores(
+    group: Mapping[str, str], size: int, drawn: Mapping[str, MetricDraws], scoring: ScoringOptions
+) -> list[Score]:
+    intervals = {name: draws.intervals(scoring.resampling) for name, draws in drawn.items()}
+    # The Brier score exists wherever anything was answered, so it counts the rows for the whole line.
+    counted = drawn["brier"]
+    scores = [
+        Score(
+            forecaster=forecaster,
+            group=group,
+            n=support.n,
+            questions=support.questions,
+            completion=support.n / size,
+            metrics={name: found[forecaster] for name, found in intervals.items() if forecaster in found},
+        )
+        for forecaster, support in zip(counted.names, counted.support, strict=True)
+    ]
+    sign = -1 if METRICS[scoring.metric].better == "high" else 1
+    ranked = [s for s in scores if scoring.metric in s.metrics]
+    ranked.sort(key=lambda s: sign * s.metrics[scoring.metric].estimate)
+    return ranked + [s for s in scores if scoring.metric not in s.metrics]
+
+
+def _reference(table: ForecastTable, scores: Sequence[Score], scoring: ScoringOptions) -> str:
+    if scoring.reference is None:
+        return scores[0].forecaster
+    table.require(scoring.reference)
+    return scoring.reference
+
+
+def _layer_differences(
+    layer: TargetLayer, drawn: Sequence[MetricDraws], reference: str, scoring: ScoringOptions
+) -> Iterator[ScoreDifference]:
+    groups: list[tuple[Mapping[str, str], MetricDraws]] = []
+    if drawn and _has_kinds(layer):
+        groups.append(({"kind": OVERALL}, mean_over_kinds(drawn)))
+    groups += [(block.group, draws) for block, draws in zip(layer.blocks, drawn, strict=False)]
+    for group, draws in groups:
+        intervals = draws.intervals(scoring.resampling)
+        for i, name in enumerate(draws.names):
+            if name in intervals:
+                found = comparison_of(intervals[name], draws.replicates[:, i], n=draws.support[i].n)
+                yield ScoreDifference(
+                    forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=found
+                )
+
+
+def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:
+    return {
+        "metric": scoring.metric,
+        "draws": scoring.resampling.draws,
+        "level": scoring.resampling.level,
+        "seed": scoring.resampling.seed,
+        "cluster": " × ".join(layer.blocks[0].margins),
+        "missing": scoring.missing,
+        "gamma": scoring.bettor.gamma,
+    }
+
+
+# Two forecasters head to head, with a plan for the next time.
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairComparison:
+    """What is known about first − second, group by group, the overall one first."""
+
+    first: str
+    second: str
+    scores: tuple[Score, ...]
+    differences: tuple[ScoreDifference, ...]
+    level: float
+    """Of the intervals."""
+    pilot: PilotStudy | None
+    """Spread of their Brier differences, from which to plan the next comparison; None where they never differ."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def compare(
+    forecasts: TableSource,
+    outcomes: TableSource,
+    first: str,
+    second: str,
+    *,
+    reading: ReadOptions | None = None,
+    **options: Any,
+) -> PairComparison:
+    """Whether the first forecaster is better than the second, and by more than noise, on the targets both answered.
+
+    `options` are the fields of `ScoringOptions`, as in `score`.
+
+    >>> rows = [{"forecaster": name, "question": f"q{n}", "target": "yes", "p": p}
+    ...         for name, p in (("bold", 0.9), ("shy", 0.6)) for n in range(4)]
+    >>> happened = [{"question": f"q{n}", "target": "yes", "outcome": 1} for n in range(4)]
+    >>> round(compare(rows, happened, "bold", "shy", metric="brier").differences[0].comparison.diff, 2)
+    -0.15
+    """
+    scoring = replace(ScoringOptions(anchors=False), **options)
+    return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
+
+
+def compare_pair(
+    table: ForecastTable, first: str, second: str, scoring: ScoringOptions | None = None
+) -> PairComparison:
+    """The paired comparison of two forecasters of a table."""
+    for name in (first, second):
+        table.require(name)
+    both = table.only(first, second)
+    scoring = replace(scoring or ScoringOptions(), reference=second)
+    board = score_table(both, scoring)
+    return PairComparison(
+        first=first,
+        second=second,
+        scores=board.scores,
+        differences=board.differences,
+        level=scoring.resampling.level,
+        pilot=pilot_of(both, first, second),
+    )
+
+
+def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None:
+    """What the pair says about how many questions the next comparison needs."""
+    targets = table.targets
+    scores = [(table.p_of(name) - targets.outcome) ** 2 for name in (first, second)]
+    gap = scores[0] - scores[1]
+    cluster = targets.groups.get("cluster", targets.question).codes
+    common = np.isfinite(gap)
+    if np.ptp(gap[common]) == 0 or len(np.unique(cluster[common])) < 2:
+        return None
+    return plan_from_pilot(scores[0], scores[1], cluster)

@@ -1,0 +1,284 @@
+"""What each column of the long tables must hold, as SQL conditions that find the rows which do not."""
+
+import json
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.questions.errors import InputError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+# Long tables of forecasts and outcomes, read and checked by DuckDB: one clear line for the first thing wrong.
+
+ColumnArray = npt.NDArray[Any]
+ColumnArrays = dict[str, ColumnArray]
+
+TableSource = str | Path | object
+"""A CSV, Parquet or JSONL file, a data frame or Arrow table, or a list of dictionaries."""
+
+READERS = {
+    ".csv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, null_padding=false, parallel=true)",
+    ".tsv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, delim='\t')",
+    # Depth 1 keeps every value as its own text: a type guessed here would hide a missing time zone.
+    ".jsonl": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
+    ".ndjson": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
+    ".parquet": "read_parquet({path}, file_row_number=true)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputTable:
+    """A table inside DuckDB, every row with its number in the source, and what to call it in errors."""
+
+    con: "DuckDBPyConnection"
+    table: str
+    name: str
+    types: Mapping[str, str]
+    padded: bool = False
+    """Text may carry blanks around it, as in hand-written CSV."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The source's own columns."""
+        return tuple(c for c in self.types if c != "_row")
+
+    def require(self, *columns: str) -> None:
+        """Refuse a table that lacks a column."""
+        for column in columns:
+            if column not in self.types:
+                near = get_close_matches(column, self.columns, n=1)
+                found = f"did you mean {near[0]!r}?" if near else f"found: {', '.join(self.columns)}"
+                raise InputError(f"column {column!r} is missing", path=self.name, column=column, hint=found)
+
+    def text(self, column: str) -> str:
+        """SQL for the column as trimmed text, empty read as NULL."""
+        kind, name = self.types[column], quoted(column)
+        if kind not in ("JSON", "VARCHAR"):
+            return f"{name}::varchar"
+        inner = f"{name}->>'$'" if kind == "JSON" else name
+        return f"nullif(trim({inner}), '')" if self.padded else f"nullif({inner}, '')"
+
+    def number(self, column: str) -> str:
+        """SQL for the column as a number, NULL where it is none."""
+        if self.types[column] in ("JSON", "VARCHAR"):
+            return f"try_cast({self.text(column)} as double)"
+        return f"{quoted(column)}::double"
+
+    def fetch(self, query: str) -> ColumnArrays:
+        """The result as numpy columns; masked where NULL."""
+        return {
+            name: np.ma.asarray(column)
+            for name, column in cast(ColumnArrays, self.con.execute(query).fetchnumpy()).items()
+        }
+
+
+@contextmanager
+def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Generator[InputTable]:
+    """Load a source into DuckDB as a table with a `_row` column that counts from 1."""
+    if isinstance(source, str | Path):
+        yield _from_query(_file_query(Path(source)), str(source), name, con)
+    elif isinstance(source, Sequence):
+        with tempfile.TemporaryDirectory(prefix="foretell-") as folder:
+            path = Path(folder) / "rows.jsonl"
+            path.write_text("".join(json.dumps(row, default=str) + "\n" for row in _records(source, name)))  # type: ignore[reportUnknownArgumentType]
+            yield _from_query(_file_query(path), name, name, con)
+    else:
+        con.register(f"{name}_frame", source)
+        yield _from_query(f"{name}_frame", name, name, con)
+
+
+def _records(rows: Sequence[Any], name: str) -> Sequence[Mapping[str, Any]]:
+    for i, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"expected a dictionary, found {type(row).__name__}", path=name, row=i)
+    return rows
+
+
+def _file_query(path: Path) -> str:
+    if not path.exists():
+        raise InputError("no such file", path=path)
+    suffix = path.suffix if path.suffix != ".gz" else Path(path.stem).suffix
+    if suffix not in READERS:
+        raise InputError(
+            f"cannot read {suffix or 'a file without ending'}", path=path, hint="use .csv, .parquet or .jsonl"
+        )
+    if path.stat().st_size == 0:
+        raise InputError("the file is empty", path=path, hint="it needs a header and at least one row")
+    return READERS[suffix].format(path="'" + str(path).replace("'", "''") + "'")
+
+
+def _from_query(query: str, shown: str, table: str, con: "DuckDBPyConnection") -> InputTable:
+    import duckdb
+
+    try:
+        if query.startswith("read_parquet"):
+            # Parquet knows its row numbers and is cheaper to read again than to copy.
+            columns = "file_row_number + 1 as _row, * exclude (file_row_number)"
+            con.execute(f"create or replace view {table} as select {columns} from {query}")
+        else:
+            con.execute(f"create or replace table {table} as select row_number() over () as _row, * from {query}")
+    except duckdb.Error as error:
+        raise InputError(str(error).splitlines()[0], path=shown, hint="is it a well-formed table?") from None
+    types = {column: kind for column, kind, *_ in con.execute(f"describe {table}").fetchall()}
+    if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
+        raise InputError("the table has no rows", path=shown)
+    padded = query.startswith(("read_csv", "read_json"))
+    return InputTable(con=con, table=table, name=shown, types=types, padded=padded)
+
+
+def quoted(column: str) -> str:
+    """A column name as an SQL identifier."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+BARE_DAY = r"^\d{4}-\d{2}-\d{2}$"
+ZONED = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}(:?\d{2})?)$"
+ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnRule:
+    """A condition that no row may meet, and what to tell the person whose row does."""
+
+    column: str
+    bad: str
+    problem: str
+    """May show the offending value as {value}."""
+    hint: str
+
+
+def check_rules(table: InputTable, rules: list[ColumnRule]) -> None:
+    """Check all rules in one pass; the first that is broken raises, naming its first bad row."""
+    firsts = ", ".join(f"min(_row) filter (where {rule.bad})" for rule in rules)
+    found = table.con.execute(f"select {firsts} from {table.table}").fetchall()[0]
+    for rule, row in zip(rules, found, strict=True):
+        if row is not None:
+            query = f"select {table.text(rule.column)} from {table.table} where _row = {row}"
+            value = table.con.execute(query).fetchall()[0][0]
+            problem = rule.problem.format(value="nothing" if value is None else value)
+            raise InputError(problem, path=table.name, row=row, column=rule.column, hint=rule.hint)
+
+
+def text_rules(table: InputTable, *columns: str) -> Iterator[ColumnRule]:
+    """Every row names something."""
+    for column in columns:
+        bad = f"{table.text(column)} is null"
+        yield ColumnRule(column=column, bad=bad, problem="the value is missing", hint="every row needs one")
+
+
+def unit_rules(table: InputTable, column: str, *, optional: bool) -> Iterator[ColumnRule]:
+    """A number in [0, 1]; empty only where the column may be unknown."""
+    number, present = table.number(column), f"{table.text(column)} is not null and " if optional else ""
+    missing, nan = f"{present}{number} is null", f"isnan({number})"
+    beyond = f"{number} < 0 or {number} > 1"
+    yield ColumnRule(column=column, bad=missing, problem="{value} is not a number", hint="write a decimal such as 0.25")
+    yield ColumnRule(
+        column=column, bad=nan, problem="the value is NaN", hint="leave the row out if there is no forecast"
+    )
+    yield ColumnRule(column=column, bad=beyond, problem="{value} is outside [0, 1]", hint="0.25 means 25 %")
+
+
+def outcome_rule(table: InputTable) -> ColumnRule:
+    """0 or 1, or empty for what is known to be unresolved."""
+    number, text = table.number("outcome"), table.text("outcome")
+    return ColumnRule(
+        column="outcome",
+        bad=f"{text} is not null and ({number} is null or isnan({number}) or {number} not in (0, 1))",
+        problem="{value} is not an outcome",
+        hint="write 0 or 1, and leave it empty where the target has not resolved",
+    )
+
+
+def optional_rules(table: InputTable) -> Iterator[ColumnRule]:
+    """The rules of the outcome columns that need not be there."""
+    for column in ("price", "yes_ask", "no_ask"):
+        if column in table.types:
+            yield from unit_rules(table, column, optional=True)
+    if "weight" in table.types:
+        number = table.number("weight")
+        bad = f"{number} is null or not isfinite({number}) or {number} < 0"
+        hint = "weights are finite and not negative"
+        yield ColumnRule(column="weight", bad=bad, problem="{value} is not a weight", hint=hint)
+    if "kind" in table.types:
+        bad = f"coalesce({table.text('kind')}, '') not in ('market', 'dataset')"
+        hint = "kinds are market and dataset"
+        yield ColumnRule(column="kind", bad=bad, problem="{value} is not a kind of question", hint=hint)
+    if "horizon" in table.types:
+        bad = f"{table.text('horizon')} is not null and {table.number('horizon')} is null"
+        hint = "leave it empty where unknown"
+        yield ColumnRule(column="horizon", bad=bad, problem="{value} is not a number of days", hint=hint)
+
+
+def moment_rules(table: InputTable, column: str) -> Iterator[ColumnRule]:
+    """Days, or moments that all name the same time zone."""
+    kind = table.types[column]
+    if kind in ("VARCHAR", "JSON"):
+        yield from _written_moment_rules(table, column)
+    elif kind not in ("DATE", "TIMESTAMP WITH TIME ZONE"):
+        hint = "store days as DATE, moments with a zone"
+        yield ColumnRule(column=column, bad="true", problem="{value} has no time zone", hint=hint)
+
+
+def _written_moment_rules(table: InputTable, column: str) -> Iterator[ColumnRule]:
+    text = table.text(column)
+    bare, zoned = f"regexp_matches({text}, '{BARE_DAY}')", f"regexp_matches({text}, '{ZONED}')"
+    a_day, a_moment = f"try_cast({text} as date) is not null", f"try_cast({text} as timestamptz) is not null"
+    zone = f"case when {bare} then 'day' else replace(regexp_extract({text}, '{ZONE}', 1), '+00:00', 'Z') end"
+    first = f"(select {zone} from {table.table} where {text} is not null order by _row limit 1)"
+    yield ColumnRule(
+        column=column,
+        bad=f"not {bare} and not {zoned} and try_cast({text} as timestamp) is not null",
+        problem="{value} has no time zone",
+        hint="write a day as 2025-10-26, a moment as 2025-10-26T12:00:00Z",
+    )
+    yield ColumnRule(
+        column=column,
+        bad=f"{text} is not null and not (({bare} and {a_day}) or ({zoned} and {a_moment}))",
+        problem="{value} is not a date",
+        hint="write a day as 2025-10-26",
+    )
+    yield ColumnRule(
+        column=column,
+        bad=f"{text} is not null and {zone} <> {first}",
+        problem="{value} is in another time zone than the rows above it",
+        hint="use one form in the whole column: days, or moments in UTC",
+    )
+
+
+def moment_sql(table: InputTable, column: str) -> str:
+    """SQL for the column in canonical text: UTC, and a day's first moment written as the day."""
+    kind, text = table.types[column], table.text(column)
+    if kind == "DATE":
+        return text
+    if kind not in ("VARCHAR", "JSON"):
+        return _canonical(quoted(column))
+    return f"case when regexp_matches({text}, '{BARE_DAY}') then {text} else {_canonical(f'{text}::timestamptz')} end"
+
+
+def _canonical(at: str) -> str:
+    utc = f"strftime({at} at time zone 'UTC', '%Y-%m-%dT%H:%M:%SZ')"
+    return f"replace({utc}, 'T00:00:00Z', '')"
+
+
+def refuse_repeats(table: InputTable, key: dict[str, str]) -> None:
+    """No two rows may be about the same thing; `key` maps shown column names to SQL."""
+    parts = ", ".join(key.values())
+    query = f"select min(_row), max(_row) from {table.table} group by {parts} having count(*) > 1 order by 1 limit 1"
+    for first, again in table.con.execute(query).fetchall():
+        raise repeated(table, first, again, key)
+
+
+def repeated(table: InputTable, first: int, again: int, key: dict[str, str]) -> InputError:
+    """The error for a row that says again what an earlier one said."""
+    hint = f"each ({', '.join(key)}) may appear once"
+    return InputError(f"repeats row {first}", path=table.name, row=again, column="target", hint=hint)

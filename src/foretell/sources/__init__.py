@@ -1,1 +1,0 @@
-"""Everything off this machine that is not a model: data sets, series, markets, pages."""

@@ -1,1 +1,0 @@
-"""Readers of question sets and their resolutions."""

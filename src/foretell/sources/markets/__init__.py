@@ -1,8 +1,0 @@
-"""Prediction markets: what their prices were at a moment, and what they list now.
-
-Price histories never tell outcome, status, volume or close. Listings do, and therefore refuse backtests.
-"""
-
-from foretell.sources.markets.reference import market_ref
-
-__all__ = ["market_ref"]

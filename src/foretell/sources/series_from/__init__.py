@@ -1,1 +1,0 @@
-"""Where time series come from."""

@@ -1,1 +1,0 @@
-"""How listed events came out. Nothing that forecasts may import from here."""

@@ -1,0 +1,1 @@
+"""Experiments: each takes runs or tables and returns tables, charts and a sentence."""

@@ -1,0 +1,144 @@
+"""Study: how to make one probability of several trials. Rules against the logit mean (BLF 2026, Table 14)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.arrays import Floats
+from foretell.report.numbers import bracket, plural, signed
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.studies.configurations import best_config, complete_configs, study_notes, study_settings
+from foretell.studies.protocols import Protocol, build_method, fit_under_protocol
+from foretell.studies.scores import (
+    KINDS,
+    SPREAD,
+    PairedGains,
+    brier_of,
+    describe_gains,
+    gains_chart,
+    groups_of,
+    paired_gains,
+    rule_score_table,
+    rule_scores,
+)
+from foretell.studies.trials import RULES, expected_brier, pooled, trial_rule_label
+
+SHRINKING: tuple[tuple[str, Protocol], ...] = (
+    ("shrink", "in-sample"),
+    ("shrink", "question out"),
+    ("shrink", "past only"),
+    ("bayes-shrink", "question out"),
+    ("bayes-shrink", "past only"),
+)
+REFERENCE = "logit mean, all trials"
+NOTES = (
+    "shrink draws the logit mean to the price or the base rate where trials disagree (BLF 2026, C.9). The paper calls "
+    "it leave-one-out, but its code tunes it on the questions it is scored on: that is the in-sample line.",
+    "bayes-shrink takes its strength from the spread of the trials and of the anchors, and uses no outcome.",
+    "Rules over fewer trials are exact means over all choices of trials.",
+)
+
+
+def study(material: StudyInput) -> StudyResult:
+    """Mean gain of every rule over all complete configurations, and the paper's table for the chosen ones."""
+    tables = complete_configs(material)
+    scores: dict[str, dict[str, Floats]] = {}
+    for done, (name, examples) in enumerate(tables.items()):
+        material.progress(done, len(tables))
+        scores[name] = scores_of(examples)
+    found = _gains(scores, tables, material)
+    shown = material.chosen or (best_config(tables),)
+    details = [_detail(name, scores[name], tables[name], material) for name in shown]
+    return StudyResult(
+        name="aggregation",
+        title="How to combine trials",
+        finding=_finding(found, len(tables)),
+        grids=(_overview(found), *details),
+        pictures=(
+            StudyChart(name="rules", title="Mean gain over the logit mean", figure=gains_chart(found, "gain in BI")),
+        ),
+        notes=(*NOTES, *study_notes(material, tables)),
+        settings=study_settings(material, tables),
+    )
+
+
+def scores_of(examples: Examples) -> dict[str, Floats]:
+    """The Brier score of every target under every rule."""
+    trials = examples.rows.trials
+    most = len(trials)
+    scores = {REFERENCE: brier_of(examples.rows.raw, examples)}
+    for rule, pool in RULES.items():
+        if rule != "logit mean":
+            scores[f"{rule}, all trials"] = brier_of(pooled(pool, trials), examples)
+    for k in sorted({1, (most + 1) // 2} - {most}, reverse=True):
+        # One trial is itself under every rule.
+        rules = ("logit mean", "mean") if k > 1 else ("logit mean",)
+        scores |= {trial_rule_label(rule, k): expected_brier(RULES[rule], examples, k) for rule in rules}
+    if np.isnan(trials).any():
+        scores["failed trial as 0.5"] = brier_of(_failed_as_half(examples), examples)
+    for method, protocol in SHRINKING:
+        scores[f"{method} · {protocol}"] = brier_of(
+            fit_under_protocol(build_method(method), examples, protocol).p, examples
+        )
+    return scores
+
+
+def _failed_as_half(examples: Examples) -> Floats:
+    """The logit mean with 0.5 for every trial that failed, on targets that any trial answered (BLF 2026, C.8)."""
+    rows = examples.rows
+    return np.where(np.isnan(rows.raw), np.nan, rows.with_trials(np.nan_to_num(rows.trials, nan=0.5)).raw)
+
+
+def _gains(
+    scores: Mapping[str, Mapping[str, Floats]], tables: Mapping[str, Examples], material: StudyInput
+) -> dict[str, PairedGains]:
+    rules = dict.fromkeys(rule for table in scores.values() for rule in table if rule != REFERENCE)
+    before = {name: table[REFERENCE] for name, table in scores.items()}
+    found: dict[str, PairedGains] = {}
+    for rule in rules:
+        after = {name: table[rule] for name, table in scores.items() if rule in table}
+        found[rule] = paired_gains(after, before, tables, material.resampling)
+    return found
+
+
+def _overview(found: Mapping[str, PairedGains]) -> StudyTable:
+    some = next(iter(found.values()))
+    kinds = [kind for kind in KINDS if kind in some.kinds]
+    columns = [StudyColumn(label=f"Δ {kind}", decimals=2, tip=f"mean gain on {kind} questions") for kind in kinds]
+    columns.append(
+        StudyColumn(label="Δ", decimals=2, tip="mean gain overall, all configurations on the same resamples")
+    )
+    entries = [
+        StudyRow(name=rule, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
+        for rule, one in found.items()
+    ]
+    return StudyTable(
+        title="Mean gain over the logit mean of all trials",
+        head="Rule",
+        columns=(*columns, *SPREAD),
+        entries=tuple(entries),
+    )
+
+
+def _detail(name: str, scores: Mapping[str, Floats], examples: Examples, material: StudyInput) -> StudyTable:
+    styles: dict[str, RowStyle] = {REFERENCE: "reference"}
+    found = rule_scores(scores, examples, REFERENCE, material.resampling)
+    return rule_score_table(f"{name}: rules", found, groups_of(examples), styles=styles)
+
+
+def _finding(found: Mapping[str, PairedGains], count: int) -> str:
+    free = {rule: one for rule, one in found.items() if "·" not in rule}
+    first = max(free, key=lambda rule: free[rule].mean.diff)
+    gain = free[first].mean
+    parts = [
+        f"Of the rules that learn nothing, {first}, is best: {signed(gain.diff, 2)} BI "
+        f"{bracket(gain.low, gain.high, 2)} over the logit mean on average over {plural(count, 'configuration')}."
+    ]
+    if {"shrink · in-sample", "shrink · past only"} <= set(found):
+        flattered, honest = found["shrink · in-sample"].mean, found["shrink · past only"]
+        parts.append(
+            f"Shrinkage to the price or base rate looks like {signed(flattered.diff, 2)} in-sample and is "
+            f"{signed(honest.mean.diff, 2)} {bracket(honest.mean.low, honest.mean.high, 2)} past only; {describe_gains(honest)}."
+        )
+    return " ".join(parts)

@@ -1,0 +1,1 @@
+"""The leak audit: did anything from after the cutoff reach a forecast?"""

@@ -1,0 +1,143 @@
+"""Published trials of real configurations as examples: `questions`, `resolutions` and `trials` tables of one folder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from foretell.data.datasets.forecastbench_tables import read_question_tables
+from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, outcome_key
+from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates, Rates
+from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.metrics.arrays import Floats, Ints
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.past import base_rates
+from foretell.scoring.table_input import ColumnArrays, open_table
+
+COLUMNS = ("config", "forecast_due_date", "source", "question_id", "resolution_date", "trial", "probability")
+ResolvedTarget = tuple[Question, Target, Resolution]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialAssumptions:
+    """What is taken for known when a question is asked, and which answers count."""
+
+    price: Literal["due", "freeze"] = "due"
+    """The crowd's price on the due date, or when the question was written about ten days before."""
+    prior: Literal["past", "paper"] = "past"
+    """Base rates counted from what had resolved before the due date, or the paper's rounded ones, which saw later."""
+    outcome: Literal["outcome", "paper_outcome"] = "outcome"
+    """Answers as published now, or as they stood when the paper was written."""
+
+
+OUT_OF_SAMPLE = TrialAssumptions()
+AS_PUBLISHED = TrialAssumptions(price="freeze", prior="paper", outcome="paper_outcome")
+
+
+def read_trial_tables(
+    folder: str | Path, prefix: str = "ab_", known: TrialAssumptions = OUT_OF_SAMPLE
+) -> dict[str, Examples]:
+    """Every configuration of `<prefix>trials`, all over the same resolved targets, by name.
+
+    A trial that is not in the table has failed and is NaN, and so is a target that a configuration left out.
+    """
+    root = Path(folder)
+    asked = read_question_tables(root, prefix, outcomes=known.outcome, price=known.price)
+    resolved = _resolved(asked)
+    if not resolved:
+        raise InputError(f"no question of {prefix}questions has resolved", path=root)
+    targets = _targets(resolved, _rates(root, prefix, asked, known))
+    outcome = np.array([r.outcome for _, _, r in resolved], np.float64)
+    known_on = np.array([r.resolved_at.date() for _, _, r in resolved if r.resolved_at], "M8[D]")
+    found: dict[str, Examples] = {}
+    for config, trials in _trials(root, prefix, resolved).items():
+        rows = targets.with_trials(trials)
+        found[config] = Examples(rows=rows, outcome=outcome, known_on=known_on, weight=np.ones(len(outcome)))
+    return found
+
+
+def _resolved(asked: QuestionSet) -> list[ResolvedTarget]:
+    outcomes: dict[OutcomeKey, Resolution] = {outcome_key(r): r for r in asked.resolutions if r.outcome is not None}
+    keyed = ((q, t, outcomes.get((q.id, q.due, t.id))) for q in asked.questions for t in q.targets)
+    return [(q, t, r) for q, t, r in keyed if r is not None and r.resolved_at is not None]
+
+
+def _rates(root: Path, prefix: str, asked: QuestionSet, known: TrialAssumptions) -> Rates | None:
+    """Base rates from every round of the folder, where it has more than the rounds asked about."""
+    if known.prior == "paper":
+        return FixedRates(table=PAPER_RATES)
+    whole = asked
+    if prefix and any((root / f"questions{ending}").is_file() for ending in (".parquet", ".csv")):
+        whole = read_question_tables(root)
+    return base_rates(whole.questions, whole.resolutions)
+
+
+def _targets(resolved: Sequence[ResolvedTarget], rates: Rates | None) -> TrialRows:
+    def column(values: list[float | None]) -> Floats:
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+
+    questions = [q for q, _, _ in resolved]
+    return TrialRows(
+        trials=np.full((1, len(resolved)), np.nan),
+        question=np.array([q.id for q in questions], str),
+        due=np.array([q.due.date() for q in questions], "M8[D]"),
+        target=np.array([t.id for _, t, _ in resolved], str),
+        source=np.array([q.source for q in questions], str),
+        subtype=np.array([q.subtype for q in questions], str),
+        kind=np.array([q.kind for q in questions], str),
+        horizon=column([q.horizon_days(t) for q, t, _ in resolved]),
+        price=column([t.snapshot.price if t.snapshot else None for _, t, _ in resolved]),
+        prior=column([rates.rate(q, t, q.as_of) if rates else None for q, t, _ in resolved]),
+        cluster=np.array([q.cluster for q in questions], str),
+        liquidity=column([t.snapshot.volume if t.snapshot else None for _, t, _ in resolved]),
+    )
+
+
+def _trials(root: Path, prefix: str, resolved: Sequence[ResolvedTarget]) -> dict[str, Floats]:
+    said = _read_trials(root, prefix)
+    place = _places(said["key"].astype(str), resolved)
+    kept = place >= 0
+    if not kept.any():
+        raise InputError(f"no trial of {prefix}trials meets a resolved target", path=root)
+    names, code = np.unique(said["config"].astype(str), return_inverse=True)
+    numbers, trial = np.unique(said["trial"], return_inverse=True)
+    found: dict[str, Floats] = {}
+    for i, name in enumerate(names.tolist()):
+        mine = kept & (code == i)
+        matrix = np.full((len(numbers), len(resolved)), np.nan)
+        matrix[trial[mine], place[mine]] = said["p"][mine]
+        found[name] = matrix[~np.isnan(matrix).all(axis=1)] if mine.any() else matrix[:1]
+    return found
+
+
+def _read_trials(root: Path, prefix: str) -> ColumnArrays:
+    """Config, trial, probability, and a text that names the asking and its resolution date, if any."""
+    import duckdb
+
+    paths = [root / f"{prefix}trials{ending}" for ending in (".parquet", ".csv")]
+    path = next((path for path in paths if path.is_file()), paths[0])
+    with duckdb.connect(":memory:") as con, open_table(path, "trials", con) as table:
+        table.require(*COLUMNS)
+        day = f"left(coalesce({table.text('resolution_date')}, ''), 10)"
+        due = f"left({table.text('forecast_due_date')}, 10)"
+        found = table.fetch(
+            f"""select {table.text("config")} as config, {table.number("trial")}::int as trial,
+            {table.number("probability")} as p,
+            {table.text("source")} || '/' || {table.text("question_id")} || '@' || {due} || '@' || {day} as key
+            from {table.table} where {table.number("probability")} is not null"""
+        )
+    return {name: np.ma.getdata(column) for name, column in found.items()}
+
+
+def _places(keys: "np.ndarray", resolved: Sequence[ResolvedTarget]) -> Ints:
+    """Where each trial's target stands; −1 for one that has not resolved. Market forecasts carry no date."""
+    places = {
+        f"{q.id}@{q.due.date().isoformat()}@{'' if q.kind == 'market' else t.id}": i
+        for i, (q, t, _) in enumerate(resolved)
+    }
+    distinct, code = np.unique(keys, return_inverse=True)
+    return np.array([places.get(key, -1) for key in distinct.tolist()], np.int64)[code]

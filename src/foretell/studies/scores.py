@@ -1,0 +1,290 @@
+"""Rules scored side by side on the same targets: Brier index by kind and overall, and paired differences."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.arrays import Bools, Floats
+from foretell.metrics.bootstrap import Interval, Resampling, brier_index_from_sums, replicate, summarise
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import Comparison, compare_all, compare_paired
+from foretell.metrics.scores import brier_index
+from foretell.report.charts.ranking import ForestRow, forest_plot
+from foretell.report.charts.svg import Chart
+from foretell.report.numbers import percent, signed
+from foretell.report.study import CellValue, RowStyle, StudyColumn, StudyRow, StudyTable
+from foretell.scoring.scoreboard import OVERALL
+
+KINDS = ("market", "dataset")
+Scores = Mapping[str, Floats]
+"""By rule, the Brier score of every target; NaN where the rule gave no answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleScore:
+    """One rule: its index by group, and its difference to the reference on the targets both answered."""
+
+    name: str
+    n: int
+    completion: float
+    index: Mapping[str, Interval]
+    """By kind and overall; overall is the mean over kinds and absent where a kind was left out."""
+    against: Mapping[str, Comparison]
+    """Minus the reference, questions resampled; empty for the reference itself."""
+    two_way: Comparison | None = None
+    """The overall difference when resolution days are resampled beside questions."""
+
+
+def brier_of(p: Floats, examples: Examples) -> Floats:
+    """Squared error of every target, NaN where there is no forecast."""
+    return (p - examples.outcome) ** 2
+
+
+def index_of(score: Floats, examples: Examples, group: str = OVERALL) -> float:
+    """The Brier index of what was answered; overall is the mean over kinds, NaN where one was left out entirely."""
+    kinds = np.unique(examples.rows.kind) if group == OVERALL else [group]
+    found: list[float] = []
+    for kind in kinds:
+        kept = (examples.rows.kind == kind) & np.isfinite(score)
+        weight = examples.weight[kept]
+        total = float(weight.sum())
+        found.append(brier_index(float(weight @ score[kept]) / total) if total > 0 else float("nan"))
+    return float(np.mean(found))
+
+
+def groups_of(examples: Examples) -> tuple[str, ...]:
+    """The kinds there are and overall; overall alone where there is one kind."""
+    present = [kind for kind in KINDS if (examples.rows.kind == kind).any()]
+    return (*present, OVERALL) if len(present) > 1 else (OVERALL,)
+
+
+def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: Resampling) -> list[RuleScore]:
+    """Every rule with its intervals and its paired differences to the reference, in the order given.
+
+    All differences within a group come from the same resamples of whole questions: the same market asked in two
+    rounds, and the horizons of one series, are drawn together.
+    """
+    names = list(scores)
+    matrix, at = np.column_stack([scores[name] for name in names]), names.index(reference)
+    groups = groups_of(examples)
+    index = {group: _intervals(matrix, examples, group, resampling) for group in groups}
+    gaps = {group: _gaps(matrix, at, examples, group, resampling) for group in groups}
+    crossed = _gaps(matrix, at, examples, OVERALL, resampling, crossed=True)
+    found: list[RuleScore] = []
+    for i, name in enumerate(names):
+        mine = {g: one for g in groups if (one := gaps[g][i]) is not None and i != at}
+        found.append(
+            RuleScore(
+                name=name,
+                n=int(np.isfinite(matrix[:, i]).sum()),
+                completion=float(np.isfinite(matrix[:, i]).mean()),
+                index={g: one for g in groups if (one := index[g][i]) is not None},
+                against=mine,
+                two_way=crossed[i] if i != at else None,
+            )
+        )
+    return found
+
+
+def as_interval(gap: Comparison) -> Interval:
+    """A difference as a number with its interval, for pictures."""
+    return Interval(
+        estimate=gap.diff,
+        low=gap.low,
+        high=gap.high,
+        se=gap.se,
+        n_clusters=gap.n_clusters,
+        draws=0,
+        warning=gap.warning,
+    )
+
+
+def reversed_difference(gap: Comparison) -> Comparison:
+    """Second − first instead of first − second."""
+    return replace(gap, diff=-gap.diff, low=-gap.high, high=-gap.low)
+
+
+def paired_gap(first: Floats, second: Floats, examples: Examples, group: str, how: Resampling) -> Comparison:
+    """Index of the first − index of the second within a group, on the targets both answered, questions resampled."""
+    member = _of_group(examples, group)
+    design = _design(examples, group).take(member)
+    return compare_paired(first[member], second[member], design, statistic=brier_index_from_sums, resampling=how)
+
+
+def mean_gain(
+    first: Sequence[Floats], second: Sequence[Floats], examples: Examples, how: Resampling, *, group: str = OVERALL
+) -> Comparison:
+    """Mean over pairs of index(first) − index(second), all pairs recomputed on the same resamples.
+
+    Only targets that every one of them answered count.
+    """
+    member = _of_group(examples, group)
+    weight = examples.weight[member, None]
+    a, b = (np.column_stack([*scores])[member] * weight for scores in (first, second))
+    if a.shape != b.shape:
+        raise ValueError(f"{a.shape[1]} and {b.shape[1]} rules cannot be paired")
+    design = _design(examples, group, weighted=False).take(member)
+    return compare_paired(np.hstack([a, weight]), np.hstack([b, weight]), design, statistic=mean_index, resampling=how)
+
+
+def mean_index(sums: Floats) -> Floats:
+    """Mean over rules of the Brier index, from (…, R + 1) sums: R of weighted Brier scores and one of weights.
+
+    >>> mean_index(np.array([1.0, 0.0, 4.0])).tolist()
+    75.0
+    """
+    each = [brier_index_from_sums(np.stack([sums[..., r], sums[..., -1]], axis=-1)) for r in range(sums.shape[-1] - 1)]
+    return np.mean(each, axis=0)
+
+
+def _design(examples: Examples, group: str, *, crossed: bool = False, weighted: bool = True) -> ResamplingDesign:
+    """Rows of a group: questions as clusters, kinds apart in the overall group."""
+    rows, several = examples.rows, len(groups_of(examples)) > 1
+    return ResamplingDesign(
+        cluster=rows.cluster,
+        crossed=np.datetime_as_string(examples.known_on, "D") if crossed else None,
+        stratum=rows.kind if group == OVERALL and several else None,
+        weight=examples.weight if weighted else None,
+    )
+
+
+def _of_group(examples: Examples, group: str) -> Bools:
+    return np.ones(len(examples), bool) if group == OVERALL else examples.rows.kind == group
+
+
+def _intervals(matrix: Floats, examples: Examples, group: str, resampling: Resampling) -> list[Interval | None]:
+    """The index of every rule on what it answered, all rules on the same resamples."""
+    member = _of_group(examples, group)
+    scores, answered = matrix[member], np.isfinite(matrix[member])
+    weight = np.where(answered, examples.weight[member, None], 0.0)
+    columns = np.stack([weight * np.nan_to_num(scores), weight], axis=2)
+    strata = _design(examples, group).take(member).strata(len(scores))
+    sums = [s.units.sums(columns[s.rows].reshape(len(s.rows), -1)).reshape(s.units.n, -1, 2) for s in strata]
+    estimate, drawn = replicate(strata, sums, brier_index_from_sums, resampling)
+    found: list[Interval | None] = []
+    for i, value in enumerate(estimate.tolist()):
+        present = [np.bincount(s.units.codes[answered[s.rows, i]], minlength=s.units.n) > 0 for s in strata]
+        # A rule that left a whole kind out has no overall index.
+        told = [s.warning(mask) for s, mask in zip(strata, present, strict=True)]
+        n_clusters = sum(int(mask.sum()) for mask in present)
+        warning = "; ".join(filter(None, told)) or None
+        interval = summarise(value, drawn[:, i], resampling, n_clusters=n_clusters, warning=warning)
+        found.append(None if isnan(value) else interval)
+    return found
+
+
+def _gaps(
+    matrix: Floats, reference: int, examples: Examples, group: str, how: Resampling, *, crossed: bool = False
+) -> list[Comparison | None]:
+    member = _of_group(examples, group)
+    design = _design(examples, group, crossed=crossed).take(member)
+    found = compare_all(matrix[member], reference, design, statistic=brier_index_from_sums, resampling=how)
+    return [None if isnan(one.diff) else one for one in found]
+
+
+# Standings as a table.
+
+
+def rule_score_table(
+    title: str, found: Sequence[RuleScore], groups: Sequence[str], *, styles: Mapping[str, RowStyle] | None = None
+) -> StudyTable:
+    """Standings as a table: index and difference by kind, then overall with both intervals of the difference."""
+    shown = [g for g in groups if g != OVERALL]
+    columns = [column for group in shown for column in _kind_columns(group)]
+    columns += [
+        StudyColumn(label="BI", tip="Brier index, overall: mean over kinds, with its interval"),
+        StudyColumn(label="Δ", tip="minus the reference on shared targets, questions resampled"),
+        StudyColumn(label="Δ two-way", tip="the same with resolution days resampled beside questions"),
+        StudyColumn(label="n", tip="targets answered"),
+        StudyColumn(label="done", tip="share of the targets answered"),
+    ]
+    entries = [_rule_row(one, shown, (styles or {}).get(one.name, "")) for one in found]
+    return StudyTable(title=title, columns=tuple(columns), entries=tuple(entries))
+
+
+def _kind_columns(kind: str) -> Iterator[StudyColumn]:
+    yield StudyColumn(label=kind, tip=f"Brier index on {kind} questions")
+    yield StudyColumn(label=f"Δ {kind}", tip=f"minus the reference on {kind} questions")
+
+
+def _rule_row(one: RuleScore, kinds: Sequence[str], style: RowStyle) -> StudyRow:
+    values: list[CellValue] = []
+    for kind in kinds:
+        score = one.index.get(kind)
+        values += [None if score is None else score.estimate, one.against.get(kind)]
+    values += [one.index.get(OVERALL), one.against.get(OVERALL), one.two_way, one.n, percent(one.completion)]
+    return StudyRow(name=one.name, values=tuple(values), style=style)
+
+
+# One change, many configurations: what it brings on average, where it hurts most, and how often beyond noise.
+
+By = Mapping[str, Floats]
+"""By configuration, the Brier score of every target."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedGains:
+    """Paired gains in Brier index, by configuration and on average."""
+
+    mean: Comparison
+    """All configurations recomputed on the same resamples, on the targets that all of them answered."""
+    kinds: Mapping[str, Comparison]
+    """The mean on each kind of question, where there are several."""
+    by: Mapping[str, Comparison]
+
+    @property
+    def worst(self) -> tuple[str, Comparison]:
+        """The configuration that loses most, or gains least."""
+        return min(self.by.items(), key=lambda item: item[1].diff)
+
+    @property
+    def better(self) -> int:
+        """How many gain."""
+        return sum(one.diff > 0 for one in self.by.values())
+
+    @property
+    def clearly_worse(self) -> int:
+        """How many lose by more than noise: the whole interval lies below zero."""
+        return sum(one.high < 0 for one in self.by.values())
+
+    def values(self) -> tuple[CellValue, ...]:
+        """For a table with `SPREAD` columns."""
+        name, worst = self.worst
+        return (worst, name, f"{self.better} of {len(self.by)}", self.clearly_worse)
+
+
+SPREAD = (
+    StudyColumn(label="worst", decimals=2, tip="the largest loss, or the smallest gain, of one configuration"),
+    StudyColumn(label="there", numeric=False, tip="the configuration of the largest loss"),
+    StudyColumn(label="better", tip="configurations that gain"),
+    StudyColumn(label="clearly worse", tip="configurations whose whole interval lies below zero"),
+)
+
+
+def paired_gains(after: By, before: By, tables: Mapping[str, Examples], how: Resampling) -> PairedGains:
+    """What the change from `before` to `after` brings to the configurations of `after`."""
+    names = list(after)
+    some, pairs = tables[names[0]], ([after[n] for n in names], [before[n] for n in names])
+    return PairedGains(
+        mean=mean_gain(*pairs, some, how),
+        kinds={kind: mean_gain(*pairs, some, how, group=kind) for kind in groups_of(some) if kind != OVERALL},
+        by={n: paired_gap(after[n], before[n], tables[n], OVERALL, how) for n in names},
+    )
+
+
+def gains_chart(found: Mapping[str, PairedGains], label: str) -> Chart:
+    """The mean gains as a picture, the largest on top."""
+    order = sorted(found, key=lambda name: -found[name].mean.diff)
+    rows = [ForestRow(name=name, interval=as_interval(found[name].mean)) for name in order]
+    return forest_plot(rows, label=label, decimals=2, reference=0.0)
+
+
+def describe_gains(found: PairedGains) -> str:
+    """The mean gain and the worst case in words."""
+    name, worst = found.worst
+    kept = "no configuration loses by more than noise"
+    hurt = kept if not found.clearly_worse else f"{found.clearly_worse} of {len(found.by)} lose by more than noise"
+    return f"{hurt}; at worst {signed(worst.diff, 1)} ({name})"

@@ -1,0 +1,116 @@
+"""What was said and done, out of a store of runs: statements as they were made, cases for a judge, and traces."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from foretell.forecasters.combine.trials import PANEL
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, known_at, ranked
+from foretell.forecasters.prompt.rendering import BOTH, VIEWS
+from foretell.questions.as_of import AsOf
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+from foretell.questions.trace import BeliefRevised, ToolUsed, TraceEvent
+from foretell.runs.store import CellKey, RunStore
+from foretell.studies.consistency import StatedForecast
+from foretell.studies.habits import TracedTrial
+from foretell.studies.reasoning import ReasoningCase
+from foretell.tools.names import SUBMIT
+
+TRACE = "context "
+"""How the trace of a forecast on a context begins; its digest follows."""
+Place = tuple[str, str, int]
+
+
+def read_statements(store: RunStore, run: str, *, name: str = "") -> list[StatedForecast]:
+    """What every trial of a run stated, before it was made to fit where that was kept, else its forecast.
+
+    `name` replaces the forecaster's own: runs of one forecaster with several models need one each.
+    """
+    records = _records(store, run)
+    return [
+        StatedForecast(
+            forecaster=name or forecast.forecaster,
+            question=question,
+            p=records.get(place, {}).get("stated", forecast.stated or forecast.p),
+        )
+        for place, question, forecast in _forecasts(store, run)
+    ]
+
+
+def cases_with_context(store: RunStore, run: str, contexts: Mapping[str, PredictionContext]) -> list[ReasoningCase]:
+    """Every forecast of a run whose context, by digest, is at hand; the others cannot be judged."""
+    records = _records(store, run)
+    return [
+        ReasoningCase(
+            context=contexts[digest], forecast=forecast, view=VIEWS.get(records.get(place, {}).get("view", ""), BOTH)
+        )
+        for place, _, forecast in _forecasts(store, run)
+        if (digest := forecast.trace.removeprefix(TRACE)) in contexts
+    ]
+
+
+def read_cases(store: RunStore, run: str, find: Callable[[str], PredictionContext | None]) -> list[ReasoningCase]:
+    """Every forecast of a run that gives reasons, with what it was shown.
+
+    That is its context where one was shown and `find` knows its digest. An agent looked for itself: its case holds
+    the question and the results of its last tools, cut short.
+    """
+    records, used = _records(store, run), _tool_uses(store, run)
+    cases: list[ReasoningCase] = []
+    for place, question, forecast in _forecasts(store, run):
+        shown = find(forecast.trace.removeprefix(TRACE)) if forecast.trace.startswith(TRACE) else None
+        view = VIEWS.get(records.get(place, {}).get("view", ""), BOTH)
+        if forecast.rationale.strip():
+            context = shown or seen_by_agent(question, forecast.as_of, used.get(place, ()))
+            cases.append(ReasoningCase(context=context, forecast=forecast, view=view))
+    return cases
+
+
+def seen_by_agent(question: Question, as_of: AsOf, used: Sequence[ToolUsed]) -> PredictionContext:
+    """The question with what tools told, the last ten results that came."""
+    told = [one for one in used if not one.failed and one.tool != SUBMIT and one.result.strip()]
+    sources = [
+        RankedSource(url=f"urn:step:{n}", title=_asked(one), summary=one.result) for n, one in enumerate(told[-10:])
+    ]
+    return PredictionContext(
+        question=known_at(question, as_of), as_of=as_of, sources=ranked(sources), searcher="the agent"
+    )
+
+
+def _asked(used: ToolUsed) -> str:
+    words = [value for name, value in used.arguments.items() if isinstance(value, str) and name != "updated_belief"]
+    return f"{used.tool}: {'; '.join(words)}"
+
+
+def read_traces(store: RunStore, run: str, *, trials: int) -> list[TracedTrial]:
+    """What happened in every trial of a run, in the order of questions; a panel after the trials is none."""
+    found: dict[Place, list[TraceEvent]] = {}
+    for _, key, event in store.events(run):
+        if key.trial < trials:
+            found.setdefault((key.question, key.due, key.trial), []).append(event)
+    return [TracedTrial(question=place[0], trace=found[place]) for place in sorted(found)]
+
+
+def _tool_uses(store: RunStore, run: str) -> dict[Place, list[ToolUsed]]:
+    found: dict[Place, list[ToolUsed]] = {}
+    for _, key, event in store.events(run):
+        if isinstance(event, ToolUsed):
+            found.setdefault((key.question, key.due, key.trial), []).append(event)
+    return found
+
+
+def _records(store: RunStore, run: str) -> dict[Place, Mapping[str, Any]]:
+    """The last record of each cell that says what was stated."""
+    return {
+        (key.question, key.due, key.trial): event.belief
+        for _, key, event in store.events(run)
+        if isinstance(event, BeliefRevised) and "stated" in event.belief
+    }
+
+
+def _forecasts(store: RunStore, run: str) -> Iterator[tuple[Place, Question, Forecast]]:
+    for question in store.questions(run):
+        due = question.due.isoformat()
+        for answer in store.answers_to(CellKey(run=run, question=question.id, due=due, trial=0)):
+            if isinstance(answer, Forecast) and answer.forecaster != PANEL:
+                yield (question.id, due, answer.trial), question, answer

@@ -1,0 +1,1 @@
+"""Studies of proposition trees: noise, weights, scale, roles, stability."""

@@ -1,0 +1,154 @@
+"""Study: do methods get different questions right, and do they say the same? McNemar's test and agreement of all pairs.
+
+After Analytica (2026), D.1 and D.3.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all
+from foretell.metrics.decisions import consensus_matrix
+from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
+from foretell.questions.errors import InputError
+from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
+from foretell.report.numbers import bracket, number, plural, signed
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.trees.inputs import simulation_for
+from foretell.studies.trees.simulation import default_methods, simulate
+
+MOST = 24
+"""Methods shown."""
+NOTES = (
+    "A target counts as answered rightly where p is on the side of one half on which it came out; exactly one half is "
+    "wrong. Trials are joined by their logit mean.",
+    "McNemar's test takes targets for independent. Horizons of one question and questions of one day are not, so its "
+    "p-values and intervals (Newcombe 1998) are too sure on such data, as the paper's are. Δ, clusters resamples whole "
+    "clusters instead.",
+    "Agreement is the share of targets that two methods put on the same side. Methods that answer from the same "
+    "evidence agree, right or wrong.",
+)
+
+
+def study(material: StudyInput) -> StudyResult:
+    """All pairs of methods."""
+    scene = simulation_for(material)
+    tables = (
+        complete_configs(material) if scene is None else simulate(scene, default_methods(), material.progress).tables
+    )
+    if len(tables) < 2:
+        raise InputError("agreement needs at least two methods", hint="name more of them with --config")
+    said = np.stack([one.rows.raw for one in tables.values()])
+    outcome = next(iter(tables.values())).outcome
+    right = _right(said, outcome)
+    order = np.argsort(-np.nanmean(right, axis=1), kind="stable")[:MOST]
+    names = [list(tables)[i] for i in order]
+    tests = mcnemar_matrix(right[order].T)
+    side = np.where(np.isnan(said), np.nan, said > 0.5)[order]
+    agree = 100 * consensus_matrix(side)
+    accuracy = 100 * np.nanmean(right[order], axis=1)
+    cluster = next(iter(tables.values())).rows.cluster
+    clustered = compare_all(100 * right[order].T, 0, cluster, resampling=material.resampling)
+    board = _against_best(names, tests, accuracy, clustered)
+    grids = (board, _p_values(names, tests), _agreement(names, agree))
+    left = [f"Shown are the best {MOST} of {len(tables)}."] if len(tables) > MOST else []
+    return StudyResult(
+        name="consensus",
+        title="Who is right where others are wrong",
+        finding=_finding(names, tests, accuracy),
+        grids=grids,
+        pictures=(
+            StudyChart(
+                name="mcnemar",
+                title="Differences of accuracy",
+                figure=difference_heatmap(names, _pairs(tests), label="accuracy in points"),
+            ),
+            StudyChart(
+                name="agreement",
+                title="How often two methods differ",
+                figure=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
+            ),
+        ),
+        notes=(*NOTES, *left, *(() if scene is not None else study_notes(material, tables))),
+        settings=scene.told if scene is not None else study_settings(material, tables),
+    )
+
+
+def _right(said: Floats, outcome: Floats) -> Floats:
+    """Methods × targets: 1 right, 0 wrong, NaN unanswered."""
+    happened = np.where(outcome == 1, said, 1 - said)
+    return np.where(np.isnan(said), np.nan, happened > 0.5)
+
+
+def _against_best(
+    names: Sequence[str], tests: McNemarMatrix, accuracy: Floats, clustered: Sequence[Comparison]
+) -> StudyTable:
+    entries: list[StudyRow] = []
+    for i, name in enumerate(names):
+        values: tuple[CellValue, ...] = (float(accuracy[i]), None, None, None, int(tests.n[i, i]))
+        if i:
+            gap = f"{signed(100 * tests.diff[i, 0], 1)} {bracket(100 * tests.low[i, 0], 100 * tests.high[i, 0], 1)}"
+            values = (float(accuracy[i]), gap, _p(tests.p[i, 0]), clustered[i], int(tests.n[i, 0]))
+        entries.append(StudyRow(name=name, values=values, style="" if i else "reference"))
+    columns = (
+        StudyColumn(label="accuracy", tip="%"),
+        StudyColumn(label="minus the best", tip="points, with Newcombe's 95 % interval"),
+        StudyColumn(label="p", tip="McNemar's exact test, two-sided"),
+        StudyColumn(label="Δ, clusters", tip="the same difference with whole clusters resampled"),
+        StudyColumn(label="n", tip="targets both answered"),
+    )
+    return StudyTable(title="Accuracy", head="Method", columns=columns, entries=tuple(entries))
+
+
+def _p_values(names: Sequence[str], tests: McNemarMatrix) -> StudyTable:
+    """Every row minus every column: the difference, its interval, and p."""
+    entries = [
+        StudyRow(name=f"{i + 1} {name}", values=tuple(_cell(tests, i, j) for j in range(len(names))))
+        for i, name in enumerate(names)
+    ]
+    columns = tuple(StudyColumn(label=str(j + 1), tip=name) for j, name in enumerate(names))
+    caption = "Row minus column in points, the interval, and p of McNemar's exact test."
+    return StudyTable(title="McNemar", head="Method", columns=columns, entries=tuple(entries), caption=caption)
+
+
+def _cell(tests: McNemarMatrix, i: int, j: int) -> CellValue:
+    if i == j or not tests.n[i, j]:
+        return None
+    ends = bracket(100 * tests.low[i, j], 100 * tests.high[i, j], 1)
+    return f"{signed(100 * tests.diff[i, j], 1)} {ends} p {_p(tests.p[i, j])}"
+
+
+def _p(value: float) -> str:
+    """A p-value as people write it.
+
+    >>> _p(0.0123), _p(0.00002)
+    ('0.012', '<0.001')
+    """
+    return number(float(value), 3) if value >= 0.001 else "<0.001"
+
+
+def _agreement(names: Sequence[str], agree: Floats) -> StudyTable:
+    entries = [
+        StudyRow(
+            name=f"{i + 1} {name}",
+            values=tuple(None if i == j or np.isnan(agree[i, j]) else float(agree[i, j]) for j in range(len(names))),
+        )
+        for i, name in enumerate(names)
+    ]
+    columns = tuple(StudyColumn(label=str(j + 1), decimals=0, tip=name) for j, name in enumerate(names))
+    return StudyTable(title="Agreement, % of targets", head="Method", columns=columns, entries=tuple(entries))
+
+
+def _pairs(tests: McNemarMatrix) -> PairwiseMatrix:
+    """For the heat map, in points."""
+    p = np.where(np.isnan(tests.p), 1.0, tests.p)
+    se = np.full(p.shape, np.nan)
+    return PairwiseMatrix(diff=100 * tests.diff, se=se, low=100 * tests.low, high=100 * tests.high, p=p, n=tests.n)
+
+
+def _finding(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
+    beaten = int(np.sum((tests.p[0, 1:] < 0.05) & (tests.diff[0, 1:] > 0)))
+    best = f"{names[0]} is right most often ({number(float(accuracy[0]), 1)} %)"
+    return f"{best}, and clearly more often than {beaten} of {plural(len(names) - 1, 'other method')}."

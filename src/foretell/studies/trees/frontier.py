@@ -1,0 +1,156 @@
+"""Study: what does a right answer cost? Accuracy against dollars and against time, and who is not beaten on both.
+
+After Analytica (2026), section 5.4 and D.4.2.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples
+from foretell.forecasters.tree.grow.analyze import depth_of
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.questions.errors import InputError
+from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
+from foretell.report.numbers import number
+from foretell.report.study import StudyChart, StudyColumn, StudyInput, StudyProgress, StudyResult, StudyRow, StudyTable
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.trees.inputs import CallPrices, ForecastCost, TreeStudyInput, simulation_for
+from foretell.studies.trees.simulation import DIRECT, SimulatedGrounder, SimulatedMethod, Simulation, simulate
+from foretell.studies.trees.world import draw_shape
+
+GROUNDERS: Mapping[str, tuple[SimulatedGrounder, ForecastCost]] = {
+    "quick": (SimulatedGrounder(bias=0.06, slant=0.2, sd=0.2), ForecastCost(dollars=0.02, seconds=32)),
+    "careful": (SimulatedGrounder(bias=0.03, slant=0.12, sd=0.12), ForecastCost(dollars=0.07, seconds=157)),
+    "thorough": (SimulatedGrounder(bias=0.01, slant=0.08, sd=0.06), ForecastCost(dollars=4.02, seconds=456)),
+}
+"""Errors are set; dollars and seconds are those of search, notebook and deep research in Analytica's Tables 2 and 3."""
+CALL = ForecastCost(dollars=0.005, seconds=30)
+"""Of one call to take apart or to put together, set."""
+NOTES = (
+    "On the frontier is who is not beaten in accuracy by anybody who costs no more. Accuracy per dollar favours "
+    "whatever is nearly free, and is given because the paper gives it.",
+    "Accuracy is that of single runs, at one half.",
+)
+MADE_UP = (
+    "Errors of the made-up grounders are set; their dollars and seconds are published ones of search, notebook and "
+    "deep research. Which of them lies on the frontier says nothing about real ones; how trees and repeats move a "
+    "grounder along it does: asking again averages out what is new each time, a tree also what is wrong every time.",
+)
+
+
+def study(material: StudyInput) -> StudyResult:
+    """Real forecasters with what they cost where tables are given, else those of a made-up world."""
+    scene = simulation_for(material)
+    if scene is not None:
+        tables, costs = _played(scene, material.progress)
+        return _study(tables, costs, material, (*NOTES, *MADE_UP), scene.told)
+    costs = material.costs if isinstance(material, TreeStudyInput) else {}
+    tables = {name: table for name, table in complete_configs(material).items() if name in costs}
+    if not tables:
+        raise InputError(
+            "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
+        )
+    return _study(tables, costs, material, (*NOTES, *study_notes(material, tables)), study_settings(material, tables))
+
+
+def _study(
+    tables: Mapping[str, Examples],
+    costs: Mapping[str, ForecastCost],
+    material: StudyInput,
+    notes: tuple[str, ...],
+    settings: dict[str, object],
+) -> StudyResult:
+    right = {name: single_accuracy(table, material.resampling) for name, table in tables.items()}
+    by = {
+        "dollars": [FrontierPoint(name=n, cost=costs[n].dollars, interval=i) for n, i in right.items()],
+        "seconds": [FrontierPoint(name=n, cost=costs[n].seconds, interval=i) for n, i in right.items()],
+    }
+    best = {unit: {one.name for one in pareto(points)} for unit, points in by.items()}
+    entries = [
+        StudyRow(
+            name=name,
+            values=(
+                interval,
+                costs[name].dollars,
+                costs[name].seconds,
+                interval.estimate / costs[name].dollars if costs[name].dollars > 0 else None,
+                "yes" if name in best["dollars"] else "",
+                "yes" if name in best["seconds"] else "",
+            ),
+        )
+        for name, interval in right.items()
+    ]
+    columns = (
+        StudyColumn(label="accuracy", tip="of a single run at one half, %"),
+        StudyColumn(label="dollars", decimals=3, tip="per forecast"),
+        StudyColumn(label="seconds", decimals=0, tip="per forecast, on the clock"),
+        StudyColumn(label="per dollar", decimals=0, tip="accuracy divided by dollars: the paper's cost efficiency"),
+        StudyColumn(label="best for its dollars"),
+        StudyColumn(label="best for its time"),
+    )
+    grid = StudyTable(title="Accuracy and cost", head="Method", columns=columns, entries=tuple(entries))
+    labels = {"dollars": "dollars per forecast", "seconds": "seconds per forecast"}
+    pictures = tuple(
+        StudyChart(
+            name=unit,
+            title=f"Accuracy against {unit}",
+            figure=frontier(points, label="accuracy, %", cost_label=labels[unit]),
+        )
+        for unit, points in by.items()
+    )
+    return StudyResult(
+        name="frontier",
+        title="What a right answer costs",
+        finding=_finding(by["dollars"]),
+        grids=(grid,),
+        pictures=pictures,
+        notes=notes,
+        settings=settings,
+    )
+
+
+def single_accuracy(examples: Examples, how: Resampling) -> Interval:
+    """Share of right answers of single runs in per cent, clusters resampled."""
+    p = examples.rows.trials
+    happened = np.where(examples.outcome == 1, p, 1 - p)
+    said = ~np.isnan(p)
+    kept = said.any(axis=0)
+    right = np.where(said, happened > 0.5, 0.0).sum(axis=0)[kept] / said.sum(axis=0)[kept]
+    return bootstrap_score(100 * right, examples.rows.cluster[kept], resampling=how)
+
+
+def _played(scene: Simulation, progress: StudyProgress) -> tuple[dict[str, Examples], dict[str, ForecastCost]]:
+    methods: list[SimulatedMethod] = []
+    costs: dict[str, ForecastCost] = {}
+    leaves, parents, levels = usual_size(scene)
+    for name, (grounder, price) in GROUNDERS.items():
+        alone = SimulatedMethod(name=f"{name} alone", rule=DIRECT, grounder=grounder)
+        mine = [
+            alone,
+            replace(alone, name=f"{name}, mean of 10", repeats=10),
+            *(replace(alone, name=f"{name}, tree {rule}", rule=rule) for rule in ("linear", "logic", "average")),
+        ]
+        priced = CallPrices(grounding=price, analysis=CALL, synthesis=CALL)
+        costs |= {one.name: priced.cost(one, leaves=leaves, parents=parents, levels=levels) for one in mine}
+        methods += mine
+    return simulate(scene, methods, progress).tables, costs
+
+
+def usual_size(scene: Simulation) -> tuple[float, float, float]:
+    """Mean leaves, parents and levels of the scene's trees."""
+    sizes: list[tuple[int, int, int]] = []
+    for place in range(min(scene.worlds, 50)):
+        rng = np.random.default_rng([scene.seed, place])
+        shape = draw_shape(scene.settings.leaves, rng, children=scene.settings.children)
+        ends = sum(not children for children in shape.values())
+        sizes.append((ends, len(shape) - ends, max(map(depth_of, shape))))
+    leaves, parents, levels = np.mean(sizes, axis=0).tolist()
+    return leaves, parents, levels
+
+
+def _finding(points: list[FrontierPoint]) -> str:
+    best = pareto(points)
+    told = [f"{one.name} ({number(one.interval.estimate, 1)} % for ${one.cost:.3g})" for one in best]
+    return f"Best for their dollars: {', '.join(told)}."

@@ -1,0 +1,132 @@
+"""What studies of trees look at: real tables, real trees, or a made-up world where nothing is given."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.tree_file import read_tree
+from foretell.questions.errors import InputError
+from foretell.report.study import StudyInput
+from foretell.scoring.table_input import ColumnRule, TableSource, check_rules, open_table, text_rules
+from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation
+
+ROLES = ("analyzer", "grounder", "synthesizer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastCost:
+    """What one forecast of a method takes."""
+
+    dollars: float
+    seconds: float = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeStudyInput(StudyInput):
+    """Tables as for any study, and what else is known of those who made them."""
+
+    trees: Mapping[str, Sequence[Tree]] = field(default_factory=dict[str, Sequence[Tree]])
+    """Finished trees, by the run or the rule they come from."""
+    costs: Mapping[str, ForecastCost] = field(default_factory=dict[str, ForecastCost])
+    """By forecaster."""
+    cast: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """By forecaster, which model had which role (analyzer, grounder, synthesizer)."""
+    scene: Simulation = field(default_factory=Simulation)
+    """The made-up world where no table is given; its seed is that of the resampling."""
+
+
+def simulation_for(material: StudyInput) -> Simulation | None:
+    """The world to play where nothing is given; None where there are tables."""
+    if material.tables:
+        return None
+    if isinstance(material, TreeStudyInput) and material.trees:
+        raise InputError("there are trees, but no outcomes", hint="this study needs --run or --forecasts")
+    scene = material.scene if isinstance(material, TreeStudyInput) else Simulation()
+    return replace(scene, seed=material.resampling.seed)
+
+
+def require_simulation(material: StudyInput, name: str, *, trees: bool = False) -> Simulation:
+    """The world of a study that makes no sense on tables; some can look at trees instead."""
+    scene = None if isinstance(material, TreeStudyInput) and material.trees else simulation_for(material)
+    if scene is None:
+        hint = "it plays in a made-up world of its own" + (", or looks at trees given by --trees" if trees else "")
+        raise InputError(f"the study {name} cannot look at these", hint=hint)
+    return scene
+
+
+def read_trees(folder: Path) -> list[Tree]:
+    """Every tree file in a folder, in the order of their names."""
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise InputError("there is no tree file", path=folder, hint="foretell run keeps them in trees/RUN of its home")
+    return [read_tree(file) for file in files]
+
+
+# What methods of a made-up world would cost: calls, dollars and seconds by simple arithmetic from given prices.
+
+WORKERS = 20
+"""Leaves that are grounded at the same time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallPrices:
+    """What one grounding and one call to take apart or put together take."""
+
+    grounding: ForecastCost
+    analysis: ForecastCost
+    synthesis: ForecastCost
+
+    def cost(self, method: SimulatedMethod, *, leaves: float, parents: float, levels: float) -> ForecastCost:
+        """Of one answer: leaves are grounded side by side, levels are put together one after the other."""
+        if method.rule == DIRECT:
+            batches = math.ceil(method.repeats / WORKERS)
+            return ForecastCost(
+                dollars=method.repeats * self.grounding.dollars, seconds=batches * self.grounding.seconds
+            )
+        unasked = method.rule in ("average", "random")
+        together = ForecastCost(dollars=0.0, seconds=0.0) if unasked else self.synthesis
+        dollars = self.analysis.dollars + leaves * self.grounding.dollars + parents * together.dollars
+        batches = math.ceil(leaves / WORKERS)
+        seconds = self.analysis.seconds + batches * self.grounding.seconds + levels * together.seconds
+        return ForecastCost(dollars=method.repeats * dollars, seconds=seconds)
+
+
+# Small tables beside the forecasts: what each forecaster costs, and which model plays which part in it.
+
+
+def read_cost_table(source: TableSource) -> dict[str, ForecastCost]:
+    """Dollars and, where the column is there, seconds per forecast by forecaster.
+
+    >>> read_cost_table([{"forecaster": "a", "dollars": 0.2}])["a"].dollars
+    0.2
+    """
+    import duckdb
+
+    with duckdb.connect(":memory:") as con, open_table(source, "costs", con) as table:
+        table.require("forecaster", "dollars")
+        rules = list(text_rules(table, "forecaster"))
+        for column, what in (("dollars", "an amount of money"), ("seconds", "a time")):
+            if column in table.types:
+                number = table.number(column)
+                bad = f"{number} is null or not isfinite({number}) or {number} < 0"
+                hint = f"{column} per forecast, 0 or more"
+                rules.append(ColumnRule(column=column, bad=bad, problem=f"{{value}} is not {what}", hint=hint))
+        check_rules(table, rules)
+        seconds = table.number("seconds") if "seconds" in table.types else "'nan'::double"
+        query = f"select {table.text('forecaster')}, {table.number('dollars')}, {seconds} from {table.table}"
+        rows = con.execute(query).fetchall()
+    return {name: ForecastCost(dollars=dollars, seconds=time) for name, dollars, time in rows}
+
+
+def read_cast_table(source: TableSource) -> dict[str, Mapping[str, str]]:
+    """By forecaster, which model is analyzer, grounder and synthesizer."""
+    import duckdb
+
+    with duckdb.connect(":memory:") as con, open_table(source, "casts", con) as table:
+        table.require("forecaster", *ROLES)
+        check_rules(table, list(text_rules(table, "forecaster", *ROLES)))
+        wanted = ", ".join(table.text(column) for column in ("forecaster", *ROLES))
+        rows = con.execute(f"select {wanted} from {table.table}").fetchall()
+    return {name: dict(zip(ROLES, models, strict=True)) for name, *models in rows}

@@ -1,0 +1,220 @@
+"""Study: which part deserves the better model? Analyzer, grounder and synthesizer, each in several qualities.
+
+After Analytica (2026), D.4: the grid of all combinations, the mean effect of each model in each part, cost efficiency.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.questions.errors import InputError
+from foretell.report.numbers import number, percent, plural
+from foretell.report.study import StudyColumn, StudyInput, StudyProgress, StudyResult, StudyRow, StudyTable
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.trees.frontier import single_accuracy, usual_size
+from foretell.studies.trees.inputs import ROLES, CallPrices, ForecastCost, TreeStudyInput, simulation_for
+from foretell.studies.trees.simulation import (
+    SimulatedGrounder,
+    SimulatedMethod,
+    SimulatedSynthesizer,
+    Simulation,
+    simulate,
+)
+
+SEEN = {"large": 0.95, "middle": 0.8, "small": 0.6}
+"""Share of the leaves an analyzer thinks of."""
+GROUNDS = {
+    "large": SimulatedGrounder(bias=0.01, slant=0.08, sd=0.06),
+    "middle": SimulatedGrounder(bias=0.03, slant=0.12, sd=0.12),
+    "small": SimulatedGrounder(bias=0.06, slant=0.2, sd=0.2),
+}
+OFF = {"large": 0.2, "middle": 0.6, "small": 1.2}
+"""How far a synthesizer's numbers are off."""
+DOLLARS = {"large": 0.02, "middle": 0.006, "small": 0.002}
+"""Of one call; a grounding takes four."""
+GROUNDING_CALLS = 4
+CORRELATIONS = {"independent leaves": 0.0, "leaves wrong together": 0.7}
+"""Correlation of the errors of the leaves of one question."""
+NOTES = (
+    "Share is how much of the variance between combinations each part accounts for, by sums of squares of an additive "
+    "fit; what is left is parts that matter together, and chance.",
+)
+MADE_UP = (
+    "Qualities are set: how many leaves an analyzer thinks of, how far grounders and link numbers are off. What the "
+    "grid shows is how such errors travel, not which real model has them.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleCombination:
+    """One combination."""
+
+    name: str
+    cast: Mapping[str, str]
+    accuracy: Interval
+    right: Floats
+    """Share of right answers by target."""
+    cluster: Sequence[str]
+    dollars: float | None
+
+
+def study(material: StudyInput) -> StudyResult:
+    """Real runs whose cast is known where tables are given, else all combinations in a made-up world."""
+    scene = simulation_for(material)
+    how = material.resampling
+    if scene is not None:
+        cells = {told: _played(scene, how, rho, material.progress) for told, rho in CORRELATIONS.items()}
+        return _study(cells, how, (*NOTES, *MADE_UP), scene.told)
+    cast = material.cast if isinstance(material, TreeStudyInput) else {}
+    tables = {name: table for name, table in complete_configs(material).items() if name in cast}
+    if len(tables) < 2:
+        hint = f"give --cast, a table with forecaster, {', '.join(ROLES)}, or several runs of trees with --run"
+        raise InputError("fewer than two forecasters have a known cast", hint=hint)
+    costs = material.costs if isinstance(material, TreeStudyInput) else {}
+    cells = {"": [_combination(name, cast[name], table, costs.get(name), how) for name, table in tables.items()]}
+    return _study(cells, how, (*NOTES, *study_notes(material, tables)), study_settings(material, tables))
+
+
+def _study(
+    found: Mapping[str, Sequence[RoleCombination]], how: Resampling, notes: tuple[str, ...], settings: dict[str, object]
+) -> StudyResult:
+    shares = {told: shares_of(cells) for told, cells in found.items()}
+    grids = [_marginal(told, cells, how) for told, cells in found.items()]
+    first = next(iter(found.values()))
+    return StudyResult(
+        name="tree-roles",
+        title="Which part deserves the better model",
+        finding=_finding(shares, first),
+        grids=(_shares(shares), *grids, _all(first)),
+        notes=notes,
+        settings=settings,
+    )
+
+
+def _combination(
+    name: str, cast: Mapping[str, str], table: Examples, cost: ForecastCost | None, how: Resampling
+) -> RoleCombination:
+    p = table.rows.trials
+    happened = np.where(table.outcome == 1, p, 1 - p)
+    said = ~np.isnan(p)
+    right = np.where(said, happened > 0.5, 0.0).sum(axis=0) / np.maximum(said.sum(axis=0), 1)
+    return RoleCombination(
+        name=name,
+        cast=cast,
+        accuracy=single_accuracy(table, how),
+        right=np.where(said.any(axis=0), 100 * right, np.nan),
+        cluster=table.rows.cluster.tolist(),
+        dollars=None if cost is None else cost.dollars,
+    )
+
+
+def _played(scene: Simulation, how: Resampling, correlation: float, progress: StudyProgress) -> list[RoleCombination]:
+    leaves, parents, levels = usual_size(scene)
+    methods: list[SimulatedMethod] = []
+    casts: dict[str, tuple[dict[str, str], ForecastCost]] = {}
+    for chosen in product(SEEN, GROUNDS, OFF):
+        cast: dict[str, str] = dict(zip(ROLES, chosen, strict=True))
+        name = " · ".join(chosen)
+        analyzer, grounder, synthesizer = chosen
+        method = SimulatedMethod(
+            name=name,
+            seen=SEEN[analyzer],
+            grounder=replace(GROUNDS[grounder], correlation=correlation),
+            synthesizer=SimulatedSynthesizer(noise=OFF[synthesizer]),
+        )
+        methods.append(method)
+        priced = CallPrices(
+            grounding=ForecastCost(dollars=GROUNDING_CALLS * DOLLARS[grounder]),
+            analysis=ForecastCost(dollars=DOLLARS[analyzer]),
+            synthesis=ForecastCost(dollars=DOLLARS[synthesizer]),
+        )
+        casts[name] = cast, priced.cost(method, leaves=leaves, parents=parents, levels=levels)
+    tables = simulate(scene, methods, progress).tables
+    return [_combination(name, casts[name][0], table, casts[name][1], how) for name, table in tables.items()]
+
+
+def shares_of(cells: Sequence[RoleCombination]) -> dict[str, float]:
+    """By role, its part of the variance of accuracy between combinations.
+
+    Each role's sum of squares is what the additive fit loses without it; on a full grid these add up.
+    """
+    y = np.array([cell.accuracy.estimate for cell in cells])
+    total = float(np.sum((y - y.mean()) ** 2))
+    whole = _left_over(y, cells, ROLES)
+    without = {role: _left_over(y, cells, [other for other in ROLES if other != role]) for role in ROLES}
+    return {role: (left - whole) / total if total else float("nan") for role, left in without.items()}
+
+
+def _left_over(y: Floats, cells: Sequence[RoleCombination], roles: Sequence[str]) -> float:
+    """Sum of squares that an additive fit of these roles leaves."""
+    columns = [np.ones(len(y))]
+    for role in roles:
+        models = list(dict.fromkeys(cell.cast[role] for cell in cells))
+        columns += [np.array([float(cell.cast[role] == model) for cell in cells]) for model in models[1:]]
+    matrix = np.column_stack(columns)
+    fit = matrix @ np.linalg.lstsq(matrix, y, rcond=None)[0]
+    return float(np.sum((y - fit) ** 2))
+
+
+def _marginal(told: str, cells: Sequence[RoleCombination], how: Resampling) -> StudyTable:
+    entries: list[StudyRow] = []
+    for role in ROLES:
+        for model in dict.fromkeys(cell.cast[role] for cell in cells):
+            mine = [cell for cell in cells if cell.cast[role] == model]
+            right = np.mean([cell.right for cell in mine], axis=0)
+            kept = np.isfinite(right)
+            cluster = np.array(mine[0].cluster)[kept]
+            dollars = [cell.dollars for cell in mine if cell.dollars is not None]
+            cost = float(np.mean(dollars)) if dollars else None
+            score = bootstrap_score(right[kept], cluster, resampling=how)
+            entries.append(StudyRow(name=f"{role}: {model}", values=(score, cost, len(mine))))
+    columns = (
+        StudyColumn(label="accuracy", tip="mean over all combinations with this model in this part, %"),
+        StudyColumn(label="dollars", decimals=3, tip="mean per forecast"),
+        StudyColumn(label="combinations"),
+    )
+    title = f"Each model in each part{f', {told}' if told else ''}"
+    return StudyTable(title=title, head="Part", columns=columns, entries=tuple(entries))
+
+
+def _shares(shares: Mapping[str, Mapping[str, float]]) -> StudyTable:
+    entries = tuple(StudyRow(name=role, values=tuple(100 * one[role] for one in shares.values())) for role in ROLES)
+    columns = tuple(StudyColumn(label=told or "share", tip="% of the variance between combinations") for told in shares)
+    return StudyTable(title="What the parts account for, %", head="Part", columns=columns, entries=entries)
+
+
+def _all(cells: Sequence[RoleCombination]) -> StudyTable:
+    entries = [
+        StudyRow(name=cell.name, values=(cell.accuracy, cell.dollars, _efficiency(cell)))
+        for cell in sorted(cells, key=lambda cell: -cell.accuracy.estimate)
+    ]
+    columns = (
+        StudyColumn(label="accuracy", tip="of a single run at one half, %"),
+        StudyColumn(label="dollars", decimals=3, tip="per forecast"),
+        StudyColumn(label="per dollar", decimals=0, tip="accuracy divided by dollars"),
+    )
+    head = " · ".join(ROLES)
+    return StudyTable(title="All combinations", head=head, columns=columns, entries=tuple(entries))
+
+
+def _efficiency(cell: RoleCombination) -> float | None:
+    return cell.accuracy.estimate / cell.dollars if cell.dollars else None
+
+
+def _finding(shares: Mapping[str, Mapping[str, float]], cells: Sequence[RoleCombination]) -> str:
+    told: list[str] = []
+    for name, parts in shares.items():
+        order = sorted(parts, key=lambda role: -parts[role])
+        ranked = ", ".join(f"{role} {percent(parts[role])}" for role in order)
+        told.append(f"{ranked}{f' ({name})' if name else ''}")
+    best = max(cells, key=lambda cell: cell.accuracy.estimate)
+    right = number(best.accuracy.estimate, 1)
+    return (
+        f"Of the variance between {plural(len(cells), 'combination')}: {'; '.join(told)}. Best is {best.name} with "
+        f"{right} %."
+    )

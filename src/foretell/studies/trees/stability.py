@@ -1,0 +1,235 @@
+"""Study: how much of the error is bias, how much is chance between runs? Confidence, hard-score variance, histograms.
+
+After Analytica (2026), sections 3 and 5.1. A run is a trial; a yes-no target is a task with two options, of which the
+one that comes true is worth 1 and the other 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
+from foretell.report.numbers import bracket, number, plural
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.trees.inputs import simulation_for
+from foretell.studies.trees.simulation import SimulationResult, default_methods, simulate
+
+# What repeated runs of one method come to, target by target, and how their distances to the outcome are spread.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStability:
+    """Per target, in per cent: what repeated runs of one method come to."""
+
+    accuracy: Floats
+    soft: Floats
+    brier: Floats
+    confidence: Floats
+    variance: Floats
+    """Of the hard score between runs; NaN with fewer than two."""
+    spread: Floats
+    """Variance of the probability between runs."""
+    undecided: Floats
+    """Share of runs that said exactly one half."""
+
+    @classmethod
+    def of(cls, examples: Examples) -> "RunStability":
+        """Over the runs that answered."""
+        p, outcome = examples.rows.trials, examples.outcome
+        happened = np.where(outcome == 1, p, 1 - p)
+        hard = np.where(np.isnan(p), np.nan, happened > 0.5)
+        return cls(
+            accuracy=100 * mean_of_runs(hard),
+            soft=100 * mean_of_runs(happened),
+            brier=100 * mean_of_runs((p - outcome) ** 2),
+            confidence=100 * mean_of_runs(np.maximum(p, 1 - p)),
+            variance=100 * variance_of_runs(hard),
+            spread=100 * variance_of_runs(p),
+            undecided=100 * mean_of_runs(np.where(np.isnan(p), np.nan, p == 0.5)),
+        )
+
+
+def mean_of_runs(values: Floats) -> Floats:
+    """Mean over runs (rows), those that failed left out; NaN where none answered."""
+    n = (~np.isnan(values)).sum(axis=0)
+    return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
+
+
+def variance_of_runs(values: Floats) -> Floats:
+    """Variance between runs (rows), n − 1; NaN with fewer than two."""
+    n = (~np.isnan(values)).sum(axis=0)
+    squares = np.nansum((values - mean_of_runs(values)) ** 2, axis=0)
+    return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
+
+
+def runs_histogram(examples: Examples, name: str, *, bins: int = 20) -> Chart:
+    """Distance of single runs to what happened: 0 is certain and right, 1 is certain and wrong."""
+    off = np.abs(examples.rows.trials - examples.outcome)
+    off = off[np.isfinite(off)]
+    if not len(off):
+        return empty("No run answered")
+    count, edges = np.histogram(off, bins=bins, range=(0, 1))
+    share = 100 * count / len(off)
+    left, top, bottom, right = 44.0, 44.0, 210.0, 368.0
+    x = ChartScale(low=0, high=1, start=left, stop=right)
+    y = ChartScale(low=0, high=float(share.max()) * 1.08, start=bottom, stop=top)
+    bars = [
+        rect(
+            x(edges[i]) + 1,
+            y(value),
+            (right - left) / bins - 2,
+            bottom - y(value),
+            "f-a bar" if edges[i] < 0.5 else "f-b bar",
+            tip=f"{edges[i]:.2f}–{edges[i + 1]:.2f}: {count[i]} runs ({value:.1f} %)",
+        )
+        for i, value in enumerate(share.tolist())
+        if value
+    ]
+    told = f"mean {number(float(off.mean()), 3)}, standard deviation {number(float(off.std()), 3)}"
+    return figure(
+        380,
+        250,
+        f"Distance of {len(off)} runs of {name} to what happened",
+        text(4, 16, name, "h"),
+        text(4, 32, told, "s k"),
+        y_axis(y, left, right, count=4),
+        x_axis(x, bottom, top, "distance of a run to what happened (share in %)"),
+        *bars,
+    )
+
+
+NOTES = (
+    "Hard is the worth of the option that is held likelier, soft the worth expected under the forecast. With two "
+    "options worth 1 and 0, hard is accuracy (an undecided 0.5 counts as wrong) and soft is the chance given to what "
+    "happened. Confidence is the chance of the likelier option.",
+    "Variance is that of the hard score between runs of one question, as in the paper; spread is the standard "
+    "deviation of the probability itself. A tree that always answers 0.49 has neither, and is no better for it: read "
+    "both beside accuracy.",
+    "Against outcomes, the squared error of one run is that of the mean of endlessly many runs plus the variance "
+    "between runs. Against true chances, which only a made-up world has, the first part is bias² alone.",
+)
+
+
+def study(material: StudyInput) -> StudyResult:
+    """Real runs where tables are given, else those of a made-up world."""
+    scene = simulation_for(material)
+    played = None if scene is None else simulate(scene, default_methods(), material.progress)
+    tables = complete_configs(material) if played is None else played.tables
+    found = {name: RunStability.of(examples) for name, examples in tables.items()}
+    grids = [_board(found, tables, material.resampling)]
+    if played is not None:
+        grids.append(_decomposed(played, material.resampling))
+    shown = _widest(found)
+    return StudyResult(
+        name="stability",
+        title="Bias and chance between runs",
+        finding=_finding(grids[0]),
+        grids=tuple(grids),
+        pictures=tuple(
+            StudyChart(name=f"runs-{i}", title=f"{name}: single runs", figure=runs_histogram(tables[name], name))
+            for i, name in enumerate(shown, 1)
+        ),
+        notes=NOTES if played is not None else (*NOTES, *study_notes(material, tables)),
+        settings=scene.told if scene is not None else study_settings(material, tables),
+    )
+
+
+def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
+    entries = [
+        StudyRow(
+            name=name,
+            values=(
+                _mean_of(one.accuracy, tables[name], how),
+                _estimate(one.soft),
+                _estimate(one.brier),
+                _mean_of(one.confidence, tables[name], how),
+                _mean_of(one.variance, tables[name], how),
+                _root(_mean_of(one.spread, tables[name], how)),
+                _estimate(one.undecided),
+                len(tables[name].rows.trials),
+            ),
+        )
+        for name, one in found.items()
+    ]
+    columns = (
+        StudyColumn(label="accuracy", tip="of a single run, % (the hard score)"),
+        StudyColumn(label="soft", tip="chance given to what happened, %"),
+        StudyColumn(label="Brier", tip="of a single run, ×100"),
+        StudyColumn(label="confidence", tip="chance of the likelier option, %"),
+        StudyColumn(label="variance", tip="of the hard score between runs, ×100"),
+        StudyColumn(label="spread", tip="standard deviation of the probability between runs, in points"),
+        StudyColumn(label="undecided", tip="% of runs that said exactly one half, which no outcome makes right"),
+        StudyColumn(label="runs"),
+    )
+    return StudyTable(title="Stability", head="Method", columns=columns, entries=tuple(entries))
+
+
+def _decomposed(played: SimulationResult, how: Resampling) -> StudyTable:
+    """Against the true chance: MSE = bias² + variance, by question."""
+    entries: list[StudyRow] = []
+    for name, p in played.said.items():
+        variance = variance_of_runs(p)
+        bias = (mean_of_runs(p) - played.truth) ** 2 - variance / len(p)
+        parts = [100 * part for part in (bias + variance, bias, variance)]
+        values = [bootstrap_score(part, played.world, resampling=how) for part in parts]
+        signed_bias = bootstrap_score(100 * (mean_of_runs(p) - played.truth), played.world, resampling=how)
+        entries.append(StudyRow(name=name, values=(*values, signed_bias)))
+    columns = (
+        StudyColumn(label="MSE", decimals=2, tip="mean squared distance to the true chance, ×100"),
+        StudyColumn(label="bias²", decimals=2, tip="of the mean of endlessly many runs, ×100, estimated without bias"),
+        StudyColumn(label="variance", decimals=2, tip="between runs, ×100"),
+        StudyColumn(label="mean bias", decimals=1, tip="mean of answer minus true chance, in points"),
+    )
+    return StudyTable(title="Against the true chance", head="Method", columns=columns, entries=tuple(entries))
+
+
+def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
+    kept = np.isfinite(values)
+    if not kept.any():
+        return None
+    return bootstrap_score(values[kept], examples.rows.cluster[kept], resampling=how)
+
+
+def _estimate(values: Floats) -> CellValue:
+    kept = np.isfinite(values)
+    return float(np.mean(values[kept])) if kept.any() else None
+
+
+def _root(value: CellValue) -> CellValue:
+    """From a variance in per cent to a standard deviation in points."""
+    return 10 * value.estimate**0.5 if isinstance(value, Interval) else None
+
+
+def _widest(found: Mapping[str, RunStability]) -> list[str]:
+    """The first, and those whose runs differ least and most."""
+    order = sorted(found, key=lambda name: float(np.nan_to_num(found[name].spread).mean()))
+    return list(dict.fromkeys([next(iter(found)), order[0], order[-1]]))
+
+
+def _finding(board: StudyTable) -> str:
+    ranked = [entry for entry in board.entries if isinstance(entry.values[4], Interval)]
+    if not ranked:
+        return "There is one run only: nothing to say about chance between runs."
+    least = min(ranked, key=_variance_of)
+    most = max(ranked, key=_variance_of)
+    if _variance_of(least) == _variance_of(most):
+        return f"The hard score varies equally between runs for {plural(len(ranked), 'method')}: {_told(least)}."
+    return f"The hard score varies least between runs for {_told(least)} and most for {_told(most)}."
+
+
+def _variance_of(entry: StudyRow) -> float:
+    value = entry.values[4]
+    assert isinstance(value, Interval)
+    return value.estimate
+
+
+def _told(entry: StudyRow) -> str:
+    value, right = entry.values[4], entry.values[0]
+    assert isinstance(value, Interval)
+    accuracy = f", accuracy {number(right.estimate, 1)} %" if isinstance(right, Interval) else ""
+    return f"{entry.name} ({number(value.estimate, 1)} {bracket(value.low, value.high, 1)}{accuracy})"

@@ -1,0 +1,103 @@
+"""Study: where to cut a probability into True and False? Chosen on some rows, judged on others.
+
+After Analytica (2026), D.5.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.comparison import Comparison
+from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_threshold
+from foretell.questions.errors import InputError
+from foretell.report.numbers import bracket, number, plural, signed
+from foretell.report.study import CellValue, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.trees.inputs import simulation_for
+from foretell.studies.trees.simulation import default_methods, simulate
+
+CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
+FOLDS = 10
+NOTES = (
+    "A claim is called True where p is above the threshold. Chosen is the threshold that is best on all rows; what it "
+    "reaches there (in-sample) flatters it. Held out is what thresholds reach on questions they were not chosen on, in "
+    f"{FOLDS} folds of whole clusters.",
+    "Balanced accuracy is the mean of the share of true claims called True and of false claims called False: it does "
+    "not reward calling everything what most claims are.",
+)
+
+
+def study(material: StudyInput) -> StudyResult:
+    """Every configuration by every criterion; the trials' logit mean answers."""
+    scene = simulation_for(material)
+    tables = (
+        complete_configs(material) if scene is None else simulate(scene, default_methods(), material.progress).tables
+    )
+    grids = tuple(_grid(criterion, tables, material.resampling) for criterion in CRITERIA)
+    return StudyResult(
+        name="threshold",
+        title="Where to cut a probability",
+        finding=_finding(grids[0]),
+        grids=grids,
+        notes=NOTES if scene is not None else (*NOTES, *study_notes(material, tables)),
+        settings=scene.told if scene is not None else study_settings(material, tables),
+    )
+
+
+def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
+    entries = [StudyRow(name=name, values=_values(one, criterion, how)) for name, one in tables.items()]
+    columns = (
+        StudyColumn(label="chosen", decimals=3, tip="the best threshold on all rows"),
+        StudyColumn(label="at 0.5", tip="score at one half"),
+        StudyColumn(label="held out", tip="score of thresholds chosen on other questions"),
+        StudyColumn(label="gain", tip="held out minus at 0.5, clusters resampled"),
+        StudyColumn(label="in-sample", tip="score of the best threshold on the rows it was chosen on"),
+        StudyColumn(label="n", tip="targets answered"),
+    )
+    title = f"{CRITERIA[criterion]}, %"
+    return StudyTable(title=title, head="Method", columns=columns, entries=tuple(entries))
+
+
+def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[CellValue, ...]:
+    kept = examples.take(np.isfinite(examples.rows.raw))
+    p, outcome, cluster = kept.rows.raw, kept.outcome, kept.rows.cluster
+    if len(np.unique(outcome)) < 2:
+        raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
+    chosen = best_threshold(p, outcome, criterion=criterion)
+    held = cross_fit_threshold(p, outcome, cluster, criterion=criterion, folds=FOLDS, resampling=how)
+    return (
+        chosen.value,
+        100 * held.score_at_half,
+        100 * held.score,
+        in_percent(held.gain),
+        100 * held.in_sample,
+        len(kept),
+    )
+
+
+def in_percent(gap: Comparison) -> Comparison:
+    """A difference of shares in percentage points."""
+    return replace(gap, diff=100 * gap.diff, se=100 * gap.se, low=100 * gap.low, high=100 * gap.high)
+
+
+def _finding(grid: StudyTable) -> str:
+    gains = [(entry.name, entry.values[3]) for entry in grid.entries]
+    clear = [name for name, gain in gains if isinstance(gain, Comparison) and gain.low > 0]
+    harmed = [name for name, gain in gains if isinstance(gain, Comparison) and gain.high < 0]
+    best, gap = max(
+        ((name, gain) for name, gain in gains if isinstance(gain, Comparison)), key=lambda pair: pair[1].diff
+    )
+    told = f"{signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)} for {best}"
+    apart = f", and harms {plural(len(harmed), 'method')}" if harmed else ""
+    return (
+        f"A tuned threshold helps {len(clear)} of {plural(len(gains), 'method')} clearly{apart}; at best it is worth "
+        f"{told} (accuracy in points, {number(_at_half(grid, best), 1)} at one half)."
+    )
+
+
+def _at_half(grid: StudyTable, name: str) -> float:
+    value = next(entry.values[1] for entry in grid.entries if entry.name == name)
+    return value if isinstance(value, float) else float("nan")

@@ -1,0 +1,110 @@
+"""Study: what are the weights worth? The linear rule against means, random weights, and weights that are off.
+
+After Analytica (2026), D.8 and Table 13.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from foretell.metrics.arrays import Bools
+from foretell.metrics.bootstrap import Resampling, bootstrap_score
+from foretell.metrics.comparison import Comparison, compare_paired
+from foretell.report.numbers import bracket, number, signed
+from foretell.report.study import StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.studies.trees.inputs import TreeStudyInput, require_simulation
+from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, SimulatedSynthesizer, SimulationResult, simulate
+from foretell.studies.trees.world import LINK_KINDS
+
+OFF = (0.0, 0.3, 0.6, 1.0, 1.5, 2.5)
+"""How far weights are off: by factors exp(off·z)."""
+AVERAGE = "average"
+NOTES = (
+    "True weights of a claim are equally likely to be any that add up to the same, which makes them rather unequal. "
+    "Where true weights are nearly equal a mean has little to lose.",
+    "Weights that are off by 0.3 are wrong by a third in either direction, by 1.0 by a factor of 2.7.",
+    "Finished trees can be put to the same test without any model: `foretell backtest QUESTIONS -F "
+    "tree-file:folder=TREES -F tree-file:folder=TREES,rule=average -F tree-file:folder=TREES,rule=random`.",
+)
+
+
+def study(material: StudyInput) -> StudyResult:
+    """Worlds of both kinds; real trees where some are given."""
+    if isinstance(material, TreeStudyInput) and material.trees:
+        from foretell.studies.trees.noise import weights_of_trees
+
+        return weights_of_trees(material)
+    scene = require_simulation(material, "tree-weights", trees=True)
+    methods = _methods()
+    grids: list[StudyTable] = []
+    for kind in LINK_KINDS:
+        played = simulate(replace(scene, kinds=(kind,)), methods, material.progress)
+        grids.append(_grid(f"{kind.capitalize()} worlds", played, material.resampling))
+    return StudyResult(
+        name="tree-weights",
+        title="What the weights of a linear rule are worth",
+        finding=_finding(grids[0].entries),
+        grids=tuple(grids),
+        notes=NOTES,
+        settings=scene.told,
+    )
+
+
+def _methods() -> list[SimulatedMethod]:
+    alone = SimulatedMethod(name="grounder alone", rule=DIRECT)
+    off = [
+        replace(alone, name=f"weights off by {noise:g}", rule="linear", synthesizer=SimulatedSynthesizer(noise=noise))
+        for noise in OFF
+    ]
+    return [alone, replace(alone, name="random", rule="random"), replace(alone, name=AVERAGE, rule=AVERAGE), *off]
+
+
+def _grid(title: str, played: SimulationResult, how: Resampling) -> StudyTable:
+    off = {name: 100 * np.mean((p - played.truth) ** 2, axis=0) for name, p in played.said.items()}
+    right = {name: 100 * np.mean((p > 0.5) == played.outcome, axis=0) for name, p in played.said.items()}
+    entries = [
+        StudyRow(
+            name=name,
+            values=(
+                bootstrap_score(right[name], played.world, resampling=how),
+                None if name == AVERAGE else compare_paired(right[name], right[AVERAGE], played.world, resampling=how),
+                bootstrap_score(off[name], played.world, resampling=how),
+                None if name == AVERAGE else compare_paired(off[AVERAGE], off[name], played.world, resampling=how),
+                _likeness(played, name),
+            ),
+            style="reference" if name == AVERAGE else "",
+        )
+        for name in played.said
+    ]
+    columns = (
+        StudyColumn(label="accuracy", tip="at one half, %"),
+        StudyColumn(label="Δ", tip="accuracy minus that of the mean, worlds resampled"),
+        StudyColumn(label="MSE", decimals=2, tip="mean squared distance to the true chance, ×100"),
+        StudyColumn(label="gain", decimals=2, tip="MSE of the mean minus this MSE, worlds resampled"),
+        StudyColumn(label="r", decimals=3, tip="correlation with the true chance, mean over worlds"),
+    )
+    return StudyTable(title=title, head="Links", columns=columns, entries=tuple(entries))
+
+
+def _likeness(played: SimulationResult, name: str) -> float:
+    p = played.said[name][0]
+    found = [np.corrcoef(p[here], played.truth[here])[0, 1] for here in _worlds(played) if np.std(p[here]) > 0]
+    return float(np.nanmean(found)) if found else float("nan")
+
+
+def _worlds(played: SimulationResult) -> list[Bools]:
+    return [played.world == place for place in np.unique(played.world)]
+
+
+def _finding(entries: Sequence[StudyRow]) -> str:
+    gains = {entry.name: entry.values[3] for entry in entries}
+    best, drawn = gains[f"weights off by {OFF[0]:g}"], gains["random"]
+    still = [off for off in OFF if isinstance(gain := gains[f"weights off by {off:g}"], Comparison) and gain.low > 0]
+    assert isinstance(best, Comparison)
+    assert isinstance(drawn, Comparison)
+    return (
+        f"In linear worlds true weights take {number(best.diff, 2)} {bracket(best.low, best.high, 2)} off the mean's "
+        f"squared error (×100), random ones {signed(drawn.diff, 2)}; weights beat the mean clearly as long as they are "
+        f"off by no more than {max(still, default=0.0):g}."
+    )

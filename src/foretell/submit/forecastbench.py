@@ -1,0 +1,325 @@
+"""A run's forecasts as a ForecastBench submission: one file for one round, checked against the round's questions."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from foretell.data.atomic_file import write_atomically
+from foretell.data.datasets.forecastbench import question_file
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, QuestionKind, Target
+from foretell.submit.submission import OutgoingRequest, SendResult, SubmissionItem, SubmissionPlan, newest_forecasts
+
+NEEDED_PERCENT = 95
+"""Of the market forecasts and of the data-set forecasts; a submission with less is not ranked."""
+MOST_FILES = 3
+MAX_NAMED_QUESTIONS = 20
+"""How many missing questions an error names."""
+KINDS: tuple[QuestionKind, ...] = ("market", "dataset")
+
+SubmissionRowKey = tuple[str, str, str | None]
+"""Source, id and resolution date as published: what one row of a submission answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastBenchTeam:
+    """Who hands a submission in, and under which name.
+
+    >>> ForecastBenchTeam(organization="Example A.I.", model="full", number=2).file_name("2026-08-02")
+    '2026-08-02.Example AI.2.json'
+    """
+
+    organization: str
+    model: str
+    model_organization: str = ""
+    """Who made the model; empty: the organization itself."""
+    number: int = 1
+    """A team may hand in three files for a round."""
+
+    def __post_init__(self) -> None:
+        if not self.model.strip():
+            raise InputError("the model has no name", column="--model")
+        if not self._stem or any(mark in self.organization for mark in "/\\\0"):
+            problem = f"{self.organization!r} cannot stand in a file name"
+            raise InputError(problem, column="--organization", hint="write a name of letters, without slashes")
+        if not 1 <= self.number <= MOST_FILES:
+            raise InputError(f"{self.number} is not 1 to {MOST_FILES}", column="--number")
+
+    @property
+    def _stem(self) -> str:
+        return self.organization.replace(".", "").strip()
+
+    def file_name(self, day: str) -> str:
+        """What the file must be called: due date, organization without dots, number."""
+        return f"{day}.{self._stem}.{self.number}.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundCoverage:
+    """How much of what is asked of one kind is answered.
+
+    >>> print(RoundCoverage(kind="dataset", asked=40, missing={"fred/DAAA": 3}))
+    dataset forecasts: 37 of 40 (92.5 %); missing: fred/DAAA (3 dates)
+    """
+
+    kind: QuestionKind
+    asked: int
+    missing: Mapping[str, int]
+    """Question ids with the number of rows that are not there."""
+
+    @property
+    def given(self) -> int:
+        """Rows that are there."""
+        return self.asked - sum(self.missing.values())
+
+    @property
+    def enough(self) -> bool:
+        """Whether the benchmark ranks it."""
+        return 100 * self.given >= NEEDED_PERCENT * self.asked
+
+    def __str__(self) -> str:
+        """For people, in one line."""
+        share = 100 * self.given / self.asked if self.asked else 100.0
+        told = f"{self.kind} forecasts: {self.given} of {self.asked} ({share:.1f} %)"
+        if not self.missing:
+            return told
+        names = [f"{id} ({n} dates)" if n > 1 else id for id, n in list(self.missing.items())[:MAX_NAMED_QUESTIONS]]
+        rest = len(self.missing) - len(names)
+        return f"{told}; missing: {', '.join(names)}" + (f" and {rest} more questions" if rest else "")
+
+
+def build_submission(
+    forecasts: Iterable[Forecast], questions: Sequence[Question], sender: ForecastBenchTeam, *, reasoning: bool = False
+) -> dict[str, Any]:
+    """The content of the file, in the order of the question set; what was not forecast has no row.
+
+    `questions` is the whole set of one round. A forecast of anything else is an `InputError`.
+    """
+    by_question = _by_question(forecasts, questions)
+    rows = [
+        _row(question, target, forecast, reasoning=reasoning)
+        for question in questions
+        if (forecast := by_question.get(question.id)) is not None
+        for target in question.targets
+        if target.id in forecast.p
+    ]
+    return {
+        "organization": sender.organization,
+        "model": sender.model,
+        "model_organization": sender.model_organization or sender.organization,
+        "question_set": question_file(round_of(questions)).rpartition("/")[2],
+        "forecasts": rows,
+    }
+
+
+def round_of(questions: Sequence[Question]) -> str:
+    """The due date of a question set, which must be of one round."""
+    days = {question.due.date().isoformat() for question in questions}
+    if len(days) != 1:
+        raise ValueError(f"questions must be those of one round, got {sorted(days) or 'none'}")
+    return days.pop()
+
+
+def check_submission(body: Mapping[str, Any], questions: Sequence[Question]) -> tuple[RoundCoverage, ...]:
+    """What of the question set is covered, by kind; a row the benchmark would refuse is an `InputError` that names it.
+
+    The rows are read as they stand, so that a file from elsewhere can be checked as well.
+    """
+    asked = {key: question for question in questions for key in _keys(question)}
+    given: set[SubmissionRowKey] = set()
+    for number, row in enumerate(body["forecasts"], start=1):
+        key = (row.get("source"), row.get("id"), row.get("resolution_date"))
+        if problem := _problem(key, row.get("forecast"), asked, given):
+            told = " ".join(str(part) for part in key if part is not None)
+            raise InputError(f"{told}: {problem}", row=number, column="forecasts")
+        given.add(key)
+    return tuple(_coverage(kind, questions, given) for kind in KINDS)
+
+
+def require_coverage(coverages: Iterable[RoundCoverage]) -> None:
+    """Refuse what would not be ranked, and say what is missing."""
+    short = [str(coverage) for coverage in coverages if not coverage.enough]
+    if short:
+        problem = f"{NEEDED_PERCENT} % of each kind are needed to be ranked; {'; '.join(short)}"
+        raise InputError(problem, hint="start the run again to fill the gaps, or write it as it is with --incomplete")
+
+
+def _by_question(forecasts: Iterable[Forecast], questions: Sequence[Question]) -> dict[str, Forecast]:
+    targets = {question.id: {target.id for target in question.targets} for question in questions}
+    found: dict[str, Forecast] = {}
+    for forecast in forecasts:
+        stray = sorted(set(forecast.p) - targets.get(forecast.question_id, set()))
+        if stray:
+            problem = f"{forecast.question_id} {stray[0]} was forecast, but is not in the question set"
+            raise InputError(problem, hint="is this the version of the round that was asked?")
+        if found.setdefault(forecast.question_id, forecast) is not forecast:
+            raise ValueError(f"forecasts hold {forecast.question_id} twice; combine the trials first")
+    return found
+
+
+def _row(question: Question, target: Target, forecast: Forecast, *, reasoning: bool) -> dict[str, Any]:
+    source, id, day = _key(question, target)
+    said = forecast.rationale if reasoning and forecast.rationale else None
+    return {"id": id, "source": source, "forecast": forecast.p[target.id], "resolution_date": day, "reasoning": said}
+
+
+def _key(question: Question, target: Target) -> SubmissionRowKey:
+    own = question.id.removeprefix(f"{question.source}/")
+    return question.source, own, None if question.kind == "market" else target.id
+
+
+def _keys(question: Question) -> Iterator[SubmissionRowKey]:
+    return (_key(question, target) for target in question.targets)
+
+
+def _problem(
+    key: tuple[Any, Any, Any], p: Any, asked: Mapping[SubmissionRowKey, Question], given: set[SubmissionRowKey]
+) -> str:
+    if not isinstance(key[1], str) or key not in asked:
+        return "is not asked in this round"
+    if key in given:
+        return "is forecast twice"
+    if isinstance(p, bool) or not isinstance(p, int | float) or not isfinite(p) or not 0 <= p <= 1:
+        return f"{p!r} is not a probability in [0, 1]"
+    return ""
+
+
+def _coverage(kind: QuestionKind, questions: Sequence[Question], given: set[SubmissionRowKey]) -> RoundCoverage:
+    of_kind = [question for question in questions if question.kind == kind]
+    missing = Counter(question.id for question in of_kind for key in _keys(question) if key not in given)
+    return RoundCoverage(kind=kind, asked=sum(len(question.targets) for question in of_kind), missing=dict(missing))
+
+
+# A round of ForecastBench handed in: one checked file, to be put into the folder that the benchmark gave the team.
+
+PLATFORM = "forecastbench"
+MAX_NAMED_FILES = 3
+
+
+def files_of(folder: Path, day: str) -> dict[str, bytes]:
+    """Files of a round that are in a folder already, by name."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob(f"{day}.*.json"))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastBenchSubmitter:
+    """Plans and writes the one file of a sender for a round."""
+
+    sender: ForecastBenchTeam
+    folder: Path
+    now: datetime
+    found: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """Files of the round that are in the folder already."""
+    reasoning: bool = False
+    incomplete: bool = False
+    """Write it although too much is missing to be ranked."""
+    platform: str = PLATFORM
+
+    def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
+        """One file, or why there is none; `questions` is the whole set of the round."""
+        day = round_of(questions)
+        name = self.sender.file_name(day)
+        problems = [*self._timing(day), *_of_another_day(forecasts, day), *self._rivals(name)]
+        body, notes = dict[str, Any](), list[str]()
+        try:
+            body = build_submission(newest_forecasts(forecasts), questions, self.sender, reasoning=self.reasoning)
+            coverages = check_submission(body, questions)
+            notes += [str(coverage) for coverage in coverages]
+            problems += self._short(coverages)
+        except InputError as error:
+            problems.append(str(error))
+        item = SubmissionItem(
+            question=f"{PLATFORM}/{day}#{self.sender.number}",
+            part="file",
+            content=body,
+            title=name,
+            problems=tuple(problems),
+            notes=tuple(notes),
+            standing=name in self.found and self.found[name] == file_bytes(body),
+            record=ledger_record(name, body) if body else None,
+        )
+        return SubmissionPlan(platform=PLATFORM, account=self.sender.organization, items=(item,))
+
+    def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
+        """The file."""
+        return [
+            OutgoingRequest(method="WRITE", address=str(self.folder / item.title), body=item.content) for item in items
+        ]
+
+    async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
+        """Whether the file is there with just this content."""
+        return [self._there(item.kept) for item in items]
+
+    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+        """Write it, whole or not at all."""
+        for item in items:
+            write_atomically(self.folder / item.title, file_bytes(item.content))
+        return [SendResult(item=item, state="taken", answer={"file": str(self.folder / item.title)}) for item in items]
+
+    def _timing(self, day: str) -> list[str]:
+        opens = datetime.combine(date.fromisoformat(day), time.min, UTC)
+        if self.now < opens:
+            return [f"the round of {day} begins on that day"]
+        if self.now.date() > opens.date():
+            late = f"the round of {day} was closed at the end of that day (UTC)"
+            return [f"{late}; foretell export forecastbench writes such a file for study"]
+        return []
+
+    def _rivals(self, name: str) -> list[str]:
+        """Other files of the round that stand in the way: a model counts once, and a name belongs to one model."""
+        found: list[str] = []
+        for other, text in self.found.items():
+            organization, model = _signed(text)
+            if other == name and model != self.sender.model:
+                found.append(f"{name} holds another model, {model!r}: take another --number")
+            elif other != name and (organization, model) == (self.sender.organization, self.sender.model):
+                found.append(f"{other} holds this model already: one file for a model")
+        return found
+
+    def _short(self, coverages: Sequence[RoundCoverage]) -> list[str]:
+        if self.incomplete:
+            return []
+        short = [coverage.kind for coverage in coverages if not coverage.enough]
+        return [f"less than {NEEDED_PERCENT} % of the {kind} forecasts: it would not be ranked" for kind in short]
+
+    def _there(self, kept: Mapping[str, Any]) -> bool:
+        path = self.folder / str(kept["file"])
+        return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == kept["sha256"]
+
+
+def file_bytes(body: Mapping[str, Any]) -> bytes:
+    """The file's bytes."""
+    return json.dumps(body, ensure_ascii=False, indent=1).encode()
+
+
+def ledger_record(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the ledger keeps: every number, the file's own hash, and no reasons."""
+    rows = [[row["source"], row["id"], row["resolution_date"], row["forecast"]] for row in body["forecasts"]]
+    signed = {field: body[field] for field in ("organization", "model", "model_organization", "question_set")}
+    return {"file": name, "sha256": hashlib.sha256(file_bytes(body)).hexdigest(), **signed, "forecasts": rows}
+
+
+def _of_another_day(forecasts: Sequence[Forecast], day: str) -> list[str]:
+    stray = [forecast for forecast in forecasts if forecast.as_of.at.date().isoformat() != day]
+    tested = sum(forecast.as_of.mode == "backtest" for forecast in forecasts)
+    problems = [f"{tested} forecasts were made in a backtest, not live"] if tested else []
+    if stray:
+        named = ", ".join(f"{one.question_id} ({one.as_of.at.date()})" for one in stray[:MAX_NAMED_FILES])
+        problems.append(f"{len(stray)} forecasts were made as of another day than {day}: {named}")
+    return problems
+
+
+def _signed(text: bytes) -> tuple[Any, Any]:
+    """Organization and model of a file; what cannot be read is nobody's."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return None, None
+    return (body.get("organization"), body.get("model")) if isinstance(body, dict) else (None, None)

@@ -1,0 +1,429 @@
+"""A record of what was handed in, in which nothing can be changed afterwards without being seen."""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from foretell.questions.errors import InputError
+
+# One line of the ledger: what was meant to be sent, or what became of it, sealed to the line before it.
+
+EntryKind = Literal["intention", "receipt", "refusal", "absence"]
+"""Before sending: an intention. After it: taken, refused, or found not to have arrived."""
+FIRST_PREVIOUS = "0" * 64
+"""What the first entry follows."""
+SHORTEST_HASH = 12
+"""Letters of a hash that are enough to name an entry."""
+
+
+def canonical(value: Any) -> str:
+    """The one way to write a value: keys in order, no spaces, no NaN.
+
+    >>> canonical({"b": 0.1, "a": [1, None]})
+    '{"a":[1,null],"b":0.1}'
+    """
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 of the canonical form.
+
+    >>> digest_of({}) == hashlib.sha256(b"{}").hexdigest()
+    True
+    """
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerDraft:
+    """An entry that has no place in the ledger yet."""
+
+    kind: EntryKind
+    platform: str
+    account: str
+    question: str
+    part: str
+    """What of the question: its forecast, or a comment."""
+    content: Mapping[str, Any]
+    """What is sent; in an answer, the number of its intention, the digest of what was sent, and what was said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry(LedgerDraft):
+    """An entry in its place. Its hash covers all other fields, the hash of the entry before it among them."""
+
+    number: int
+    at: str
+    digest: str
+    """SHA-256 of the content."""
+    previous: str
+    hash: str
+
+    @classmethod
+    def sealed(cls, draft: LedgerDraft, *, number: int, at: str, previous: str) -> "LedgerEntry":
+        """The entry with its hashes."""
+        # `vars` and not `asdict`: copying a long content took longer than hashing it.
+        body: dict[str, Any] = dict(vars(draft))
+        body |= {"number": number, "at": at, "digest": digest_of(draft.content), "previous": previous}
+        return cls(**body, hash=digest_of(body))
+
+    @classmethod
+    def read(cls, line: str) -> "LedgerEntry":
+        """An entry as written; a `ValueError` says what is wrong with the line, whatever it is."""
+        body: Any = json.loads(line)
+        if not isinstance(body, dict) or sorted(body) != sorted(field.name for field in fields(cls)):
+            raise ValueError("it does not have the fields of an entry")
+        entry = cls(**body)
+        if (
+            entry.kind not in get_args(EntryKind)
+            or type(entry.number) is not int
+            or not isinstance(entry.content, dict)
+        ):
+            raise ValueError("its fields hold something else than they should")
+        return entry
+
+    def line(self) -> str:
+        """As written."""
+        return canonical(vars(self))
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What later entries about the same thing share."""
+        return self.platform, self.account, self.question, self.part
+
+    @property
+    def head(self) -> "LedgerHead":
+        """A note of this entry."""
+        return LedgerHead(number=self.number, hash=self.hash)
+
+    def fault(self) -> str:
+        """What of it was changed after it was sealed; empty if nothing was."""
+        if digest_of(self.content) != self.digest:
+            return "its content was changed"
+        body = dict(vars(self))
+        del body["hash"]
+        return "" if digest_of(body) == self.hash else "it was changed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerHead:
+    """A note of the last entry, to be kept elsewhere: whoever has it can tell that nothing was cut off.
+
+    >>> LedgerHead.read("3:" + "ab" * 32)
+    Head(number=3, hash='abab...')
+    """
+
+    number: int | None
+    hash: str
+
+    @classmethod
+    def read(cls, text: str) -> "LedgerHead":
+        """From `NUMBER:HASH`, or a hash or its beginning alone; a `ValueError` where it is neither."""
+        number, found, hash = text.strip().rpartition(":")
+        hash = hash.lower()
+        if len(hash) < SHORTEST_HASH or not set(hash) <= set("0123456789abcdef") or (found and not number.isdigit()):
+            raise ValueError(f"{text!r} is not a head such as 12:9f86d081884c…, as foretell ledger head prints it")
+        return cls(number=int(number) if found else None, hash=hash)
+
+    def names(self, entry: LedgerEntry) -> bool:
+        """Whether it is a note of this entry."""
+        return entry.hash.startswith(self.hash) and self.number in (None, entry.number)
+
+    def __str__(self) -> str:
+        """As printed and noted."""
+        return f"{self.number}:{self.hash}" if self.number is not None else self.hash
+
+
+# Is the ledger as it was written? Names the first entry that is not.
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerCheck:
+    """What a look at every line found."""
+
+    entries: int
+    """Good ones, from the first on."""
+    head: LedgerHead | None
+    """The last good one."""
+    broken: str = ""
+    """The first entry that is not as it was written, and why."""
+    torn: bool = False
+    """The last line was never finished: a crash while writing. It holds nothing that was acted upon."""
+    cut: str = ""
+    """Why a head noted elsewhere does not belong to this ledger."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is as it was written, as far as can be told."""
+        return not self.broken and not self.cut
+
+    def __str__(self) -> str:
+        """For people."""
+        if self.broken:
+            return f"broken: {self.broken}; {self.entries} entries before it are as they were written"
+        told = f"{self.entries} entries, each as it was written"
+        told += f"; head {self.head}" if self.head else ""
+        if self.cut:
+            return f"broken: {self.cut}; what is here is a chain of {told}"
+        return told + ("; the last line was never finished and does not count" if self.torn else "")
+
+
+def verify_ledger(text: bytes, noted: LedgerHead | None = None) -> LedgerCheck:
+    """Check every line against the one before it, and the whole against a head noted elsewhere.
+
+    A chain cannot show by itself that its tail was cut off or written anew: only a noted head can.
+    """
+    *lines, rest = text.split(b"\n")
+    good: list[LedgerEntry] = []
+    broken = ""
+    for number, line in enumerate(lines, start=1):
+        found = _read_entry(line, number)
+        broken = found if isinstance(found, str) else _misplaced(found, good, lines)
+        if isinstance(found, str) or broken:
+            break
+        good.append(found)
+    cut = "" if noted is None or broken else _missing_head(good, noted)
+    return LedgerCheck(
+        entries=len(good), head=good[-1].head if good else None, broken=broken, torn=bool(rest) and not broken, cut=cut
+    )
+
+
+def _read_entry(line: bytes, number: int) -> LedgerEntry | str:
+    """The entry of a line by itself, or what is wrong with it."""
+    try:
+        entry = LedgerEntry.read(line.decode())
+    except (ValueError, TypeError) as error:
+        return f"entry {number} (line {number}) cannot be read: {error}"
+    fault = entry.fault() or ("" if entry.line().encode() == line else "it was written anew")
+    return f"entry {entry.number} (line {number}): {fault}" if fault else entry
+
+
+def _misplaced(entry: LedgerEntry, good: Sequence[LedgerEntry], lines: Sequence[bytes]) -> str:
+    """Why a sealed entry cannot follow those before it; empty if it can."""
+    expected, previous = len(good) + 1, good[-1].hash if good else FIRST_PREVIOUS
+    if entry.number == expected:
+        return "" if entry.previous == previous else f"entry {expected} follows another entry {expected - 1}"
+    numbers = {other.number for line in lines if isinstance(other := _read_entry(line, 0), LedgerEntry)}
+    if entry.number > expected and expected not in numbers:
+        last = entry.number - 1
+        gone = f"entry {expected} is" if last == expected else f"entries {expected} to {last} are"
+        return f"{gone} missing before entry {entry.number}"
+    return f"entry {entry.number} stands in the place of entry {expected}: the order was changed, or it is repeated"
+
+
+def _missing_head(good: Sequence[LedgerEntry], noted: LedgerHead) -> str:
+    if any(noted.names(entry) for entry in good):
+        return ""
+    if noted.number is not None and noted.number > len(good):
+        return f"entry {noted.number}, which was noted, is not there: the end was cut off"
+    return "the entry that was noted is not there: the end was cut off or written anew"
+
+
+# A lock between processes that the system lets go of when its holder ends, however it ends.
+
+
+class LockHeld(Exception):
+    """Another process holds the lock."""
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Generator[None]:
+    """Hold the lock of this file, waiting for it or raising `LockHeld`. The file stays, empty."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        _lock(file, wait=wait)
+        yield
+    finally:
+        os.close(file)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: int, *, wait: bool) -> None:
+        while True:
+            try:
+                msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+            except OSError:
+                if not wait:
+                    raise LockHeld from None
+            else:
+                return
+else:
+    import fcntl
+
+    def _lock(file: int, *, wait: bool) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockHeld from None
+
+
+# The ledger's file: lines are added at the end, under a lock, and are on the disk before anybody acts on them.
+
+BLOCK = 64 * 1024
+
+
+class SubmissionLedger:
+    """Entries in one file of JSON lines, shared by every process of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, drafts: Sequence[LedgerDraft], at: datetime) -> list[LedgerEntry]:
+        """Seal and write them, all or none, one after the other; they are safe on the disk when this returns.
+
+        A line that a crash left unfinished was never acted upon; it is put aside, into a file beside this one.
+        """
+        if not drafts:
+            return []
+        with locked(self._beside("lock")):
+            self._mend()
+            last = self._last()
+            entries = _sealed(drafts, last, at.isoformat(timespec="microseconds"))
+            self._write("".join(f"{entry.line()}\n" for entry in entries).encode(), new=last is None)
+        return entries
+
+    def entries(self) -> Iterator[LedgerEntry]:
+        """All of them in order. What cannot be read is an `InputError`: nothing is built on a broken ledger."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.endswith(b"\n"):
+                    yield self._read(line, number)
+
+    def head(self) -> LedgerHead | None:
+        """A note of the last entry."""
+        with locked(self._beside("lock")):
+            last = self._last()
+        return None if last is None else last.head
+
+    def verify(self, noted: LedgerHead | None = None) -> LedgerCheck:
+        """Check every entry."""
+        with locked(self._beside("lock")):
+            text = self.path.read_bytes() if self.path.exists() else b""
+        return verify_ledger(text, noted)
+
+    def sending(self, platform: str) -> AbstractContextManager[None]:
+        """Held while sending to a platform, so that two processes do not send the same; raises `Taken`."""
+        return locked(self._beside(f"{platform}.lock"), wait=False)
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{ending}")
+
+    def _read(self, line: bytes, number: int | None = None) -> LedgerEntry:
+        try:
+            return LedgerEntry.read(line.decode())
+        except (ValueError, TypeError) as error:
+            hint = "foretell ledger verify tells what happened; keep the file and start a new one"
+            raise InputError(f"cannot be read: {error}", path=self.path, row=number, hint=hint) from None
+
+    def _last(self) -> LedgerEntry | None:
+        """The last finished entry, found from the end."""
+        if not self.path.exists():
+            return None
+        with self.path.open("rb") as file:
+            place, tail = file.seek(0, os.SEEK_END), b""
+            while place > 0 and tail.count(b"\n") < 2:
+                step = min(BLOCK, place)
+                place = file.seek(place - step)
+                tail = file.read(step) + tail
+        lines = tail.split(b"\n")[:-1]
+        return self._read(lines[-1]) if lines else None
+
+    def _mend(self) -> None:
+        """Put an unfinished last line aside."""
+        if not self.path.exists():
+            return
+        with self.path.open("r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size == 0 or _ends_with_newline(file.fileno(), size):
+                return
+            file.seek(0)
+            text = file.read()
+            whole = text.rfind(b"\n") + 1
+            with self._beside("torn").open("ab") as aside:
+                aside.write(text[whole:] + b"\n")
+            file.truncate(whole)
+            os.fsync(file.fileno())
+
+    def _write(self, text: bytes, *, new: bool) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        try:
+            while text:
+                text = text[os.write(file, text) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        if new:
+            _sync_folder(self.path.parent)
+
+
+def _sealed(drafts: Iterable[LedgerDraft], last: LedgerEntry | None, at: str) -> list[LedgerEntry]:
+    entries: list[LedgerEntry] = []
+    for draft in drafts:
+        number, previous = (last.number + 1, last.hash) if last else (1, FIRST_PREVIOUS)
+        last = LedgerEntry.sealed(draft, number=number, at=at, previous=previous)
+        entries.append(last)
+    return entries
+
+
+def _ends_with_newline(file: int, size: int) -> bool:
+    os.lseek(file, size - 1, os.SEEK_SET)
+    return os.read(file, 1) == b"\n"
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file's name is on the disk only when its folder is; where folders cannot be synced, they need not be."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# What the ledger says about one thing that might be sent: sent before, perhaps sent, or never.
+
+ItemKey = tuple[str, str, str, str]
+
+
+@dataclass(kw_only=True)
+class SubmissionHistory:
+    """Every intention with what became of it."""
+
+    taken: dict[ItemKey, list[LedgerEntry]] = field(default_factory=dict[ItemKey, list[LedgerEntry]])
+    """Intentions that were taken by the platform, oldest first."""
+    open: dict[ItemKey, list[LedgerEntry]] = field(default_factory=dict[ItemKey, list[LedgerEntry]])
+    """Intentions of which nobody has noted what became of them: the process ended in between."""
+
+    @classmethod
+    def of(cls, entries: Iterable[LedgerEntry]) -> "SubmissionHistory":
+        """From the entries in order."""
+        found, by_number = cls(), dict[int, LedgerEntry]()
+        for entry in entries:
+            if entry.kind == "intention":
+                by_number[entry.number] = entry
+                found.open.setdefault(entry.key, []).append(entry)
+            elif (meant := by_number.get(entry.content.get("intention", 0))) is not None:
+                found._close(meant, taken=entry.kind == "receipt")
+        return found
+
+    def _close(self, meant: LedgerEntry, *, taken: bool) -> None:
+        waiting = self.open.get(meant.key, [])
+        if meant in waiting:
+            waiting.remove(meant)
+            if taken:
+                self.taken.setdefault(meant.key, []).append(meant)

@@ -1,0 +1,354 @@
+"""Forecasts handed in to Metaculus: one list of forecasts, then a comment on each post that is to have one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Literal
+
+from foretell.data.http import SourceError
+from foretell.data.markets.prices import MarketRef, market_ref, split_part
+from foretell.questions.forecast import Forecast, Numeric
+from foretell.questions.question import Question
+from foretell.submit.metaculus_cdf import cdf_problems, continuous_cdf, share_outside
+from foretell.submit.metaculus_client import COMMENT, FORECAST, MetaculusAccount, MetaculusWriter, OpenMetaculusQuestion
+from foretell.submit.sending import SubmissionRefused, SubmissionUnconfirmed
+from foretell.submit.submission import (
+    SUM_TOLERANCE,
+    OutgoingRequest,
+    ProbabilityLimits,
+    SendResult,
+    SubmissionItem,
+    SubmissionPlan,
+    age_notes,
+    backtest_problems,
+    fit_to_limits,
+    newest_forecasts,
+    split_id,
+    unanswered_items,
+)
+
+# From a forecast to what Metaculus takes for a question of each type.
+
+ACCEPTED_LIMITS = ProbabilityLimits(low=0.001, high=0.999)
+NOTABLE_SHARE = 0.05
+"""Of a distribution beyond a closed end: worth a word."""
+MAX_OUTSIDE_SHARE = 0.5
+"""Beyond a closed end: the forecaster meant something else, perhaps another unit."""
+
+
+@dataclass(kw_only=True)
+class ForecastBody:
+    """A body under construction, with what was found on the way."""
+
+    body: dict[str, Any] = field(default_factory=dict[str, Any])
+    problems: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+    def complain(self, problem: str, *, clip: bool) -> None:
+        """Something that clipping mends: a note where it is allowed, a problem where it is not."""
+        if problem:
+            (self.notes if clip else self.problems).append(problem)
+
+
+def forecast_body(
+    asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], *, clip: bool
+) -> ForecastBody:
+    """The forecast of one question; `p` are the probabilities that belong to it."""
+    make = MAKERS.get(asked.kind)
+    if make is None:
+        return ForecastBody(problems=[f"a question of type {asked.kind} cannot be forecast here"])
+    made = make(asked, forecast, p, clip)
+    made.body = {"question": asked.id, **made.body} if not made.problems else {}
+    return made
+
+
+def _binary(asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], clip: bool) -> ForecastBody:
+    made = ForecastBody()
+    if len(p) != 1 and "yes" not in p:
+        return ForecastBody(problems=[f"a yes-or-no question needs one probability, not {len(p)}"])
+    told = p["yes"] if "yes" in p else next(iter(p.values()))
+    made.complain(ACCEPTED_LIMITS.complaint(told), clip=clip)
+    made.body = {"probability_yes": ACCEPTED_LIMITS.clipped(told)}
+    return made
+
+
+def _choice(asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], clip: bool) -> ForecastBody:
+    made = ForecastBody()
+    gone, missing = [o for o in p if o not in asked.options], [o for o in asked.options if o not in p]
+    made.problems += [f"{option!r} is not an option" for option in gone]
+    made.problems += [f"the option {option!r} has no probability" for option in missing]
+    if made.problems:
+        return made
+    total = sum(p.values())
+    if abs(total - 1) > SUM_TOLERANCE:
+        made.complain(f"the options sum to {total:.6g}, clipped they would be scaled to 1", clip=clip)
+    for option in asked.options:
+        made.complain(ACCEPTED_LIMITS.complaint(p[option], option), clip=clip)
+    made.body = {"probability_yes_per_category": fit_to_limits({o: p[o] for o in asked.options}, ACCEPTED_LIMITS)}
+    return made
+
+
+def _continuous(asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], clip: bool) -> ForecastBody:
+    made, told, scale = ForecastBody(), forecast.distribution, asked.scale
+    if not isinstance(told, Numeric) or scale is None:
+        return ForecastBody(problems=["a question about a number needs a distribution, not a probability"])
+    lost = share_outside(told, scale)
+    range_ = f"{scale.minimum:g} to {scale.maximum:g}"
+    if lost > MAX_OUTSIDE_SHARE:
+        return ForecastBody(
+            problems=[f"{lost:.0%} of the distribution lies outside the closed range {range_}: another unit?"]
+        )
+    if lost > NOTABLE_SHARE:
+        made.notes.append(f"{lost:.0%} of the distribution lies outside the closed range {range_} and was dropped")
+    cdf = continuous_cdf(told, scale)
+    made.problems += cdf_problems(cdf, scale)
+    made.body = {"continuous_cdf": cdf}
+    return made
+
+
+MAKERS: Mapping[str, Callable[[OpenMetaculusQuestion, Forecast, Mapping[str, float], bool], ForecastBody]] = {
+    "binary": _binary,
+    "multiple_choice": _choice,
+    "numeric": _continuous,
+    "discrete": _continuous,
+    "date": _continuous,
+}
+
+
+# Is this the forecast that counts on Metaculus already?
+
+TOLERANCE = 1e-9
+
+
+def is_current_forecast(asked: OpenMetaculusQuestion, body: Mapping[str, Any], now: datetime) -> bool:
+    """Whether the account's standing forecast of a question says what the body says."""
+    standing = asked.standing
+    if body.get("question") != asked.id or standing is None or (standing.until is not None and standing.until <= now):
+        return False
+    meant = _values(asked, body)
+    shown = standing.values
+    if asked.kind == "binary":
+        # Shown as no and yes, or as yes alone.
+        shown = shown[-1:]
+    return len(meant) == len(shown) and all(_alike(a, b) for a, b in zip(meant, shown, strict=True))
+
+
+def _values(asked: OpenMetaculusQuestion, body: Mapping[str, Any]) -> list[float | None]:
+    """In the order in which the platform shows them."""
+    if "probability_yes" in body:
+        return [body["probability_yes"]]
+    if "continuous_cdf" in body:
+        return list(body["continuous_cdf"])
+    options = body.get("probability_yes_per_category", {})
+    shown = asked.standing.values if asked.standing else ()
+    order = asked.options if len(shown) == len(asked.options) else asked.counted
+    return [options.get(option) for option in order]
+
+
+def _alike(a: float | None, b: float | None) -> bool:
+    return a is None and b is None if a is None or b is None else abs(a - b) <= TOLERANCE
+
+
+PLATFORM = "metaculus"
+BATCH = 50
+Comment = Literal["private", "public"]
+MetaculusPosts = Mapping[str, tuple[OpenMetaculusQuestion, ...] | str]
+"""By post: its questions, or why they could not be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaculusOptions:
+    """How it is to be handed in."""
+
+    comment: Comment | None = None
+    """Whether the reasons go along, and who may read them."""
+    clip: bool = False
+    """Move probabilities that are not taken to the nearest that are."""
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Post by question id, for questions that do not say themselves which post they answer."""
+
+
+def post_of(forecast: Forecast, question: Question | None, wishes: MetaculusOptions) -> tuple[str, str | None] | None:
+    """The post that a forecast answers, and its part; None where it answers none."""
+    if forecast.question_id in wishes.named:
+        return split_part(MarketRef(platform=PLATFORM, id=wishes.named[forecast.question_id]))
+    platform, own = split_id(forecast.question_id)
+    if platform == PLATFORM and own.partition("#")[0].isdigit():
+        return split_part(MarketRef(platform=PLATFORM, id=own))
+    ref = None if question is None else market_ref(question, question.targets[0])
+    if ref is None or ref.platform != PLATFORM:
+        return None
+    post, part = split_part(ref)
+    # An option or a question of the post may stand for the first target; only a question is a part.
+    return post, part if question is not None and len(question.targets) == 1 and (part or "").isdigit() else None
+
+
+async def read_posts(
+    desk: MetaculusWriter, forecasts: Sequence[Forecast], questions: Sequence[Question], wishes: MetaculusOptions
+) -> tuple[MetaculusAccount, MetaculusPosts]:
+    """Whose token it is, and what the posts ask now. Reads, and writes nothing."""
+    by_id = {question.id: question for question in questions}
+    places = [post_of(forecast, by_id.get(forecast.question_id), wishes) for forecast in newest_forecasts(forecasts)]
+    account, seen = await desk.account(), dict[str, tuple[OpenMetaculusQuestion, ...] | str]()
+    for post in dict.fromkeys(place[0] for place in places if place is not None):
+        try:
+            seen[post] = await desk.asked(post) or "it holds no question that can be forecast"
+        except SourceError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            seen[post] = f"Metaculus shows this account no post {post} (status {error.status})"
+    return account, seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaculusSubmitter:
+    """Plans by what was seen; sends through the desk."""
+
+    desk: MetaculusWriter
+    account: MetaculusAccount
+    seen: MetaculusPosts
+    now: datetime
+    wishes: MetaculusOptions = field(default_factory=MetaculusOptions)
+    platform: str = PLATFORM
+
+    def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
+        """A forecast for every question, and a comment on every post where reasons are to go along."""
+        by_id = {question.id: question for question in questions}
+        items: list[SubmissionItem] = []
+        for forecast in newest_forecasts(forecasts):
+            items += self._items(forecast, by_id.get(forecast.question_id))
+        items += unanswered_items(forecasts, questions)
+        return SubmissionPlan(platform=PLATFORM, account=self.account.name, items=tuple(items))
+
+    def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
+        """One list of forecasts in a request, one comment in each."""
+        forecasts = [dict(item.content) for item in items if item.part == "forecast"]
+        address = self.desk.address(FORECAST)
+        sent = [OutgoingRequest(method="POST", address=address, body=batch) for batch in _batches(forecasts)]
+        address = self.desk.address(COMMENT)
+        comments = [dict(item.content) for item in items if item.part == "comment"]
+        return sent + [OutgoingRequest(method="POST", address=address, body=comment) for comment in comments]
+
+    async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
+        """Read back: the forecast that counts, the newest comments."""
+        posts = {name: split_id(name)[1].partition("#")[0] for name in (item.question for item in items)}
+        asked = {
+            post: await self.desk.asked(post)
+            for post in dict.fromkeys(posts[item.question] for item in items if item.part == "forecast")
+        }
+        return [
+            await self._commented(item.content)
+            if item.part == "comment"
+            else any(is_current_forecast(one, item.content, self.now) for one in asked[posts[item.question]])
+            for item in items
+        ]
+
+    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+        """Forecasts in lists; a list that is refused is sent again one by one, as nothing of it was taken."""
+        if items and items[0].part == "comment":
+            return [await self._comment(item) for item in items]
+        found: list[SendResult] = []
+        for batch in _batches(items):
+            sent = await self._forecast(batch)
+            if len(batch) > 1 and sent[0].state == "refused":
+                sent = [outcome for item in batch for outcome in await self._forecast([item])]
+            found += sent
+        return found
+
+    def _items(self, forecast: Forecast, question: Question | None) -> list[SubmissionItem]:
+        place = post_of(forecast, question, self.wishes)
+        title = "" if question is None else question.text
+        if place is None:
+            problem = "it is no question of Metaculus"
+            name = forecast.question_id
+            return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(problem,))]
+        post, part = place
+        name, seen = f"{PLATFORM}/{post}", self.seen[post]
+        chosen = _chosen(seen, part, forecast) if not isinstance(seen, str) else seen
+        if isinstance(chosen, str):
+            return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(chosen,))]
+        items = [self._forecast_item(asked, p, forecast) for asked, p in chosen]
+        return items + self._comment_items(items, chosen[0][0], forecast)
+
+    def _forecast_item(
+        self, asked: OpenMetaculusQuestion, p: Mapping[str, float], forecast: Forecast
+    ) -> SubmissionItem:
+        made = forecast_body(asked, forecast, p, clip=self.wishes.clip)
+        closed = asked.closed(self.now)
+        shut = [f"the question takes no forecasts: {closed}"] if closed else []
+        return SubmissionItem(
+            question=f"{PLATFORM}/{asked.post}" + (f"#{asked.id}" if asked.grouped else ""),
+            part="forecast",
+            content=made.body,
+            title=asked.title,
+            problems=(*backtest_problems(forecast), *shut, *made.problems),
+            notes=(*made.notes, *age_notes(forecast, self.now)),
+            standing=bool(made.body) and is_current_forecast(asked, made.body, self.now),
+        )
+
+    def _comment_items(
+        self, forecasts: Sequence[SubmissionItem], asked: OpenMetaculusQuestion, forecast: Forecast
+    ) -> list[SubmissionItem]:
+        if self.wishes.comment is None:
+            return []
+        text = forecast.rationale.strip()
+        problems = [] if text else ["the forecast gives no reasons"]
+        problems += ["its forecast is not sent"] if any(item.problems for item in forecasts) else []
+        body = {
+            "on_post": asked.post,
+            "text": text,
+            "is_private": self.wishes.comment == "private",
+            # A group has no one forecast that could be shown beside the comment.
+            "included_forecast": not asked.grouped,
+        }
+        return [
+            SubmissionItem(
+                question=f"{PLATFORM}/{asked.post}",
+                part="comment",
+                content=body,
+                title=asked.title,
+                problems=tuple(problems),
+                follows=tuple(item.question for item in forecasts),
+            )
+        ]
+
+    async def _forecast(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+        try:
+            await self.desk.forecast([item.content for item in items])
+        except (SubmissionRefused, SubmissionUnconfirmed) as error:
+            state = "lost" if isinstance(error, SubmissionUnconfirmed) else "refused"
+            return [SendResult(item=item, state=state, reason=error.problem) for item in items]
+        return [SendResult(item=item, state="taken") for item in items]
+
+    async def _comment(self, item: SubmissionItem) -> SendResult:
+        try:
+            number = await self.desk.comment(item.content)
+        except (SubmissionRefused, SubmissionUnconfirmed) as error:
+            state = "lost" if isinstance(error, SubmissionUnconfirmed) else "refused"
+            return SendResult(item=item, state=state, reason=error.problem)
+        return SendResult(item=item, state="taken", answer={"comment": number})
+
+    async def _commented(self, body: Mapping[str, Any]) -> bool:
+        shown = await self.desk.comments(body["on_post"], self.account.id, private=body["is_private"])
+        return body["text"].strip() in (text.strip() for text in shown.values())
+
+
+def _batches(entries: Sequence[Any]) -> list[list[Any]]:
+    return [list(entries[start : start + BATCH]) for start in range(0, len(entries), BATCH)]
+
+
+def _chosen(
+    seen: tuple[OpenMetaculusQuestion, ...], part: str | None, forecast: Forecast
+) -> list[tuple[OpenMetaculusQuestion, Mapping[str, float]]] | str:
+    """The questions of the post that a forecast answers, each with its probabilities; or why there are none."""
+    by_id = {str(asked.id): asked for asked in seen}
+    if part is not None:
+        return [(by_id[part], forecast.p)] if part in by_id else f"the post has no question {part}"
+    if len(seen) == 1 and not (seen[0].grouped and str(seen[0].id) in forecast.p):
+        return [(seen[0], forecast.p)]
+    strays = [target for target in forecast.p if target not in by_id]
+    if strays or not forecast.p:
+        named = f"{strays[0]!r} is none of them" if strays else "the forecast names none of them"
+        return f"the post holds {len(seen)} questions ({', '.join(by_id)}), and {named}"
+    return [(by_id[target], {target: p}) for target, p in forecast.p.items()]

@@ -1,0 +1,297 @@
+"""From a plan to a platform and back: the intention is on disk before anything leaves, the receipt after it.
+
+A process that dies in between leaves an intention without an answer. The next one reads back from the platform what
+became of it, notes that, and only then decides whether to send.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Literal
+
+from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
+from foretell.data.payload import Payload
+from foretell.questions.errors import InputError
+from foretell.submit.ledger import (
+    EntryKind,
+    ItemKey,
+    LedgerDraft,
+    LedgerEntry,
+    LockHeld,
+    SubmissionHistory,
+    SubmissionLedger,
+)
+from foretell.submit.submission import ItemPart, SendResult, SubmissionItem, SubmissionPlan, Submitter
+
+PARTS: tuple[ItemPart, ...] = ("forecast", "file", "comment")
+"""In the order of sending."""
+ItemStatus = Literal["sent", "found", "already", "refused", "failed", "unknown", "held back"]
+DONE_STATUSES: tuple[ItemStatus, ...] = ("sent", "found", "already")
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemResult:
+    """What became of an item."""
+
+    item: SubmissionItem
+    fate: ItemStatus
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """For people."""
+        told = f"{self.item.question} {self.item.part}: {self.fate}"
+        return f"{told} ({self.reason})" if self.reason else told
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendOptions:
+    """How hard to try."""
+
+    turns: int = 3
+    """How often a thing is sent whose answers are lost, each time only after it was not found there."""
+    pause: float = 5.0
+    """Seconds before reading back: what was lost may still be on its way."""
+    again: bool = False
+    """Send also what was sent before."""
+
+
+class SubmissionSender:
+    """Hands in what is ready of a submission."""
+
+    def __init__(
+        self, submitter: Submitter, ledger: SubmissionLedger, clock: Clock, patience: SendOptions | None = None
+    ) -> None:
+        self._submitter = submitter
+        self._ledger = ledger
+        self._clock = clock
+        self._patience = patience or SendOptions()
+
+    async def hand_in(self, submission: SubmissionPlan) -> list[ItemResult]:
+        """Send every item that is ready and was not sent before; one process at a time for each platform."""
+        try:
+            with self._ledger.sending(submission.platform):
+                return await self._all(submission)
+        except LockHeld:
+            problem = f"another process is sending to {submission.platform} right now"
+            raise InputError(problem, hint="wait for it, then start this again") from None
+
+    def preview(self, submission: SubmissionPlan) -> tuple[list[SubmissionItem], list[ItemResult]]:
+        """What would be sent now, and what would not because it was sent before. Asks nobody."""
+        accounts = SubmissionHistory.of(self._ledger.entries())
+        fresh: list[SubmissionItem] = []
+        known: list[ItemResult] = []
+        for item in sorted(submission.ready, key=lambda item: PARTS.index(item.part)):
+            good = {one.question for one in fresh} | {one.item.question for one in known if one.fate in DONE_STATUSES}
+            before = self._before(item, submission, accounts, good)
+            fresh += [item] if before is None else []
+            known += [before] if before is not None else []
+        return fresh, known
+
+    async def _all(self, submission: SubmissionPlan) -> list[ItemResult]:
+        await self._settle(submission)
+        accounts = SubmissionHistory.of(self._ledger.entries())
+        handed: list[ItemResult] = []
+        for part in PARTS:
+            items = [item for item in submission.ready if item.part == part]
+            good = {one.item.question for one in handed if one.fate in DONE_STATUSES}
+            known = [self._before(item, submission, accounts, good) for item in items]
+            handed += [one for one in known if one is not None]
+            fresh = [item for item, one in zip(items, known, strict=True) if one is None]
+            handed += await self._send(fresh, submission) if fresh else []
+        return handed
+
+    def _before(
+        self, item: SubmissionItem, submission: SubmissionPlan, accounts: SubmissionHistory, good: set[str]
+    ) -> ItemResult | None:
+        """What is to be said of an item without sending it; None where it is to be sent."""
+        if not set(item.follows) <= good:
+            return ItemResult(item=item, fate="held back", reason="its forecast does not stand")
+        if self._patience.again:
+            return None
+        if item.standing:
+            return ItemResult(item=item, fate="already", reason=f"{submission.platform} shows it")
+        sent = accounts.taken.get(_key(item, submission), [])
+        # A comment stays; of forecasts only the last one counts, and an older one would be a change.
+        same = [entry for entry in (sent if item.part == "comment" else sent[-1:]) if entry.digest == item.digest]
+        return ItemResult(item=item, fate="already", reason=f"entry {same[-1].number} of the ledger") if same else None
+
+    async def _settle(self, submission: SubmissionPlan) -> None:
+        """Find out what became of intentions that nobody noted the end of."""
+        accounts = SubmissionHistory.of(self._ledger.entries())
+        open_ = [entry for item in submission.ready for entry in accounts.open.get(_key(item, submission), [])]
+        open_ = list({entry.number: entry for entry in open_}.values())
+        if not open_:
+            return
+        there = await self._submitter.stands([_item(entry) for entry in open_])
+        self._note(
+            _answer(entry, "receipt" if found else "absence", how="read back after an interruption")
+            for entry, found in zip(open_, there, strict=True)
+        )
+
+    async def _send(self, items: Sequence[SubmissionItem], submission: SubmissionPlan) -> list[ItemResult]:
+        drafts = [_draft(item, submission) for item in items]
+        meant = dict(zip(map(id, items), self._ledger.append(drafts, self._clock()), strict=True))
+        done: list[ItemResult] = []
+        pending = list(items)
+        for turn in range(1, self._patience.turns + 1):
+            outcomes = await self._submitter.send(pending)
+            done += self._told(outcomes, meant)
+            lost = [outcome for outcome in outcomes if outcome.state == "lost"]
+            if not lost:
+                break
+            handed, pending = await self._read_back(lost, meant, last=turn == self._patience.turns)
+            done += handed
+            if not pending:
+                break
+        return done
+
+    def _told(self, outcomes: Sequence[SendResult], meant: dict[int, LedgerEntry]) -> list[ItemResult]:
+        """Note what the platform said."""
+        said = [outcome for outcome in outcomes if outcome.state != "lost"]
+        self._note(
+            _answer(
+                meant[id(one.item)],
+                "receipt" if one.state == "taken" else "refusal",
+                how=one.reason or "answered",
+                said=one.answer,
+            )
+            for one in said
+        )
+        return [
+            ItemResult(item=one.item, fate="sent" if one.state == "taken" else "refused", reason=one.reason)
+            for one in said
+        ]
+
+    async def _read_back(
+        self, lost: Sequence[SendResult], meant: dict[int, LedgerEntry], *, last: bool
+    ) -> tuple[list[ItemResult], list[SubmissionItem]]:
+        """What is known of items without an answer, and which of them to send again."""
+        await asyncio.sleep(self._patience.pause)
+        try:
+            there = await self._submitter.stands([outcome.item for outcome in lost])
+        except SourceError as error:
+            reason = f"no answer, and reading back failed: {error.problem}; the next start reads back again"
+            return [ItemResult(item=outcome.item, fate="unknown", reason=reason) for outcome in lost], []
+        found = [outcome for outcome, stands in zip(lost, there, strict=True) if stands]
+        self._note(_answer(meant[id(one.item)], "receipt", how="read back, its answer was lost") for one in found)
+        handed = [ItemResult(item=one.item, fate="found", reason="its answer was lost; read back") for one in found]
+        gone = [outcome for outcome, stands in zip(lost, there, strict=True) if not stands]
+        if not last:
+            return handed, [outcome.item for outcome in gone]
+        self._note(_answer(meant[id(one.item)], "absence", how=one.reason) for one in gone)
+        return handed + [ItemResult(item=one.item, fate="failed", reason=one.reason) for one in gone], []
+
+    def _note(self, drafts: Iterable[LedgerDraft]) -> None:
+        self._ledger.append(list(drafts), self._clock())
+
+
+def _key(item: SubmissionItem, submission: SubmissionPlan) -> ItemKey:
+    return submission.platform, submission.account, item.question, item.part
+
+
+def _draft(item: SubmissionItem, submission: SubmissionPlan) -> LedgerDraft:
+    return LedgerDraft(
+        kind="intention",
+        platform=submission.platform,
+        account=submission.account,
+        question=item.question,
+        part=item.part,
+        content=item.kept,
+    )
+
+
+def _item(entry: LedgerEntry) -> SubmissionItem:
+    """What an intention meant to send, as far as it is needed to find it again."""
+    part: ItemPart = next(part for part in PARTS if part == entry.part)
+    return SubmissionItem(question=entry.question, part=part, content=entry.content)
+
+
+def _answer(entry: LedgerEntry, kind: EntryKind, *, how: str, said: object = None) -> LedgerDraft:
+    content = {"intention": entry.number, "sent": entry.digest, "how": how}
+    return LedgerDraft(
+        kind=kind,
+        platform=entry.platform,
+        account=entry.account,
+        question=entry.question,
+        part=entry.part,
+        content=content | ({"answer": said} if said else {}),
+    )
+
+
+# One thing sent to a server, and the plain truth about what became of it: taken, refused, or nobody knows.
+
+SEND_ONCE = HttpLimits(total_seconds=60.0, max_bytes=5_000_000, attempts=1)
+"""For a client that sends: it must not repeat by itself what may have arrived."""
+FIRST_SERVER_ERROR = 500
+
+
+class SubmissionRefused(SourceError):
+    """The server said no, so nothing has changed there."""
+
+
+class SubmissionUnconfirmed(SourceError):
+    """No answer came that says whether it was taken: read back before sending it again."""
+
+
+class Poster:
+    """Sends with a key in a header, which is never shown.
+
+    What a server turns away at the door (429, and a first 403, which busy outer layers give to good keys) never
+    arrived and is sent again after a wait. Everything else is sent once.
+    """
+
+    def __init__(
+        self,
+        *,
+        http: AsyncHttpClient,
+        headers: Mapping[str, str],
+        secret: str,
+        turns: int = 5,
+        wait_seconds: float = 4.0,
+    ) -> None:
+        """`http` must not repeat requests (see `SEND_ONCE`); `turns` is how often to come back to a closed door."""
+        if http.limits.attempts != 1:
+            raise ValueError("a client that repeats requests by itself may send a forecast twice; give it ONCE")
+        self._http = http
+        self._headers = dict(headers)
+        self._turns = turns
+        self._wait_seconds = wait_seconds
+        http.keep_secret(secret)
+
+    def __repr__(self) -> str:
+        return "Poster(…)"
+
+    async def post(self, url: str, body: Any) -> HttpResponse:
+        """Any 2xx, or `SubmissionRefused`, or `SubmissionUnconfirmed`."""
+        forbidden = 0
+        for turn in range(1, self._turns + 1):
+            try:
+                return await self._http.post(url, json=body, headers=self._headers)
+            except SourceError as error:
+                forbidden += error.status == HTTPStatus.FORBIDDEN
+                failure, wait = self._judged(error, turn, again=turn < self._turns and forbidden < 2)
+            if failure is not None:
+                raise failure
+            await asyncio.sleep(wait)
+        raise AssertionError("the last turn returns or raises")
+
+    def _judged(self, error: SourceError, turn: int, *, again: bool) -> tuple[SourceError | None, float]:
+        """The failure, or None and how long to wait before the next turn."""
+        at_the_door = error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN)
+        wait = error.wait if isinstance(error, ServerBusy) and error.wait is not None else self._wait_seconds * turn
+        if at_the_door and again and wait <= self._http.limits.max_wait_seconds:
+            return None, wait
+        if error.status is None or error.status >= FIRST_SERVER_ERROR or error.status == HTTPStatus.REQUEST_TIMEOUT:
+            return SubmissionUnconfirmed(error.problem, url=error.url, status=error.status), 0.0
+        return SubmissionRefused(error.problem, url=error.url, status=error.status), 0.0
+
+
+def read_reply(answer: HttpResponse, url: str) -> Payload:
+    """The JSON of an answer that says the thing was taken. What cannot be read leaves open what was taken: `SubmissionUnconfirmed`."""
+    try:
+        return Payload.of(answer, url)
+    except SourceError as error:
+        raise SubmissionUnconfirmed(error.problem, url=error.url, status=answer.status) from None

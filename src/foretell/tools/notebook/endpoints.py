@@ -1,0 +1,489 @@
+"""CSV files of this machine that were named beforehand, row by row up to the cutoff."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from foretell.data.http import SourceError
+from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
+from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
+from foretell.models.canonical import content_key
+from foretell.models.model import ToolSpec
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import SeriesRef
+from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
+from foretell.tools.fence import AdmittedSource, FencedTools
+from foretell.tools.journal import RecordedFailure, ToolJournal
+from foretell.tools.names import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
+from foretell.tools.rules import clamp_prices, clamp_series
+from foretell.tools.series import WithProvenance
+from foretell.tools.tool import LeakRefused, Refusal
+
+# A source of data that a notebook may ask by a path: its documentation, its parameters, and the call.
+
+ParameterKind = Literal["text", "number", "date"]
+
+
+class EndpointFailed(Exception):
+    """The call did not work; the text, in our own words, reaches the notebook.
+
+    One that was raised from another error is withheld in a backtest: why a source fails can tell the future.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One argument of an endpoint."""
+
+    name: str
+    meaning: str
+    kind: ParameterKind = "text"
+    needed: bool = False
+
+    def read(self, value: Any) -> str | float | date:
+        """The value as it should be, or `EndpointFailed`."""
+        if self.kind == "number":
+            if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+                return value
+        elif isinstance(value, str | int) and not isinstance(value, bool):
+            text = str(value).strip()
+            if self.kind == "text" and 0 < len(text) <= 1_000:
+                return text
+            if self.kind == "date":
+                try:
+                    return date.fromisoformat(text)
+                except ValueError:
+                    pass
+        like = {"text": "a text", "number": "a number", "date": "a date such as '2025-10-26'"}[self.kind]
+        raise EndpointFailed(f"the parameter {self.name!r} must be {like}")
+
+
+class Endpoint(Protocol):
+    """Answers one path. Whatever it returns was known at the cutoff: this is where plug-ins are held to it."""
+
+    @property
+    def path(self) -> str:
+        """Such as `/series/observations`."""
+        ...
+
+    @property
+    def documentation(self) -> str:
+        """What it answers with, whence, and an example; the first line says what it is for."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes."""
+        ...
+
+    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> Any:
+        """The answer as JSON can hold it, with nothing later than the cutoff, or `EndpointFailed`."""
+        ...
+
+
+def check_parameters(endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters an endpoint asked for, read; anything else is an error that says what would be right."""
+    known = {parameter.name: parameter for parameter in endpoint.parameters}
+    takes = ", ".join(known) or "none"
+    for name in params:
+        if name not in known:
+            raise EndpointFailed(f"{endpoint.path} has no parameter {name!r}; it takes: {takes}")
+    for name, parameter in known.items():
+        if parameter.needed and params.get(name) is None:
+            raise EndpointFailed(f"{endpoint.path} needs the parameter {name!r} ({parameter.meaning})")
+    return {name: known[name].read(value) for name, value in params.items() if value is not None}
+
+
+def describe_endpoint(endpoint: Endpoint) -> str:
+    """Its documentation in full."""
+    rows = [
+        f"  {parameter.name} ({parameter.kind}{', needed' if parameter.needed else ''}): {parameter.meaning}"
+        for parameter in endpoint.parameters
+    ]
+    return "\n".join([endpoint.path, endpoint.documentation.strip(), "Parameters:", *(rows or ["  none"])])
+
+
+def summarize_endpoints(endpoint: Endpoint) -> str:
+    """One line on it."""
+    return f"{endpoint.path}: {endpoint.documentation.strip().splitlines()[0]}"
+
+
+# Any tool behind the fence, such as the web search, as an endpoint: a notebook sees what an agent would see.
+
+PATHS = {WEB_SEARCH: "/search/web", LOOKUP_URL: "/search/page", FETCH_WIKIPEDIA: "/search/wikipedia"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FencedToolEndpoint:
+    """Asks a toolbox. The cutoff is that of its fence, and must be the notebook's."""
+
+    toolbox: FencedTools
+    tool: str = WEB_SEARCH
+
+    @property
+    def path(self) -> str:
+        """By the name of the tool."""
+        return PATHS.get(self.tool, f"/tool/{self.tool}")
+
+    @property
+    def documentation(self) -> str:
+        """As shown to the notebook."""
+        return (
+            f"{self._spec.description}\n"
+            'Answer: {"rows": [{"id", "title", "url", "published", "text"}, …]}, empty where nothing could be admitted.'
+        )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Those of the tool."""
+        needed = self._spec.parameters.get("required", ())
+        return tuple(
+            Parameter(name=name, meaning=str(shape.get("description", "")), needed=name in needed)
+            for name, shape in self._spec.parameters.get("properties", {}).items()
+        )
+
+    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        """What the fence let through."""
+        if as_of.at < self.toolbox.as_of.at:
+            raise EndpointFailed("this source stands at a later cutoff than the notebook, so it is closed")
+        seen = await self.toolbox.use(self.tool, params)
+        if seen.failed:
+            raise EndpointFailed(seen.text)
+        return {"rows": [_source_row(self.toolbox.shelf[source_id]) for source_id in seen.source_ids]}
+
+    @property
+    def _spec(self) -> ToolSpec:
+        return next(spec for spec in self.toolbox.specs() if spec.name == self.tool)
+
+
+def _source_row(admitted: AdmittedSource) -> dict[str, Any]:
+    published = admitted.published
+    return {
+        "id": admitted.id,
+        "title": admitted.title,
+        "url": admitted.url,
+        "published": None if published is None else published.isoformat(),
+        "text": admitted.shown,
+    }
+
+
+# The journal around an endpoint: an answer is stored before a notebook sees it, and is the same in every replay.
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournaledEndpoint:
+    """An endpoint that reaches off this machine, with its answers and failures in the journal."""
+
+    endpoint: Endpoint
+    journal: ToolJournal
+    scope: str = ""
+    """Whatever the answer depends on besides parameters and cutoff."""
+
+    @property
+    def path(self) -> str:
+        """That of the endpoint."""
+        return self.endpoint.path
+
+    @property
+    def documentation(self) -> str:
+        """That of the endpoint."""
+        return self.endpoint.documentation
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Those of the endpoint."""
+        return self.endpoint.parameters
+
+    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> Any:
+        """The answer, now or when it was first given."""
+        asked = {name: str(value) for name, value in params.items()}
+        key = content_key(["endpoint", self.path, asked, as_of.at.isoformat(), as_of.mode, self.scope])
+
+        async def produce() -> dict[str, Any]:
+            try:
+                return {"answer": await self.endpoint.call(params, as_of)}
+            except LeakRefused as error:
+                return {"failed": str(error), "layer": error.refusal.layer, "reason": error.refusal.reason}
+            except EndpointFailed as error:
+                return {"failed": str(error), "cause": None if error.__cause__ is None else str(error.__cause__)}
+
+        found = await self.journal.once_json(key, "endpoint", produce)
+        if "layer" in found:
+            raise LeakRefused(found["failed"], Refusal(layer=found["layer"], reason=found["reason"]))
+        if "failed" in found:
+            cause = None if found["cause"] is None else RecordedFailure(found["cause"])
+            raise EndpointFailed(found["failed"]) from cause
+        return found["answer"]
+
+
+ROWS = 5_000
+MOST_ROWS = 50_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalFile:
+    """A table that notebooks may read. In a backtest it needs a column of dates, or a day on which all was known."""
+
+    path: Path
+    meaning: str
+    """Told to every notebook, so it should not tell what became known later."""
+    date_column: str | None = None
+    """Holds the day or moment each row became known; rows that are later, or have no readable date, are left out."""
+    known_since: date | None = None
+    """The day on which the whole file was public, for tables without dates."""
+
+    def admitted(self, row: Mapping[str, str], as_of: AsOf) -> bool:
+        """Whether a row was known."""
+        if self.date_column is None:
+            return True
+        return _admits(row.get(self.date_column) or "", as_of)
+
+    def open_at(self, as_of: AsOf) -> bool:
+        """Whether anything of it may be read at all."""
+        if as_of.mode == "live" or self.date_column is not None:
+            return True
+        return self.known_since is not None and as_of.admits_day(self.known_since)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalFilesEndpoint:
+    """Reads named files only: a name is looked up and never becomes part of a path."""
+
+    files: Mapping[str, LocalFile]
+
+    path = "/files/read"
+
+    @classmethod
+    def in_folder(cls, folder: Path, **files: LocalFile) -> "LocalFilesEndpoint":
+        """Files given by paths relative to a folder, which they must not leave."""
+        top = folder.resolve()
+        found: dict[str, LocalFile] = {}
+        for name, file in files.items():
+            place = (top / file.path).resolve()
+            if not place.is_relative_to(top):
+                raise InputError(f"the file for {name!r} lies outside of {folder}", path=file.path)
+            if not place.is_file():
+                raise InputError("there is no such file", path=place)
+            found[name] = replace(file, path=place)
+        return cls(files=found)
+
+    @property
+    def documentation(self) -> str:
+        """As shown to the notebook."""
+        known = "\n".join(f"  {name}: {file.meaning}" for name, file in self.files.items())
+        return (
+            f"Rows of a table kept on this machine.\nTables:\n{known}\n"
+            'Answer: {"name", "columns": […], "rows": [{column: value}, …], "more": true if rows are left}; numbers '
+            f"are numbers, empty fields None. {ROWS:,} rows if not told otherwise, at most {MOST_ROWS:,}."
+        )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes."""
+        return (
+            Parameter(name="name", meaning=f"one of {', '.join(self.files)}", needed=True),
+            Parameter(name="limit", meaning="how many rows", kind="number"),
+            Parameter(name="offset", meaning="how many rows to leave out before", kind="number"),
+        )
+
+    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        """The known rows of a table."""
+        file = self.files.get(params["name"])
+        if file is None or not file.open_at(as_of):
+            known = [name for name, file in self.files.items() if file.open_at(as_of)]
+            raise EndpointFailed(f"there is no table {params['name']!r}; tables: {', '.join(known) or 'none'}")
+        offset = int(max(params.get("offset", 0), 0))
+        limit = int(min(max(params.get("limit", ROWS), 0), MOST_ROWS))
+        try:
+            columns, rows, more = _read(file, as_of, offset, limit)
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise EndpointFailed("the table cannot be read") from error
+        return {"name": params["name"], "columns": columns, "rows": rows, "more": more}
+
+
+def _read(file: LocalFile, as_of: AsOf, offset: int, limit: int) -> tuple[list[str], list[dict[str, Any]], bool]:
+    rows: list[dict[str, Any]] = []
+    with file.path.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.DictReader(stream)
+        columns = list(reader.fieldnames or ())
+        for place, row in enumerate(_known(reader, file, as_of)):
+            if place >= offset + limit:
+                return columns, rows, True
+            if place >= offset:
+                rows.append({name: _value(row.get(name)) for name in columns})
+    return columns, rows, False
+
+
+def _known(reader: "csv.DictReader[str]", file: LocalFile, as_of: AsOf) -> Iterator[dict[str, Any]]:
+    return (row for row in reader if file.admitted(row, as_of))
+
+
+def _value(text: str | None) -> str | float | int | None:
+    """As a number where it is one; a number with a leading zero is a name.
+
+    >>> [_value(text) for text in ("12", "-1.5", "0.5", "007", "n/a", "", None)]
+    [12, -1.5, 0.5, '007', 'n/a', None, None]
+    """
+    if not text:
+        return None
+    if "_" in text or (len(text) > 1 and text.startswith("0") and text.isdigit()):
+        return text
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _admits(text: str, as_of: AsOf) -> bool:
+    """A bare day must be over by the cutoff; whatever is no date was not known."""
+    text = text.strip()
+    try:
+        if len(text) == 10:
+            return as_of.admits_day(date.fromisoformat(text))
+        return as_of.admits(instant(datetime.fromisoformat(text)))
+    except ValueError:
+        return False
+
+
+# Prices of prediction markets up to the cutoff.
+
+PRICE_DAYS = 60
+MAX_PRICE_DAYS = 365
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarketPricesEndpoint:
+    """Reads moments and prices, and nothing else of a market: all other fields are told as of today."""
+
+    sources: Mapping[str, PriceSource]
+    """By platform."""
+    emit: EmitEvent = ignore_event
+
+    path = "/market/prices"
+
+    @property
+    def documentation(self) -> str:
+        """As shown to the notebook."""
+        return (
+            "Prices at which a prediction market traded, as probabilities of yes, oldest first.\n"
+            f"Platforms: {', '.join(self.sources)}. The id is the platform's own.\n"
+            'Answer: {"platform", "id", "rows": [{"at": "2025-10-24T12:00:00+00:00", "p": 0.41}, …]}.'
+        )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes."""
+        return (
+            Parameter(name="platform", meaning=f"one of {', '.join(self.sources)}", needed=True),
+            Parameter(name="id", meaning="the platform's id of the market", needed=True),
+            Parameter(name="days", meaning=f"how many days back, {PRICE_DAYS} if not given", kind="number"),
+        )
+
+    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        """The known prices of a market."""
+        source = self.sources.get(params["platform"])
+        if source is None:
+            raise EndpointFailed(f"there is no platform {params['platform']!r}; platforms: {', '.join(self.sources)}")
+        ref = MarketRef(platform=params["platform"], id=params["id"])
+        days = int(min(max(params.get("days", PRICE_DAYS), 1), MAX_PRICE_DAYS))
+        try:
+            points = await source.prices(ref, as_of, days)
+        except (PricesUnavailable, SourceError) as error:
+            raise EndpointFailed(f"the prices cannot be read: {error}") from error
+        known, late = clamp_prices(points, as_of)
+        if late:
+            name = f"{ref.platform}/{ref.id}"
+            self.emit(LeakBlocked(layer="data", reason=f"{late} prices of {name} after the cutoff", title=name))
+        if not known:
+            raise EndpointFailed("no price was known at the cutoff")
+        rows = [{"at": point.at.isoformat(), "p": point.p} for point in known]
+        return {"platform": ref.platform, "id": ref.id, "rows": rows}
+
+
+# Time series of any provider, as they were known at the cutoff.
+
+MAX_OBSERVATIONS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesEndpoint:
+    """Reads series. Those corrected after the cutoff are refused in a backtest, as everywhere."""
+
+    source: WithProvenance | SeriesSource
+    """A source without provenance counts as one whose values may have been corrected."""
+    providers: Mapping[str, str]
+    """Who can be asked, and a line on what they have and how they name it."""
+    allow_revised: frozenset[str] = frozenset()
+    """Providers whose values may have been corrected since, and are read nevertheless."""
+    emit: EmitEvent = ignore_event
+
+    path = "/series/observations"
+
+    @property
+    def documentation(self) -> str:
+        """As shown to the notebook."""
+        known = "\n".join(f"  {name}: {line}" for name, line in self.providers.items())
+        return (
+            "Observations of an economic or financial time series, by day, oldest first.\n"
+            f"Providers:\n{known}\n"
+            'Answer: {"provider", "id", "rows": [{"date": "2025-10-24", "value": 4.02}, …]}; to_frame(answer) makes a '
+            f"table of it. At most the newest {MAX_OBSERVATIONS:,} observations."
+        )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes."""
+        return (
+            Parameter(name="provider", meaning=f"one of {', '.join(self.providers)}", needed=True),
+            Parameter(name="id", meaning="the provider's name of the series", needed=True),
+            Parameter(name="start", meaning="first day", kind="date"),
+            Parameter(name="end", meaning="last day", kind="date"),
+        )
+
+    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        """What of the series was known."""
+        if params["provider"] not in self.providers:
+            raise EndpointFailed(f"there is no provider {params['provider']!r}; providers: {', '.join(self.providers)}")
+        ref = SeriesRef(provider=params["provider"], id=params["id"])
+        try:
+            fetched = await self._fetch(ref, as_of)
+        except (SeriesUnavailable, SourceError) as error:
+            raise EndpointFailed(f"the series cannot be read: {error}") from error
+        if fetched.revised and as_of.mode == "backtest" and ref.provider not in self.allow_revised:
+            raise LeakRefused(
+                "this series is only known as corrected later, so it is closed here",
+                Refusal(layer="data", reason=f"{ref.provider}/{ref.id} may hold values corrected after the cutoff"),
+            )
+        known = self._clamped(ref, fetched.series, as_of)
+        return {"provider": ref.provider, "id": ref.id, "rows": _rows(known, params.get("start"), params.get("end"))}
+
+    async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        if isinstance(self.source, WithProvenance):
+            return await self.source.fetch_with_provenance(ref, as_of)
+        return FetchedSeries(series=await self.source.fetch(ref, as_of), revised=True)
+
+    def _clamped(self, ref: SeriesRef, series: Series, as_of: AsOf) -> Series:
+        known, late = clamp_series(series, as_of)
+        if late:
+            name = f"{ref.provider}/{ref.id}"
+            self.emit(LeakBlocked(layer="data", reason=f"{late} points of {name} after the cutoff", title=name))
+        if not len(known):
+            raise EndpointFailed("nothing of the series was known at the cutoff")
+        return known
+
+
+def _rows(series: Series, start: date | None, end: date | None) -> list[dict[str, Any]]:
+    first = 0 if start is None else int(np.searchsorted(series.days, np.datetime64(start, "D")))
+    last = len(series) if end is None else int(np.searchsorted(series.days, np.datetime64(end, "D"), side="right"))
+    days = series.days[first:last][-MAX_OBSERVATIONS:].astype(str).tolist()
+    values = series.values[first:last][-MAX_OBSERVATIONS:].tolist()
+    return [{"date": day, "value": value} for day, value in zip(days, values, strict=True)]

@@ -1,1 +1,0 @@
-"""Sources of data for notebooks, each behind one or two paths."""

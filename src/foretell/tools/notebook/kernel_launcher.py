@@ -1,0 +1,146 @@
+"""Runs inside the sandbox, before any notebook code: limits first, then a real ipykernel that cuts its own output.
+
+It is handed over as source text and may import nothing of ours. Whatever it does to be helpful (cutting output) is done
+again outside, because notebook code can undo it; what it does to be safe (limits) cannot be undone without privileges.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+ROOM = 4_096
+OUTPUTS = ("stream", "display_data", "execute_result", "update_display_data")
+
+
+def limit(limits: dict[str, int]) -> None:
+    """Hard limits: neither this process nor a child can raise them again."""
+    for name, value in limits.items():
+        number = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(number)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (value, value))
+
+
+def die_with_parent(parent: int) -> None:
+    """Where no sandbox does it: be killed when the parent dies."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning and the end of a text that is too long, and how much is missing between them."""
+    if len(text) > most:
+        head, tail = most * 2 // 3, most // 3
+        text = f"{text[:head]}\n[{len(text) - head - tail:,} characters left out]\n{text[-tail:]}"
+    return text.encode("utf-8", "replace").decode()  # half a character cannot be sent
+
+
+class OutputCutter:
+    """Keeps what each cell sends within its caps."""
+
+    def __init__(self, caps: dict[str, int]) -> None:
+        self.caps = caps
+        self.cell = ""
+        self.sent = 0
+        self.counts: dict[str, int] = {}
+
+    def full(self, message: dict[str, Any]) -> bool:
+        """Whether a cell has sent so much that a further output is not even worth cutting. Its value always is."""
+        cell, kind = message.get("parent_header", {}).get("msg_id", ""), _kind(message)
+        if cell != self.cell:
+            self.cell, self.sent, self.counts = cell, 0, {}
+        self.counts[kind] = count = self.counts.get(kind, 0) + 1
+        # What is printed arrives in small pieces and is joined outside; so more of them may come.
+        most = self.caps["pieces"] * (50 if kind == "stream" else 5)
+        if kind == "stream" and count == most:
+            message["content"] = {**message["content"], "text": "\n[further output left out]\n"}
+        return kind != "execute_result" and (count > most or self.sent > 2 * self.caps["cell"])
+
+    def cut(self, message: dict[str, Any]) -> None:
+        """Cut the content of a message in place."""
+        message["content"] = content = dict(message["content"])
+        if "text" in content:
+            content["text"] = cut(content["text"], self.caps["text"])
+            self.sent += len(content["text"])
+        elif "data" in content:
+            content["data"] = self.forms(content["data"])
+        elif "traceback" in content:
+            content["traceback"] = [cut(str(line), 20_000) for line in content["traceback"][-60:]]
+            content["evalue"] = cut(str(content.get("evalue", "")), 20_000)
+
+    def forms(self, data: dict[str, Any]) -> dict[str, Any]:
+        """One display in all its forms; those that are too large are left out."""
+        kept: dict[str, Any] = {}
+        for mime, value in data.items():
+            if mime == "text/plain":
+                kept[mime] = cut(str(value), self.caps["text"])
+            elif isinstance(value, str) and len(value) <= self.most(mime):
+                kept[mime] = cut(value, len(value))
+            else:
+                kept.setdefault("text/plain", f"[{mime} left out: it is too large]")
+            self.sent += len(kept.get(mime, ""))
+        return kept
+
+    def most(self, mime: str) -> int:
+        """How long a form may be, as it is sent."""
+        return self.caps["image"] * 4 // 3 + ROOM if mime.startswith("image/") else self.caps["html"]
+
+
+def start(options: dict[str, Any]) -> None:
+    """Become a Jupyter kernel."""
+    sys.modules["debugpy"] = None  # pyright: ignore[reportArgumentType] - more than half of a kernel's start, and unused
+    import zmq
+    from ipykernel.kernelapp import IPKernelApp
+    from jupyter_client.session import Session
+    from traitlets.config import Config
+
+    cutter = OutputCutter(options["caps"])
+
+    class CuttingSession(Session):
+        """Every message passes here on its way out."""
+
+        def send(self, stream: Any, msg_or_type: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(msg_or_type, dict) and _kind(msg_or_type) in OUTPUTS and cutter.full(msg_or_type):
+                return msg_or_type
+            return super().send(stream, msg_or_type, *args, **kwargs)
+
+        def serialize(self, msg: Any, ident: Any = None) -> Any:
+            if _kind(msg) in (*OUTPUTS, "error", "execute_reply"):
+                cutter.cut(msg)
+            return super().serialize(msg, ident)
+
+    class App(IPKernelApp):
+        """Its outputs wait for us to read them instead of getting lost, the one that says "done" among them."""
+
+        def init_iopub(self, context: Any) -> None:
+            context.setsockopt(zmq.SNDHWM, 0)
+            super().init_iopub(context)
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.IPCompleter.use_jedi = False
+    config.InteractiveShell.colors = "nocolor"
+    config.IPKernelApp.connection_file = options["connection"]
+    app = App.instance(config=config, session=CuttingSession(), log_level=50)
+    app.initialize([])
+    app.start()
+
+
+def _kind(message: dict[str, Any]) -> str:
+    return message.get("header", {}).get("msg_type", "")
+
+
+if __name__ == "__main__":
+    told: dict[str, Any] = json.loads(sys.argv[1])
+    sys.argv = sys.argv[:1]
+    limit(told["limits"])
+    # Packages that this Python would not find by itself, such as those a user installed for himself alone.
+    sys.path += [path for path in told["packages"] if path not in sys.path]
+    if told.get("parent"):
+        die_with_parent(told["parent"])
+    start(told)

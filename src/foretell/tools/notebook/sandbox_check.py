@@ -1,0 +1,140 @@
+"""Whether notebooks can be run in a sandbox on this machine, and exactly what is missing where they cannot."""
+
+import asyncio
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from foretell.tools.notebook.limits import KernelLimits
+from foretell.tools.notebook.process import SandboxedProcess, new_run
+from foretell.tools.notebook.sandbox import Sandbox, SandboxUnavailable, spare_user
+from foretell.tools.notebook.seccomp import seccomp_filter
+
+OLDEST = "0.8"
+PATIENCE = 30.0
+CONFINED = "confined"
+CHECK = f"""
+import os, sys
+assert all(int(name) < 100 for name in os.listdir("/proc") if name.isdigit()), "the machine's processes can be seen"
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+assert int(status["CapEff"], 16) == 0, "it has capabilities"
+assert int(status["NoNewPrivs"]) == 1, "it could gain privileges"
+assert [line.split(":")[0].strip() for line in open("/proc/net/dev")][2:] in ([], ["lo"]), "it has a network"
+open("here", "w").close()
+print("{CONFINED}", file=sys.stderr)
+"""
+Setting = Callable[[str], str]
+"""The value of a file below /proc, empty where there is none."""
+
+
+async def check_sandbox(limits: KernelLimits) -> Sandbox:
+    """A sandbox that was tried out just now, or `SandboxUnavailable` with what is missing and how to get it."""
+    if sys.platform != "linux":
+        raise SandboxUnavailable(f"notebooks need Linux for their sandbox, and this is {platform.system()}")
+    sandbox = Sandbox(bwrap=_found("bwrap", "bubblewrap"), limits=limits, user=spare_user())
+    for program in ("setpriv", "unshare", "mount") if sandbox.user is not None else ():
+        _found(program, "util-linux")
+    run = new_run(sandbox.user)
+    confined = await SandboxedProcess.start(
+        [sys.executable, "-I", "-B", "-c", CHECK], sandbox=sandbox, limits=limits, run=run
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            code = await asyncio.shield(confined.ended)
+    except TimeoutError:
+        code = -1
+    finally:
+        await confined.close()
+    said = confined.last_words.strip()
+    if code != 0 or not said.endswith(CONFINED):
+        raise diagnosis(said or f"the trial ended with exit code {code}", _setting)
+    return sandbox
+
+
+def weaknesses() -> list[str]:
+    """What the sandbox lacks on this machine, although it works."""
+    if seccomp_filter() is None:
+        return [f"system calls are not filtered: their numbers are not known for {platform.machine()}"]
+    return []
+
+
+def diagnosis(said: str, setting: Setting) -> SandboxUnavailable:
+    """What a failed trial means, from bubblewrap's words and the settings of the machine."""
+    last = said.splitlines()[-1][:300]
+    for words, found in (
+        (("nknown option",), _old),
+        (("uid map", "RTM_NEWADDR", "gid map"), _apparmor_restriction),
+        (("No permissions to creat", "Creating new namespace failed", "ENOSPC"), _namespaces),
+        (("mount proc",), _masked),
+        (("unshare: ", "mount: "), _unshown),
+        (("execvp", "source path"), _unreadable),
+    ):
+        if any(word in said for word in words):
+            problem, hint = found(setting)
+            return SandboxUnavailable(f"notebooks cannot be confined here: {problem} [{last}]", hint=hint)
+    return SandboxUnavailable(
+        f"notebooks cannot be confined here: bubblewrap failed [{last}]", hint="run them on another machine"
+    )
+
+
+def _old(setting: Setting) -> tuple[str, str]:
+    return f"bubblewrap is older than {OLDEST}", "install a newer one"
+
+
+def _apparmor_restriction(setting: Setting) -> tuple[str, str]:
+    if setting("sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return (
+            "AppArmor forbids user namespaces",
+            "install an AppArmor profile for bwrap, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        )
+    return _namespaces(setting)
+
+
+def _namespaces(setting: Setting) -> tuple[str, str]:
+    if setting("sys/kernel/unprivileged_userns_clone") == "0":
+        return "user namespaces are switched off", "sysctl kernel.unprivileged_userns_clone=1"
+    if setting("sys/user/max_user_namespaces") == "0":
+        return "no user namespace may be made", "sysctl user.max_user_namespaces=10000"
+    if "Seccomp:\t2" in setting("self/status"):
+        return (
+            "a filter of system calls (seccomp) forbids namespaces, as in a container",
+            "docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined",
+        )
+    return "namespaces cannot be made", "give the process the right to, or run it outside of the container"
+
+
+def _masked(setting: Setting) -> tuple[str, str]:
+    return "parts of /proc are hidden, as in a container", "docker run --security-opt systempaths=unconfined"
+
+
+def _unshown(setting: Setting) -> tuple[str, str]:
+    return (
+        "root may not mount anything, so a spare user cannot be shown the Python environment",
+        f"put {sys.prefix} and {sys.base_prefix} where anybody can read them, or be an ordinary user",
+    )
+
+
+def _unreadable(setting: Setting) -> tuple[str, str]:
+    return (
+        f"the Python environment {sys.prefix} cannot be read by a user without rights",
+        f"chmod -R o+rX {sys.prefix} {sys.base_prefix}",
+    )
+
+
+def _found(program: str, package: str) -> str:
+    path = shutil.which(program)
+    if path is None:
+        raise SandboxUnavailable(
+            f"notebooks are run in a sandbox, and the program {program} for it is not installed",
+            hint=f"apt install {package}",
+        )
+    return path
+
+
+def _setting(name: str) -> str:
+    try:
+        return (Path("/proc") / name).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,220 @@
+"""A thread that looks at a sandbox from outside and kills it where the kernel of the machine sets no common limit.
+
+Memory and disk are limited by the system for a single process or file only; what all of them hold together is counted
+here, several times a second.
+"""
+
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from foretell.tools.notebook.limits import MIB, KernelLimits
+
+PERIOD = 0.1
+MAX_DEPTH = 64
+HIDDEN = 1_000_000
+IN_MEMORY = ("/tmp", "/dev/shm")
+"""File systems of the sandbox whose bytes are limited by the system, but not the number of their files."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+BLOCK = 512
+
+
+class SandboxWatchdog(threading.Thread):
+    """Watches the processes below one, and directories, until told to stop or until it had to kill."""
+
+    def __init__(self, pid: int, directories: tuple[Path, ...], limits: KernelLimits, kill: Callable[[], None]) -> None:
+        super().__init__(name=f"watch sandbox {pid}", daemon=True)
+        self._pid = pid
+        self._directories = directories
+        self._limits = limits
+        self._kill = kill
+        self._stopped = threading.Event()
+        self.below: list[int] = []
+        """The processes seen in the last two looks."""
+        self._before: list[int] = []
+        self.breach: str | None = None
+        """What went too far, once something did."""
+        self.peak_memory = 0
+        """The most memory ever seen, in bytes."""
+
+    def run(self) -> None:
+        """Look, until stopped."""
+        while not self._stopped.wait(PERIOD):
+            self.breach = self._look()
+            if self.breach is not None:
+                self._kill()
+                return
+
+    def stop(self) -> None:
+        """No more looking: from now on the process id may be another's."""
+        self._stopped.set()
+        if self.is_alive() and threading.current_thread() is not self:
+            self.join()
+
+    def _look(self) -> str | None:
+        pids = descendants(self._pid, most=2 * self._limits.processes)
+        if len(pids) > 1:  # else it is ending, and what was below it hangs elsewhere by now
+            self.below, self._before = [*pids, *self._before], pids
+        return self._crowd(pids) or self._memory(pids) or self._disk(pids)
+
+    def _crowd(self, pids: list[int]) -> str | None:
+        if len(pids) <= self._limits.processes:
+            return None
+        return f"it ran more than the {self._limits.processes} processes allowed"
+
+    def _memory(self, pids: list[int]) -> str | None:
+        held = sum(map(resident, pids))
+        if held > self._limits.memory:
+            # Pages shared by several processes were counted for each of them; the fair count takes longer.
+            held = sum(map(fair_share, pids))
+        self.peak_memory = max(self.peak_memory, held)
+        if held <= self._limits.memory:
+            return None
+        return f"it held {held // MIB:,} MiB of memory, more than the {self._limits.memory // MIB:,} MiB allowed"
+
+    def _disk(self, pids: list[int]) -> str | None:
+        places = (f"/proc/{pids[-1]}/root{place}" for place in IN_MEMORY)
+        if any(entries_in(place, self._limits.tmp_bytes) > self._limits.disk_entries for place in places):
+            return f"it made more than the {self._limits.disk_entries:,} temporary files allowed"
+        used = sum(map(unlinked, pids))
+        found = chain.from_iterable(map(_entries, map(str, self._directories)))
+        for entries, (depth, size) in enumerate(found, start=1):
+            used += size
+            if depth == HIDDEN:
+                return "it made a directory that cannot be looked into"
+            if depth > MAX_DEPTH:
+                return f"it nested directories more than {MAX_DEPTH} deep"
+            if entries > self._limits.disk_entries:
+                return f"it made more than the {self._limits.disk_entries:,} files allowed"
+            if used > self._limits.disk_bytes:
+                break
+        if used <= self._limits.disk_bytes:
+            return None
+        return f"its files grew beyond the {self._limits.disk_bytes // MIB:,} MiB allowed"
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a sandbox by the first process of its namespace, which takes all others along; its parent then ends."""
+    for child in children(pid):
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process can still do something; one that only waits to be counted as dead cannot."""
+    try:
+        return _said(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+
+
+def _said(path: str) -> bytes:
+    """What a file below /proc says. Read bare, because it is read so often."""
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        said = b""
+        while part := os.read(opened, 65_536):  # to the end: half a number would be another process
+            said += part
+        return said
+    finally:
+        os.close(opened)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started, or inherited, and that still are."""
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    for thread in threads:
+        try:
+            found += map(int, _said(f"/proc/{pid}/task/{thread}/children").split())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def descendants(pid: int, *, most: int) -> list[int]:
+    """A process and everything below it; counting stops soon after `most`."""
+    found = [pid]
+    for parent in found:  # grows while it is walked
+        if len(found) > most:
+            break
+        found += children(parent)
+    return found
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has in use, pages shared with others included."""
+    try:
+        return int(_said(f"/proc/{pid}/statm").split()[1]) * PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def fair_share(pid: int) -> int:
+    """The same with every shared page divided among its users."""
+    try:
+        rows = _said(f"/proc/{pid}/smaps_rollup").splitlines()
+        return next(int(row.split()[1]) * 1024 for row in rows if row.startswith(b"Pss:"))
+    except (OSError, StopIteration, IndexError, ValueError):
+        return resident(pid)
+
+
+def unlinked(pid: int) -> int:
+    """Bytes of files that a process holds open although their names are gone."""
+    held: dict[tuple[int, int], int] = {}
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                seen = _stat(entry)
+                if seen is not None and stat.S_ISREG(seen.st_mode) and seen.st_nlink == 0:
+                    held[seen.st_dev, seen.st_ino] = seen.st_blocks * BLOCK
+    except OSError:
+        return 0
+    return sum(held.values())
+
+
+def entries_in(path: str, size: int) -> int:
+    """How many files a file system of a given size holds; nothing is said of others, such as the machine's own."""
+    try:
+        seen = os.statvfs(path)
+    except OSError:
+        return 0
+    return seen.f_files - seen.f_ffree if abs(seen.f_blocks * seen.f_frsize - size) < PAGE else 0
+
+
+def _stat(entry: "os.DirEntry[str]", *, follow: bool = True) -> os.stat_result | None:
+    try:
+        return os.stat(entry.path) if follow else entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _entries(name: str, parent: int | None = None, depth: int = 1) -> Iterator[tuple[int, int]]:
+    """Depth and bytes of everything below a directory, without ever following a link.
+
+    One that cannot be looked into has the depth `HIDDEN`.
+    """
+    try:
+        opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except PermissionError:
+        yield HIDDEN, 0
+        return
+    except OSError:  # gone, or something else by now
+        return
+    try:
+        with os.scandir(opened) as entries:
+            for entry in entries:
+                seen = _stat(entry, follow=False)
+                yield depth, 0 if seen is None else seen.st_blocks * BLOCK
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _entries(entry.name, opened, depth + 1)
+    finally:
+        os.close(opened)

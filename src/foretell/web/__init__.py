@@ -1,0 +1,1 @@
+"""The web application: pages, JSON API, live updates, and the static site made from them."""

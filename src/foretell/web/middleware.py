@@ -1,0 +1,222 @@
+"""Around every request: the host it names, the size of what it brings, who may read; and the headers of answers."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from foretell.questions.errors import InputError
+from foretell.web.security import AccessRules, has_token
+
+# What goes wrong, told the same way everywhere: problem JSON for programs (RFC 9457), a page for people.
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpProblem:
+    """Why a request was not answered."""
+
+    title: str
+    """The status in words."""
+    status: int
+    detail: str
+    """What is wrong, and where it helps, what to do."""
+    field: str | None = None
+    """The field at fault, if it is one."""
+
+
+def problem_response(request: Request, status: int, detail: str, field: str | None = None) -> Response:
+    """An answer that says no."""
+    problem = HttpProblem(title=HTTPStatus(status).phrase, status=status, detail=detail, field=field)
+    if _for_programs(request):
+        return JSONResponse(asdict(problem), status_code=status, media_type=PROBLEM_MEDIA_TYPE)
+    from foretell.web.rendering import html_page
+
+    return html_page(request, "problem.html", problem, status=status)
+
+
+def _for_programs(request: Request) -> bool:
+    return request.url.path.startswith(("/api/", "/openapi.json", "/static/"))
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Have every error of the app end in a refusal."""
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(InputError, _on_input_error)
+
+
+def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    answer = problem_response(request, error.status_code, str(error.detail))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def _on_validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    told, field = validation_messages(error.errors())
+    return problem_response(request, 422, told, field or None)
+
+
+def validation_messages(errors: Sequence[Any]) -> tuple[str, str]:
+    """The first of several faults in words, and the field it is in."""
+    first = errors[0]
+    field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+    told = str(first["msg"]).removeprefix("Value error, ")
+    return f"{field}: {told}" if field else told, field
+
+
+def _on_input_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InputError)
+    return problem_response(request, 422, str(error), error.column)
+
+
+# The API's own description, with refusals as they really come.
+
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "Why a request was not answered (RFC 9457).",
+    "required": ["title", "status", "detail"],
+    "properties": {
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "field": {"type": ["string", "null"]},
+    },
+}
+TOKEN_SCHEME = {"token": {"type": "http", "scheme": "bearer", "description": "Printed by foretell serve."}}
+PROBLEM_STATUSES = {
+    "401": "The token is needed.",
+    "403": "The form did not come from this server.",
+    "404": "There is no such thing.",
+    "409": "Not now.",
+    "413": "Too much was sent.",
+    "421": "The server does not go by that name.",
+    "422": "Something in the request is wrong.",
+}
+
+
+def describe_api(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, made once."""
+    if app.openapi_schema is None:
+        found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        parts = found.setdefault("components", {})
+        parts.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
+        for name in ("HTTPValidationError", "ValidationError"):
+            parts["schemas"].pop(name, None)
+        parts["securitySchemes"] = TOKEN_SCHEME
+        for methods in found["paths"].values():
+            for method, operation in methods.items():
+                operation["responses"] |= {code: _problem_responses(told) for code, told in PROBLEM_STATUSES.items()}
+                if method == "post":
+                    operation["security"] = [{"token": []}]
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def _problem_responses(told: str) -> dict[str, Any]:
+    return {"description": told, "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+MAX_BODY_BYTES = 1_000_000
+"""Bytes of the largest request."""
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+OPEN_PATHS = ("/login", "/static/")
+"""What a stranger may see where reading needs the token."""
+
+
+class BodyTooLarge(HTTPException):
+    """A request that brings more than it may; as an HTTP error it is not taken for one of the reader's own."""
+
+    def __init__(self) -> None:
+        super().__init__(413, f"a request may bring {MAX_BODY_BYTES:,} bytes at most")
+
+
+class RequestGuard:
+    """Lets requests through that may come through, and marks every answer."""
+
+    def __init__(self, app: ASGIApp, *, access: AccessRules) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        refused = self._refused(request)
+        marked = _HeaderSender(send)
+        if refused is not None:
+            await problem_response(request, *refused)(scope, receive, marked)
+            return
+        try:
+            await self._app(scope, _limited(receive), marked)
+        except Exception:  # whatever broke is logged by the server; whoever asked learns only that
+            if not marked.started:
+                told = "something broke in foretell; the server's log has it"
+                await problem_response(request, 500, told)(scope, receive, marked)
+            raise
+
+    def _refused(self, request: Request) -> tuple[int, str] | None:
+        if not self._access.admits_host(request.headers.get("host", "")):
+            return 421, "this server does not go by that name"
+        length = request.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+            return 413, BodyTooLarge().detail
+        if self._access.private or request.url.path.startswith(OPEN_PATHS) or has_token(request, self._access):
+            return None
+        return 401, "reading this server from elsewhere needs its token: open /login"
+
+
+class _HeaderSender:
+    """Sends, with our headers on every answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await self._send(message)
+
+
+def _limited(receive: Receive) -> Receive:
+    seen = 0
+
+    async def limited() -> Any:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > MAX_BODY_BYTES:
+            raise BodyTooLarge
+        return message
+
+    return limited

@@ -1,0 +1,1 @@
+"""Addresses of the web application and what answers them."""

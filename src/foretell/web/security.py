@@ -1,0 +1,157 @@
+"""Who may do what: reading is open on this machine, spending and writing need the token, from our own pages only."""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Annotated
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import Depends, HTTPException, Request
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+COOKIE = "foretell_session"
+FIELD, HEADER = "csrf", "x-csrf-token"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessRules:
+    """What the server was started with."""
+
+    token: str | None = field(default=None, repr=False)
+    """None: nothing can be spent or written at all."""
+    host: str = "127.0.0.1"
+    """The address it listens at."""
+    still: bool = False
+    """Whether its pages become files: nobody will ask, log in or listen there."""
+
+    @property
+    def private(self) -> bool:
+        """Whether only this machine can reach it: reading is open then."""
+        return _loopback(self.host)
+
+    def admits_host(self, header: str) -> bool:
+        """Whether a request names us: a page elsewhere that had its name lead here must learn nothing.
+
+        >>> Access().admits_host("127.0.0.1:8400"), AccessRules().admits_host("evil.example")
+        (True, False)
+        """
+        name = _host_name(header)
+        if name in LOOPBACK or name == self.host.lower():
+            return True
+        return not self.private and _is_number(name)
+
+    def holds(self, given: str) -> bool:
+        """Whether that is the token."""
+        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+    def new_session(self) -> str:
+        """What the browser keeps instead of the token."""
+        nonce = secrets.token_urlsafe(12)
+        return f"{nonce}.{self._sign('session', nonce)}"
+
+    def valid_session(self, cookie: str | None) -> bool:
+        """Whether we made it, with this token."""
+        nonce, dot, signature = (cookie or "").partition(".")
+        return bool(dot) and hmac.compare_digest(signature.encode(), self._sign("session", nonce).encode())
+
+    def csrf(self, cookie: str) -> str:
+        """What forms of this session carry: another site cannot know it."""
+        return self._sign("csrf", cookie.partition(".")[0])
+
+    def _sign(self, purpose: str, nonce: str) -> str:
+        # Without a token nothing is ever signed the same way twice: no session holds.
+        key = (self.token or secrets.token_hex()).encode()
+        return hmac.new(key, f"{purpose}:{nonce}".encode(), hashlib.sha256).hexdigest()
+
+
+def _host_name(header: str) -> str:
+    try:
+        return (urlsplit(f"//{header}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_number(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _loopback(host: str) -> bool:
+    return host.lower() in LOOPBACK or (_is_number(host) and ip_address(host).is_loopback)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visitor:
+    """Who looks at a page, as templates know them."""
+
+    may_write: bool = False
+    csrf: str = ""
+    """Goes into every form that posts."""
+    can_log_in: bool = False
+    still: bool = False
+    """Whether the page becomes a file: what takes a server is left out."""
+
+
+def access_of(request: Request) -> AccessRules:
+    """What the server was started with."""
+    return request.app.state.serving.access
+
+
+def visitor_of(request: Request) -> Visitor:
+    """Whoever sent the request."""
+    access, cookie = access_of(request), request.cookies.get(COOKIE)
+    if cookie and access.valid_session(cookie):
+        return Visitor(may_write=True, csrf=access.csrf(cookie))
+    return Visitor(can_log_in=access.token is not None, still=access.still)
+
+
+def has_token(request: Request, access: AccessRules) -> bool:
+    """Whether a request carries the token itself or a session made with it."""
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and access.holds(given.strip()):
+        return True
+    return access.valid_session(request.cookies.get(COOKIE))
+
+
+async def _trusted(request: Request) -> None:
+    """Refuses whoever may not spend or write: no token, or a session whose form is not ours."""
+    access = access_of(request)
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        if not access.holds(given.strip()):
+            raise HTTPException(401, "that is not the token of this server", {"WWW-Authenticate": "Bearer"})
+        return
+    cookie = request.cookies.get(COOKIE)
+    if not (cookie and access.valid_session(cookie)):
+        how = "open the link that foretell serve printed, or send Authorization: Bearer TOKEN"
+        reason = how if access.token is not None else "the server was started without one"
+        raise HTTPException(401, f"this needs the token: {reason}", {"WWW-Authenticate": "Bearer"})
+    if not (_same_origin(request) and await _own_form(request, access.csrf(cookie))):
+        raise HTTPException(403, "the form did not come from this server; reload the page and send it again")
+
+
+def _same_origin(request: Request) -> bool:
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+async def _own_form(request: Request, expected: str) -> bool:
+    given = request.headers.get(HEADER) or (await form_of(request)).get(FIELD, [""])[0]
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+async def form_of(request: Request) -> dict[str, list[str]]:
+    """The fields of a posted form; what is no form has none."""
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return {}
+    body = (await request.body()).decode("utf-8", "replace")
+    return parse_qs(body, keep_blank_values=True, max_num_fields=200)
+
+
+TokenRequired = Annotated[None, Depends(_trusted)]
+"""Parameter of every route that spends or writes."""

@@ -1,0 +1,277 @@
+"""Walks through the web application as a visitor would, and writes down every page it comes to."""
+
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from html import escape, unescape
+from pathlib import Path
+from posixpath import dirname, relpath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from foretell.data.atomic_file import write_atomically
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+# Our modules as plain scripts: browsers load no modules from disk.
+
+IMPORT = re.compile(r"^import \{ ([^}]*) \} from '\./([\w.]+)';\n", re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+def bundle(name: str, read: Callable[[str], str]) -> str:
+    r"""A module with everything it imports, as one script that leaves no name behind.
+
+    >>> texts = {"a.js": "import { b } from './b.js';\nb();\n", "b.js": "export function b() {}\n"}
+    >>> print(bundle("a.js", texts.__getitem__))
+    (() => {
+    const _b_js = (() => {
+    function b() {}
+    return { b };
+    })();
+    const { b } = _b_js;
+    b();
+    })();
+    <BLANKLINE>
+    """
+    done: list[str] = []
+    body = _module(name, read, {}, done)
+    return "(() => {\n" + "".join(done) + body + "})();\n"
+
+
+def _module(name: str, read: Callable[[str], str], known: dict[str, str], done: list[str]) -> str:
+    text = read(name)
+    for found in IMPORT.finditer(text):
+        other = found[2]
+        if other not in known:
+            known[other] = "_" + re.sub(r"\W", "_", other)
+            inner = _module(other, read, known, done)
+            names = ", ".join(EXPORT.findall(read(other)))
+            done.append(f"const {known[other]} = (() => {{\n{inner}return {{ {names} }};\n}})();\n")
+    text = IMPORT.sub(lambda found: f"const {{ {found[1]} }} = {known[found[2]]};\n", text)
+    return EXPORT.sub("", text)
+
+
+# From the address of a page to the file it is written to.
+
+MAX_NAME = 80
+FILE_ENDINGS = {"text/css": ".css", "text/javascript": ".js", "image/svg+xml": ".svg", "application/json": ".json"}
+
+
+def file_of(address: str, kind: str = "text/html") -> str:
+    """The file of an address, the same every time; what no file system takes is replaced and told apart by a mark.
+
+    >>> file_of("/"), file_of("/runs/3f2a"), file_of("/static/tree.js?v=1", "text/javascript")
+    ('index.html', 'runs/3f2a.html', 'static/tree.js')
+    >>> file_of("/trees/view/run%2Fq"), file_of("/runs?offset=50")
+    ('trees/view/run-q-....html', 'runs-....html')
+    """
+    parts = urlsplit(address)
+    if parts.path.startswith("/static/"):
+        return parts.path.lstrip("/")
+    names = (
+        [_file_name_part(unquote(one)) for one in parts.path.strip("/").split("/")] if parts.path != "/" else ["index"]
+    )
+    exact = "/".join(names) == parts.path.strip("/") and not parts.query
+    mark = "" if exact or address == "/" else "-" + hashlib.sha256(address.encode()).hexdigest()[:8]
+    names[-1] += mark + _ending(names, kind)
+    return "/".join(names)
+
+
+def _file_name_part(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text)[:MAX_NAME].strip(".-") or "page"
+
+
+def _ending(names: list[str], kind: str) -> str:
+    kind = kind.partition(";")[0].strip()
+    return ".html" if kind == "text/html" else FILE_ENDINGS.get(kind, ".txt")
+
+
+def link_between(page: str, target: str) -> str:
+    """From one file to another, relative, so that the site may lie anywhere.
+
+    >>> link_between("runs/3f2a.html", "static/theme.css"), link_between("index.html", "runs.html")
+    ('../static/theme.css', 'runs.html')
+    """
+    return relpath(target, dirname(page) or ".")
+
+
+# A served page as a file: links lead to files, scripts are plain ones, and what only a server can do is gone.
+
+PAGE_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'"
+LINK_PATTERN = re.compile(r' (href|src)="(/[^"]*)"')
+STREAM_PATTERN = re.compile(r' data-(?:stream|after)="[^"]*"')
+HEAD_TAG = '<meta charset="utf-8">'
+
+
+def links_in(page: str) -> list[str]:
+    """Every address of this server that a page leads to. Texts of others are escaped, so no quote of theirs is here."""
+    return list(dict.fromkeys(unescape(found[2]).partition("#")[0] for found in LINK_PATTERN.finditer(page)))
+
+
+def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
+    """The page with every link replaced by what `where` makes of it; without an answer, it is no link any more."""
+
+    def replaced(found: re.Match[str]) -> str:
+        address, hash, anchor = unescape(found[2]).partition("#")
+        target = where(address)
+        return "" if target is None else f' {found[1]}="{escape(target + hash + anchor)}"'
+
+    text = STREAM_PATTERN.sub("", LINK_PATTERN.sub(replaced, page))
+    text = text.replace('<script type="module" src=', "<script defer src=")
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">'
+    return text.replace(HEAD_TAG, f"{HEAD_TAG}\n{policy}", 1)
+
+
+START_PAGES = "/"
+SKIPPED_PATHS = ("/ask", "/login", "/logout", "/api", "/openapi.json")
+"""What only a server can do."""
+EXTRA_FILES = ("/api/tree/export/",)
+"""Of the API, what pages offer as files."""
+LOCAL_HOST = "http://127.0.0.1"
+
+SiteProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteSelection:
+    """Which part of everything to write; without a choice, all of it."""
+
+    runs: tuple[str, ...] = ()
+    trees: tuple[str, ...] = ()
+    arenas: tuple[str, ...] = ()
+    most: int = 20_000
+    """Pages."""
+
+    def takes(self, path: str) -> bool:
+        """Whether a page belongs to it."""
+        if path.startswith(SKIPPED_PATHS) and not path.startswith(EXTRA_FILES):
+            return False
+        if not (self.runs or self.trees or self.arenas):
+            return True
+        for prefix, names in (("/runs/", self.runs), ("/arena/", self.arenas)):
+            if path.startswith(prefix):
+                return path[len(prefix) :].partition("/")[0] in names
+        if path.startswith(("/trees/", *EXTRA_FILES)):
+            return any(path.endswith(f"/{name}") for name in self.trees)
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenSite:
+    """What came of it."""
+
+    pages: int
+    files: int
+    size: int
+    """In bytes."""
+    broken: tuple[str, ...] = ()
+    """Addresses that gave no page; links to them were taken out."""
+
+
+@dataclass(kw_only=True)
+class _Crawl:
+    client: "httpx2.AsyncClient"
+    chosen: SiteSelection
+    progress: SiteProgress
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """Address → file."""
+    bodies: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
+    """Address → kind and content."""
+    broken: list[str] = field(default_factory=list[str])
+
+    async def run(self) -> None:
+        waiting = [START_PAGES]
+        seen = {START_PAGES}
+        while waiting and len(self.bodies) < self.chosen.most:
+            address = waiting.pop(0)
+            found = await self._get(address)
+            for link in links_in(found) if found else ():
+                if link not in seen and (link.startswith("/static/") or self.chosen.takes(_path(link))):
+                    seen.add(link)
+                    waiting.append(link)
+            self.progress(len(self.bodies), len(self.bodies) + len(waiting))
+
+    async def _get(self, address: str) -> str:
+        """The text of a page, kept; empty for what holds no links."""
+        answer = await self.client.get(address)
+        if answer.status_code != 200:
+            self.broken.append(f"{address}: {answer.status_code}")
+            return ""
+        kind = answer.headers.get("content-type", "text/html")
+        self.files[address] = file_of(address, kind)
+        self.bodies[address] = (kind, answer.content)
+        attached = "content-disposition" in answer.headers
+        return answer.text if kind.startswith("text/html") and not attached else ""
+
+    def content(self, address: str) -> bytes:
+        """What goes into the file of an address."""
+        kind, body = self.bodies[address]
+        if kind.startswith("text/javascript"):
+            return bundle(Path(self.files[address]).name, _script).encode()
+        text = body.decode("utf-8", "replace")
+        if not kind.startswith("text/html") or address.startswith(EXTRA_FILES):
+            return body
+        page = self.files[address]
+        targets = {link: self.files[link] for link in links_in(text) if link in self.files}
+        return rewrite_page(text, lambda link: link_between(page, targets[link]) if link in targets else None).encode()
+
+
+def _path(address: str) -> str:
+    from urllib.parse import unquote, urlsplit
+
+    return unquote(urlsplit(address).path)
+
+
+def _script(name: str) -> str:
+    from foretell.web.static_files import static_text
+
+    text = static_text(name)
+    assert text is not None, name
+    return text
+
+
+async def write_site(
+    out: Path,
+    settings: Settings,
+    *,
+    chosen: SiteSelection | None = None,
+    progress: SiteProgress = lambda done, all: None,
+) -> WrittenSite:
+    """Write the pages into a folder. Files that are there are replaced one by one, others are left alone."""
+    chosen = chosen or SiteSelection()
+    if out.exists() and not out.is_dir():
+        raise InputError("is a file, not a folder", path=out)
+    async with _visitor(settings) as client:
+        walk = _Crawl(client=client, chosen=chosen, progress=progress)
+        await walk.run()
+    size = 0
+    for address, file in walk.files.items():
+        content = walk.content(address)
+        path = out / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+        size += len(content)
+    pages = sum(kind.startswith("text/html") for kind, _ in walk.bodies.values())
+    return WrittenSite(pages=pages, files=len(walk.files), size=size, broken=tuple(walk.broken))
+
+
+@asynccontextmanager
+async def _visitor(settings: Settings) -> "AsyncGenerator[httpx2.AsyncClient]":
+    """Somebody who looks at the application without a network and may change nothing."""
+    import httpx2
+
+    from foretell.web.app import create_app
+
+    app = create_app(settings, still=True)
+    try:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=LOCAL_HOST) as client:
+            yield client
+    finally:
+        app.state.serving.close()

@@ -1,0 +1,1 @@
+"""What a page shows, as data made from the store; no HTML."""

@@ -1,0 +1,1 @@
+"""Servers and stored runs that only tests and benchmarks need."""
