@@ -167,7 +167,8 @@ def _drop_run(settings: "Settings", written: str) -> None:
     run = find_run(store, written)
     store.close()
     click.echo(
-        f"run {run}: {event_loop.run(drop_run(settings, run))} cells are no longer queued; `foretell run` queues them anew"
+        f"run {run}: {event_loop.run(drop_run(settings, run))} cells are no longer queued; "
+        "`foretell run` queues them anew"
     )
 
 

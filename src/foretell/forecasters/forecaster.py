@@ -156,7 +156,8 @@ def build_forecaster(spec: str, resources: Mapping[str, Callable[[], Any]] | Non
     """
     name, _, written = spec.partition(":")
     if name in MODEL_FORECASTERS and name not in names("forecasters"):
-        hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC{MODEL_FORECASTERS[name]}"
+        spec_hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC"
+        hint = spec_hint + MODEL_FORECASTERS[name]
         raise InputError(f"the forecaster {name!r} asks a model", hint=hint)
     factory = load("forecasters", name)
     accepted = inspect.signature(factory).parameters

@@ -63,7 +63,8 @@ def cluster_warning(n_clusters: int, largest: float, name: object) -> str | None
     told: list[str] = []
     if n_clusters < FEW_CLUSTERS:
         told.append(
-            f"only {n_clusters} cluster{'s' * (n_clusters != 1)}: intervals from fewer than {FEW_CLUSTERS} tend to be too short"
+            f"only {n_clusters} cluster{'s' * (n_clusters != 1)}: "
+            f"intervals from fewer than {FEW_CLUSTERS} tend to be too short"
         )
     if largest > max(DOMINANT_SHARE, 2 / n_clusters):
         told.append(f"cluster {name} holds {largest:.0%} of the rows and decides much of the result")

@@ -155,7 +155,8 @@ def schema_errors(
 ) -> list[str]:
     """What is wrong with a value, one sentence each; empty where it fits.
 
-    >>> schema_errors({"p": 1.2}, {"properties": {"p": {"type": "number", "maximum": 1}, "why": {}}, "required": ["why"]})
+    >>> fields = {"p": {"type": "number", "maximum": 1}, "why": {}}
+    >>> schema_errors({"p": 1.2}, {"properties": fields, "required": ["why"]})
     ['why is missing', 'p is 1.2, above 1']
     """
     root = schema if root is None else root

@@ -31,17 +31,18 @@ class InputError(Exception):
         """One line: place, problem, remedy."""
         place = [str(self.path)] if self.path is not None else []
         place += [f"row {self.row}"] if self.row is not None else []
-        place += [f"column {self.column}"] if self.column is not None else []
+        if self.column is not None:
+            place.append(self.column if self.column.startswith("-") else f"column {self.column}")
         text = ": ".join(filter(None, [", ".join(place), self.problem]))
         return " ".join((text + (f" ({self.hint})" if self.hint else "")).split())
 
-    def at(self, *, path: str | Path | None = None, row: int | None = None) -> "InputError":
-        """The same problem with its place filled in by whoever knows the file."""
+    def at(self, *, path: str | Path | None = None, row: int | None = None, column: str | None = None) -> "InputError":
+        """The same problem with its place filled in by whoever knows the file, or how the user spelled the field."""
         return InputError(
             self.problem,
             path=self.path or path,
             row=self.row if self.row is not None else row,
-            column=self.column,
+            column=column or self.column,
             hint=self.hint,
         )
 

@@ -154,7 +154,8 @@ class TreeRuntime:
         if public is None and not is_loopback(self.settings.addresses.get("openai", "")):
             raise InputError(
                 f"{model} has to reach the search on this machine",
-                hint=f"set FORETELL_MCP_URL to the address of a tunnel to port {SEARCH_SERVER_PORT}, or use another model",
+                hint=f"set FORETELL_MCP_URL to the address of a tunnel to port {SEARCH_SERVER_PORT}, "
+                "or use another model",
             )
         bridge = await stack.enter_async_context(
             open_search_server(public_url=public, port=SEARCH_SERVER_PORT if public else 0)

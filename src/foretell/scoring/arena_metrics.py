@@ -104,7 +104,8 @@ ARENA_METRICS: dict[str, ArenaMetric] = {
             ArenaMetric(
                 name=f"return{gamma:g}",
                 label=f"Return γ={gamma:g}",
-                meaning=f"worth of a dollar bet on each market at its asks, risk aversion {gamma:g} ({_RISK_NAMES[gamma]}); "
+                meaning="worth of a dollar bet on each market at its asks, "
+                f"risk aversion {gamma:g} ({_RISK_NAMES[gamma]}); "
                 "1 is break-even",
                 columns=("n", f"return{gamma:g}", "priced"),
                 from_sums=_mean(f"return{gamma:g}", "priced"),
@@ -231,7 +232,7 @@ def resample_sums(
     columns: Sequence[str] = SUM_COLUMNS,
     stream: int = 0,
 ) -> ResampledSums:
-    """Resample clusters of events; `sums` is entries × columns × events, `columns` says which of `SUM_COLUMNS` they are."""
+    """Resample clusters of events; `sums` is entries × columns × events, `columns` names those of `SUM_COLUMNS`."""
     bundles, places = ClusterBundles.of(cluster), [COLUMN_INDEX[name] for name in columns]
     entries = len(sums)
     found = bundles.drawn(sums.reshape(entries * len(places), -1), resampling, stream)

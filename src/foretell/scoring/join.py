@@ -1,4 +1,4 @@
-"""From two long tables to one `ForecastTable`: check every row, then join on question, target and (if given) due date."""
+"""Two long tables become one `ForecastTable`: check every row, then join on question, target and due date if given."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

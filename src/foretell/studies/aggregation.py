@@ -139,6 +139,7 @@ def _finding(found: Mapping[str, PairedGains], count: int) -> str:
         flattered, honest = found["shrink · in-sample"].mean, found["shrink · past only"]
         parts.append(
             f"Shrinkage to the price or base rate looks like {signed(flattered.diff, 2)} in-sample and is "
-            f"{signed(honest.mean.diff, 2)} {bracket(honest.mean.low, honest.mean.high, 2)} past only; {describe_gains(honest)}."
+            f"{signed(honest.mean.diff, 2)} {bracket(honest.mean.low, honest.mean.high, 2)} past only; "
+            f"{describe_gains(honest)}."
         )
     return " ".join(parts)

@@ -290,7 +290,7 @@ class Poster:
 
 
 def read_reply(answer: HttpResponse, url: str) -> Payload:
-    """The JSON of an answer that says the thing was taken. What cannot be read leaves open what was taken: `SubmissionUnconfirmed`."""
+    """The JSON of a reply that accepts the forecast; one that cannot be read raises `SubmissionUnconfirmed`."""
     try:
         return Payload.of(answer, url)
     except SourceError as error:

@@ -206,7 +206,7 @@ _KEY = object()
 
 @final
 class FencedTools:
-    """Tools behind a fence: the only thing an agent accepts. Made by `FencedTools.around`, for one trial of one question."""
+    """Tools behind a fence: all an agent accepts. Made by `FencedTools.around`, for one trial of one question."""
 
     def __init__(self, key: object, tools: Mapping[str, Tool], fence: FenceRules, admit: "Admission") -> None:
         if key is not _KEY:

@@ -65,7 +65,8 @@ class TrainingTargets:
 def fit_price_correction(price: Floats, outcome: Floats, weight: Floats) -> PriceCorrection:
     """Shift and slope of outcomes on prices, with a normal prior around taking prices as they are.
 
-    >>> fit_price_correction(np.full(200, 0.3), (np.arange(200) % 10 < 2) * 1.0, np.ones(200)).of(np.array([0.3])).round(2)
+    >>> outcomes = (np.arange(200) % 10 < 2) * 1.0
+    >>> fit_price_correction(np.full(200, 0.3), outcomes, np.ones(200)).of(np.array([0.3])).round(2)
     array([0.22])
     """
     columns = np.column_stack([np.ones(len(price)), logit(price, EDGE)])

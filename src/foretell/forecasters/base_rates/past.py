@@ -140,7 +140,8 @@ class Past:
     >>> from foretell.questions.question import Target
     >>> q = Question(id="fred/DFF", source="fred", text="?", due="2025-03-02", kind="dataset",
     ...              targets=(Target(id="2025-03-09", resolves_at="2025-03-09"),))
-    >>> told = PastAnswer(question_id="fred/DFF", due=q.due, target_id="2025-03-09", outcome=0, known_on=date(2025, 3, 9))
+    >>> day = date(2025, 3, 9)
+    >>> told = PastAnswer(question_id="fred/DFF", due=q.due, target_id="2025-03-09", outcome=0, known_on=day)
     >>> [(lesson.target.id, lesson.horizon, lesson.outcome) for lesson in Past.of([q], [told]).lessons]
     [('2025-03-09', 7, 0)]
     """

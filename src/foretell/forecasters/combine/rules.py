@@ -39,7 +39,7 @@ class Training:
         )
 
     def refuse(self, rows: TrialRows, *, time: bool = True) -> None:
-        """Raise `TrainingOverlap` for an asking seen in training and, with `time`, for one asked before training's end."""
+        """Raise `TrainingOverlap` for a question seen in training; with `time`, for one asked before training's end."""
         seen = np.isin(rows.asking, np.asarray(self.askings, dtype=str)) if self.askings else np.zeros(len(rows), bool)
         if seen.any():
             raise TrainingOverlap(f"{rows.asking[seen][0]} is among the {len(self.askings)} askings it was fitted on")

@@ -55,7 +55,7 @@ HEADING = "# Reports\n\nWritten independently, on the same day, in no particular
 class ReasonsPanel:
     """Asks one model for one probability per target; where it gives none, the logit mean of the trials stands.
 
-    Usable as the judge of `foretell.forecasters.combine.trials.RepeatedTrials`. Never fails while there is a trial: what became of
+    Usable as the judge of `RepeatedTrials`. Never fails while there is a trial: what became of
     the model's answer is told in the rationale.
     """
 

@@ -84,7 +84,8 @@ class PredictionContext:
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Snow?", due="2026-01-10", targets=(Target(id="yes"),))
     >>> bare = PredictionContext(question=q, as_of=q.as_of)
-    >>> told = PredictionContext(question=q, as_of=q.as_of, sources=(RankedSource(url="https://a.example", title="Cold", summary=""),))
+    >>> source = RankedSource(url="https://a.example", title="Cold", summary="")
+    >>> told = PredictionContext(question=q, as_of=q.as_of, sources=(source,))
     >>> PredictionContext.from_json(told.to_json()) == told, bare.digest == told.digest
     (True, False)
     """

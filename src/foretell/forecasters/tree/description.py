@@ -132,7 +132,8 @@ def format_probability(p: float | None) -> str:
 def link_in_words(node: Proposition) -> str:
     """How the claim's number comes about.
 
-    >>> link_in_words(Proposition(id="P0", claim="c", children=("P1",), link=LinearLink(weights={"P1": 0.5}, intercept=0.05)))
+    >>> link = LinearLink(weights={"P1": 0.5}, intercept=0.05)
+    >>> link_in_words(Proposition(id="P0", claim="c", children=("P1",), link=link))
     '0.05 whatever happens, and 0.5 times the chance of P1.'
     """
     if not node.children:

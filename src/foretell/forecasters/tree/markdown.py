@@ -68,7 +68,9 @@ def _outline(tree: Tree) -> Iterator[str]:
     for line in outline(tree):
         told = "; ".join(["see above"] if line.again else claim_marks(line.node))
         tail = f" *({escape_markdown(told)})*" if told else ""
-        yield f"{'  ' * line.depth}- **{line.node.id}** {format_probability(line.node.p)} {escape_markdown(line.node.claim)}{tail}"
+        node = line.node
+        p = format_probability(node.p)
+        yield f"{'  ' * line.depth}- **{node.id}** {p} {escape_markdown(node.claim)}{tail}"
 
 
 def _hangs_on(tree: Tree) -> Iterator[str]:

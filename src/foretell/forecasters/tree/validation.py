@@ -29,7 +29,8 @@ from foretell.questions.errors import InputError
 class TreeProblem:
     """One thing that is wrong, or, as a warning, worth knowing.
 
-    >>> print(TreeProblem(node="P1", field="link.weights.P1.2", text="1.4 is outside [-1, 1]", hint="scale the weights"))
+    >>> outside = "1.4 is outside [-1, 1]"
+    >>> print(TreeProblem(node="P1", field="link.weights.P1.2", text=outside, hint="scale the weights"))
     node P1, link.weights.P1.2: 1.4 is outside [-1, 1] (scale the weights)
     """
 

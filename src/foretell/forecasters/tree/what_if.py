@@ -162,7 +162,7 @@ def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
     """The tree after the edits, equal to the last bit to working all of it out anew.
 
     Pinned claims above an edit hold; judged ones keep their number and are marked stale. A new link must give a
-    probability; where new values push an old link out of [0, 1], its claim is held at the end (`clamped_claims` names it).
+    probability; where new values push an old link out of [0, 1], its claim is held at the end (see `clamped_claims`).
     `InvalidTree` says which edit does not fit. A tree whose numbers nobody has worked out yet (read or changed by other
     means) is worked out first.
     """

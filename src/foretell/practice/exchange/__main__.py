@@ -1,4 +1,4 @@
-"""`python -m foretell.practice.exchange`: the simulated exchange until it is interrupted, for other processes to read."""
+"""`python -m foretell.practice.exchange`: the simulated exchange, until interrupted, for other processes to read."""
 
 import argparse
 import asyncio

@@ -183,7 +183,7 @@ class Kernel:
     async def execute(
         self, source: str, *, seconds: float | None = None, silent: bool = False
     ) -> AsyncIterator[Output | ExecutionEnd]:
-        """Run a cell; its outputs as they come, then one `ExecutionEnd`. A cell that takes too long is stopped, or killed.
+        """Run a cell; its outputs as they come, then one `ExecutionEnd`. One that takes too long is stopped or killed.
 
         A silent one is not counted.
         """

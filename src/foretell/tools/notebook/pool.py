@@ -70,7 +70,7 @@ UNSANDBOXED = "NO SANDBOX: this code ran with all the rights of the user who sta
 class KernelPool:
     """At most `most` kernels at work, and `warm` more that wait with the usual libraries loaded.
 
-    `async with KernelPool() as pool` tries the sandbox first and refuses to go on without one. `unsandboxed=True` says that
+    `async with KernelPool() as pool` tries the sandbox and refuses to go on without one. `unsandboxed=True` says that
     notebooks may do whatever the user may do; every notebook then carries a warning.
     """
 

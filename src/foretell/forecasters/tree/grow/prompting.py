@@ -63,7 +63,7 @@ class StructuredClient:
     attempts: int = 3
 
     async def ask(self, wanted: StructuredRequest, read: Callable[[Mapping[str, Any]], T]) -> T:
-        """What `read` makes of the answer. What it finds `UnfitAnswer` is asked for again; in the end `NoStructuredAnswer`."""
+        """What `read` makes of the answer. An `UnfitAnswer` is asked for again; in the end `NoStructuredAnswer`."""
         model = TracedModel(self.context.model, self.context.emit, wanted.role, self.context.prices)
         messages: tuple[Message, ...] = (
             SystemMessage(text=wanted.system),

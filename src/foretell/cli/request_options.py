@@ -1,0 +1,131 @@
+"""Options of a command made from the fields of its request."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import click
+from pydantic.fields import FieldInfo
+
+from foretell.operations.request import Request, cli_hints
+from foretell.questions.errors import InputError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def request_options(kind: type[Request], *, leave_out: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+    """Give a command one option or argument for each field of a request; the command receives `request`.
+
+    Further options of the command itself, such as `--json`, are passed on beside it.
+
+    Args:
+        kind: The request.
+        leave_out: Fields that this command does not offer.
+    """
+
+    def decorate(command: Command) -> Command:
+        fields = {name: info for name, info in kind.model_fields.items() if name not in leave_out}
+
+        @wraps(command)
+        def called(**values: Any) -> Any:
+            given = {name: _value(values.pop(name), info) for name, info in fields.items()}
+            try:
+                request = kind.read(given)
+            except InputError as error:
+                raise _in_flags(error, fields) from None
+            return command(request=request, **values)
+
+        for name, info in reversed(fields.items()):
+            called = _parameter(name, info)(called)
+        return called  # pyright: ignore[reportReturnType]
+
+    return decorate
+
+
+def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
+    """How a field is spelled on the command line, the short form first.
+
+    >>> from foretell.operations.request import setting
+    >>> flags("as_of", setting(None, "Ask as of then."))
+    ('--as-of',)
+    """
+    spelled = cli_hints(info).get("flag") or f"--{name.replace('_', '-')}"
+    return tuple(spelled.split("/")) if spelled.startswith("-") else (spelled,)
+
+
+def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
+    hints = cli_hints(info)
+    kind, many = _click_type(info.annotation, info)
+    default = None if info.is_required() else info.get_default(call_default_factory=True)
+    if hints.get("argument"):
+        return click.argument(
+            name, type=kind, required=info.is_required(), nargs=-1 if many else 1, metavar=hints.get("metavar")
+        )
+    text = info.description or ""
+    if default not in (None, "", (), False) and not many and not isinstance(default, Mapping):
+        text = f"{text}  [default: {default}]" if not isinstance(default, bool) else text
+    if kind is bool:
+        spelled = flags(name, info)[-1]
+        both = f"{spelled}/--no-{spelled.removeprefix('--')}" if default else spelled
+        return click.option(both, name, default=None, is_flag=True, help=text)
+    return click.option(
+        *flags(name, info),
+        name,
+        type=kind,
+        multiple=many,
+        default=None,
+        required=info.is_required(),
+        envvar=hints.get("env"),
+        show_envvar=bool(hints.get("env")),
+        metavar=hints.get("metavar"),
+        help=text,
+    )
+
+
+def _click_type(annotation: Any, info: FieldInfo) -> tuple[Any, bool]:
+    """The click type of a field, and whether it may be repeated."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        kept = [one for one in arguments if one is not NoneType]
+        return _click_type(kept[0], info) if len(kept) == 1 else (str, False)
+    if origin is Literal:
+        return click.Choice([str(one) for one in arguments]), False
+    if origin in (tuple, list):
+        return _click_type(arguments[0], info)[0], True
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _NameAndValue(), True
+    if annotation is Path:
+        return click.Path(path_type=Path), False
+    return (annotation if annotation in (int, float, bool) else str), False
+
+
+class _NameAndValue(click.ParamType):
+    """`name=value`, for fields that hold values by name."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        name, equals, rest = str(value).partition("=")
+        if not equals or not name:
+            self.fail(f"{value!r} is not of the form NAME=VALUE", param, ctx)
+        return name, rest
+
+
+def _value(value: Any, info: FieldInfo) -> Any:
+    """What click gives, as the request takes it; nothing where nothing was said."""
+    if value is None or value == ():
+        return None
+    if isinstance(value, tuple) and isinstance(_click_type(info.annotation, info)[0], _NameAndValue):
+        return dict(value)  # pyright: ignore[reportUnknownArgumentType]
+    return value
+
+
+def _in_flags(error: InputError, fields: Mapping[str, FieldInfo]) -> InputError:
+    """The same problem, named as the user spelled it."""
+    name, _, rest = (error.column or "").partition(".")
+    if name not in fields:
+        return error
+    shown = name.upper() if cli_hints(fields[name]).get("argument") else flags(name, fields[name])[-1]
+    return error.at(column=f"{shown} {rest}".strip())
