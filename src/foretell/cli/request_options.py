@@ -101,7 +101,7 @@ def _click_type(annotation: Any, info: FieldInfo) -> tuple[Any, bool]:
     return (annotation if annotation in (int, float, bool) else str), False
 
 
-class _NameAndValue(click.ParamType):
+class _NameAndValue(click.ParamType[tuple[str, str]]):
     """`name=value`, for fields that hold values by name."""
 
     name = "NAME=VALUE"
