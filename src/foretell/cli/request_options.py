@@ -79,7 +79,7 @@ def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
         required=info.is_required(),
         envvar=hints.get("env"),
         show_envvar=bool(hints.get("env")),
-        metavar=hints.get("metavar"),
+        metavar=hints.get("metavar") or ("NAME=VALUE" if _by_name(info) else None),
         help=text,
     )
 
@@ -94,32 +94,31 @@ def _click_type(annotation: Any, info: FieldInfo) -> tuple[Any, bool]:
         return click.Choice([str(one) for one in arguments]), False
     if origin in (tuple, list):
         return _click_type(arguments[0], info)[0], True
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _NameAndValue(), True
+    if _by_name(info):
+        return str, True
     if annotation is Path:
         return click.Path(path_type=Path), False
     return (annotation if annotation in (int, float, bool) else str), False
-
-
-class _NameAndValue(click.ParamType[tuple[str, str]]):
-    """`name=value`, for fields that hold values by name."""
-
-    name = "NAME=VALUE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        name, equals, rest = str(value).partition("=")
-        if not equals or not name:
-            self.fail(f"{value!r} is not of the form NAME=VALUE", param, ctx)
-        return name, rest
 
 
 def _value(value: Any, info: FieldInfo) -> Any:
     """What click gives, as the request takes it; nothing where nothing was said."""
     if value is None or value == ():
         return None
-    if isinstance(value, tuple) and isinstance(_click_type(info.annotation, info)[0], _NameAndValue):
-        return dict(value)  # pyright: ignore[reportUnknownArgumentType]
-    return value
+    return dict(map(_name_and_value, value)) if _by_name(info) else value
+
+
+def _name_and_value(written: str) -> tuple[str, str]:
+    """`name=value`, for fields that hold values by name."""
+    name, equals, value = written.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{written!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def _by_name(info: FieldInfo) -> bool:
+    origin = get_origin(info.annotation)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
 def _in_flags(error: InputError, fields: Mapping[str, FieldInfo]) -> InputError:
