@@ -13,9 +13,11 @@ Table = Mapping[str, tuple[str, str]]
 class LazyGroup(click.Group):
     """Lists commands from its table and imports a command's module when it is needed."""
 
-    def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: Table, moved: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        """`moved` leads from the old name of a command to the new one."""
         super().__init__(*args, **kwargs)
         self.table = table
+        self.moved = moved or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -23,6 +25,8 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported."""
+        if cmd_name in self.moved:
+            ctx.fail(f"`{ctx.command_path} {cmd_name}` is now `{ctx.command_path} {self.moved[cmd_name]}`.")
         if cmd_name not in self.table:
             return None
         module, attribute = self.table[cmd_name][0].split(":")
