@@ -149,7 +149,7 @@ def test_a_dry_run_prints_exactly_what_is_sent_later_and_sends_nothing(
     assert posted(metaculus) == []
     assert not (home / "ledger.jsonl").exists()
     requests = json.loads(dry.stdout)
-    assert "to metaculus as fake-bot: 2 forecasts, 2 comments" in dry.stderr
+    assert "to metaculus as practice-bot: 2 forecasts, 2 comments" in dry.stderr
     sent = told(run[:6], "--to", "metaculus", "--comment", "--yes")
     assert sent.exit_code == 0, sent.output
     assert posted(metaculus) == [request["body"] for request in requests]
@@ -385,7 +385,7 @@ class Deadly(MetaculusInbox):
 @pytest.mark.parametrize("after", [True, False])
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_killed_while_sending_and_started_again(home: Path, monkeypatch: pytest.MonkeyPatch, at: int, after: bool):
-    inbox = Deadly(now=NOW)
+    inbox = Deadly(now=lambda: NOW)
     inbox.arm(at, after=after)
     posts = [metaculus_post_body(n, "Will it?", SampleMetaculusQuestion(id=n, title="Will it?")) for n in (101, 102)]
     fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts)).taking(inbox)

@@ -112,7 +112,7 @@ def test_a_taken_port_is_one_line(tmp_path: Path):
         result = foretell("practice", "--port", str(port), "--home", str(tmp_path))
         behind = foretell("practice", "--env", "--port", str(port), "--home", str(tmp_path))
     assert result.returncode == 2
-    assert result.stderr == "foretell: column --port: a port is taken (name another, or none for free ones)\n"
+    assert result.stderr == "foretell: --port: a port is taken (name another, or none for free ones)\n"
     assert behind.returncode == 2
     assert "a port is taken" in behind.stderr
 

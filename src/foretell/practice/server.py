@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -117,7 +118,11 @@ class PracticeServer:
         if len(self.requests) > 2 * REMEMBERED:
             del self.requests[:REMEMBERED]
         handler = self._handler(request)
-        found = handler(request) if self.middleware is None else self.middleware(request, handler)
+        try:
+            found = handler(request) if self.middleware is None else self.middleware(request, handler)
+        except Exception as error:
+            logging.getLogger(__name__).exception("no answer to %s %s", request.method, request.target)
+            found = json_response({"error": f"the practice server could not answer: {error!r}"}, 500)
         if isinstance(found, ServerResponse):
             self._send_after_delay(found, send)
             return
