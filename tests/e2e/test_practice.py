@@ -115,9 +115,10 @@ def test_prophet_arena_and_the_ledger(shell: Shell):
     (shell.folder / "arena.yaml").write_text(SPEC.format(questions="arena.jsonl"))
     shell.foretell("run", "arena.yaml")
     run = shell.run_of(dataset="arena.jsonl")
-    assert "cup-final forecast: sent" in shell.foretell(
-        "submit", run, "--to", "prophet-arena", "--agent", "me", "--yes"
-    ).stdout
+    assert (
+        "cup-final forecast: sent"
+        in shell.foretell("submit", run, "--to", "prophet-arena", "--agent", "me", "--yes").stdout
+    )
     assert "each as it was written" in shell.foretell("ledger", "verify").stdout
     rows = [json.loads(line) for line in shell.foretell("ledger", "show", "--json").stdout.splitlines()]
     assert {row["platform"] for row in rows} >= {"prophet-arena"}
