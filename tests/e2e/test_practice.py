@@ -79,7 +79,7 @@ def test_ask_and_audit(shell: Shell):
     asked = shell.foretell("ask", "Will Norges Bank cut its rate before 2027?", "--as-of", "2026-07-01", "--json")
     assert "rates-held" in json.loads(asked.stdout)["rationale"]
     assert "rates-cut" not in json.loads(asked.stdout)["rationale"]
-    audit = shell.foretell("audit", shell.run_of(dataset="asked"), "--auditor", "anthropic:auditor")
+    audit = shell.foretell("audit", shell.run_of(dataset="asked"), "--auditor", "openai:auditor")
     assert audit.stdout
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Self, cast
 
-from fakes.faults import FieldDrift, InboxFaults, MarketFaults
+from fakes.faults import InboxFaults, MarketFaults
 from foretell.practice.markets.kalshi import PracticeKalshi
 from foretell.practice.markets.manifold import PracticeManifold, SampleManifoldBet
 from foretell.practice.markets.metaculus import (
@@ -42,8 +42,8 @@ TWO_DAYS = 2 * 86_400
 class FaultyMarket(PracticeService):
     """Mixed into a practice market. What goes wrong is decided between its server and its answers."""
 
-    future: ClassVar[tuple[str, ...]] = ()
-    """Paths of fields that would tell the future: the canary is planted there."""
+    future: ClassVar[frozenset[str]] = frozenset()
+    """Fields that would tell the future, as `parent.field`: the canary is planted there."""
 
     def __init__(self, *values: Any, canary: str = "", careless: bool = False, **options: Any) -> None:
         """`careless` servers show more than they are asked for."""
@@ -76,9 +76,26 @@ class FaultyMarket(PracticeService):
         if not self.canary or response.status != 200:
             return response
         body = json.loads(response.body)
-        for path in self.future:
-            body = FieldDrift(path=path, change="plant", value=self.canary).applied(body)
+        self._plant(body, "")
         return json_response(body)
+
+    def _plant(self, body: Any, parent: str) -> None:
+        if isinstance(body, list):
+            for one in body:
+                self._plant(one, parent)
+        elif isinstance(body, dict):
+            for name, value in body.items():
+                if f"{parent}.{name}" in self.future:
+                    body[name] = self.canary
+                else:
+                    self._plant(value, name)
+
+
+def fields(parents: str, names: str, units: tuple[str, ...] = ("",)) -> frozenset[str]:
+    """Every field of these names below every one of these parents."""
+    return frozenset(
+        f"{parent}.{name}{unit}" for parent in parents.split(" ") for name in names.split() for unit in units
+    )
 
 
 def without(request: ServerRequest, *names: str) -> ServerRequest:
@@ -90,10 +107,10 @@ class FakeKalshi(FaultyMarket, PracticeKalshi):
     """A careless one serves two days more than asked for."""
 
     future = (
-        *(f"markets.*.{name}" for name in ("status", "result", "close_time")),
-        *(f"**.{side}.open{unit}" for side in ("yes_bid", "yes_ask") for unit in ("", "_dollars")),
-        *(f"**.price.{name}{unit}" for name in ("close", "previous") for unit in ("", "_dollars")),
-        *(f"**.{name}{unit}" for name in ("volume", "open_interest") for unit in ("", "_fp")),
+        fields("markets", "status result close_time")
+        | fields("yes_bid yes_ask", "open", ("", "_dollars"))
+        | fields("price", "close previous", ("", "_dollars"))
+        | fields("candlesticks", "volume open_interest", ("", "_fp"))
     )
 
     def asked(self, request: ServerRequest) -> ServerRequest:
@@ -105,7 +122,7 @@ class FakeKalshi(FaultyMarket, PracticeKalshi):
 class FakeManifold(FaultyMarket, PracticeManifold):
     """A careless one ignores the time asked for."""
 
-    future = tuple(f"*.{name}" for name in ("isResolved", "resolution", "closeTime", "volume", "userName"))
+    future = fields("", "isResolved resolution closeTime volume userName")
 
     def __init__(
         self,
@@ -141,9 +158,8 @@ class PolymarketListing:
 class FakePolymarket(FaultyMarket, PracticePolymarket):
     """A careless one serves two days more than asked for."""
 
-    future = (
-        *("*.closed", "*.active", "*.closedTime", "*.umaResolutionStatus", "*.volume", "*.liquidity"),
-        *("*.lastTradePrice", "*.outcomePrices", "data.*.status"),
+    future = fields("data", "status") | fields(
+        "", "closed active closedTime umaResolutionStatus volume liquidity lastTradePrice outcomePrices"
     )
 
     def __init__(
@@ -212,13 +228,10 @@ class FakeMetaculus(FaultyMarket, PracticeMetaculus):
     """Posts by their numbers, each with its questions."""
 
     future = (
-        *("status", "resolved", "actual_close_time", "nr_forecasters", "**.forecaster_count"),
-        *("**.recency_weighted.latest", "**.my_forecasts"),
-        *(f"question.{name}" for name in ("status", "resolution", "actual_close_time", "actual_resolve_time")),
-        *(
-            f"group_of_questions.questions.*.{name}"
-            for name in ("status", "resolution", "actual_close_time", "actual_resolve_time")
-        ),
+        fields("", "status resolved actual_close_time nr_forecasters")
+        | fields("question questions", "status resolution actual_close_time actual_resolve_time my_forecasts")
+        | fields("history", "forecaster_count")
+        | fields("recency_weighted", "latest")
     )
 
     def __init__(
