@@ -66,10 +66,15 @@ def agent_script(query: ModelQuery) -> ScriptedReply:
 
 
 def _verdicts(query: ModelQuery) -> ScriptedReply:
+    """The verdicts of the leak filter, or of an auditor, who uses other words and quotes."""
     reason = f"judged by its words ({_mark(query)})"
+    audits = '"clean"' in json.dumps(query.schema)
+    good, leak = ("clean", "leak") if audits else ("KEEP", "DROP")
+    texts, _ = json.JSONDecoder().raw_decode(query.words.rpartition("Texts:\n")[2])
     rows = [
-        {"id": row["id"], "verdict": "DROP" if DROPPED in row["text"] else "KEEP", "reason": reason}
-        for row in json.loads(query.last.rpartition("Texts:\n")[2])
+        {"id": row["id"], "verdict": leak if DROPPED in str(row) else good, "reason": reason}
+        | ({"quote": ""} if audits else {})
+        for row in texts
     ]
     return ScriptedReply(text=json.dumps({"verdicts": rows}))
 
