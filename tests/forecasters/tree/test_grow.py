@@ -30,8 +30,10 @@ from foretell.forecasters.tree.grow.ground import (
     Leaf,
 )
 from foretell.forecasters.tree.grow.grow import GrowthPlan, grow
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings, rule_named
-from foretell.forecasters.tree.proposition import AverageLink, LinearLink, Tree, leaves
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
+from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.links import AverageLink, LinearLink
+from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.tree_file import tree_from_dict
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.canonical import request_key

@@ -7,8 +7,11 @@ from tests.forecasters.tree.growing import Desk, playing
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated, stale_claims
 from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings, rejudge_stale, rule_named
-from foretell.forecasters.tree.proposition import JudgedLink, Proposition, Tree
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.rejudge import rejudge_stale
+from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.links import JudgedLink
+from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.models.model import ModelError
 

@@ -11,24 +11,10 @@ from tests.forecasters.tree.growing import Desk, playing
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
-from foretell.forecasters.tree.grow.synthesize import (
-    RULES,
-    SynthesisResult,
-    Synthesizer,
-    SynthesizeSettings,
-    rule_named,
-)
-from foretell.forecasters.tree.proposition import (
-    AverageLink,
-    FormulaLink,
-    Grounding,
-    InhibitedNoisyOrLink,
-    JudgedLink,
-    LinearLink,
-    NoisyOrLink,
-    Proposition,
-    Tree,
-)
+from foretell.forecasters.tree.grow.synthesize import RULES, SynthesisResult, Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.links import AverageLink, FormulaLink, InhibitedNoisyOrLink, JudgedLink, LinearLink, NoisyOrLink
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.errors import InputError

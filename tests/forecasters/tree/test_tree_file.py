@@ -21,7 +21,8 @@ from foretell.forecasters.tree.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.proposition import AverageLink, Grounding, LinearLink, Tree
+from foretell.forecasters.tree.links import AverageLink, LinearLink
+from foretell.forecasters.tree.proposition import Grounding, Tree
 from foretell.forecasters.tree.tree_file import (
     check_file,
     read_tree,
@@ -32,7 +33,7 @@ from foretell.forecasters.tree.tree_file import (
     tree_to_dict,
     write_tree,
 )
-from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.problems import InvalidTree
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 
@@ -239,7 +240,7 @@ def test_missing_and_binary_files(tmp_path: Path):
 
 
 def test_reasons_for_a_model_hold_the_caret():
-    from foretell.forecasters.tree.proposition import FormulaLink
+    from foretell.forecasters.tree.links import FormulaLink
     from foretell.forecasters.tree.what_if import with_link
 
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1", p=0.5), claim("P2", p=0.5))

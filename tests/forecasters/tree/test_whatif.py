@@ -21,20 +21,9 @@ from foretell.forecasters.tree.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.proposition import (
-    AverageLink,
-    FormulaAssumption,
-    FormulaLink,
-    Grounding,
-    InhibitedNoisyOrLink,
-    JudgedLink,
-    LinearLink,
-    NoisyOrLink,
-    Tree,
-    leaves,
-    parents,
-)
-from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.links import AverageLink, FormulaAssumption, FormulaLink, InhibitedNoisyOrLink, JudgedLink, LinearLink, NoisyOrLink
+from foretell.forecasters.tree.proposition import Grounding, Tree, leaves, parents
+from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.what_if import (
     apply_scenario,
     claim_changes,

@@ -15,7 +15,7 @@ from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze, tree_summary
 from foretell.forecasters.tree.grow.claims import tidy
-from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
+from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.tree_file import read_tree
 from foretell.questions.as_of import AsOf
@@ -29,7 +29,7 @@ from foretell.questions.question import Question, Target
 def relink(tree: Tree, rule: str, rng: Random) -> Tree:
     """Every claim joined by `average` or by `random` weights instead of its own link; pinned claims stay pinned.
 
-    >>> from foretell.forecasters.tree.proposition import LinearLink
+    >>> from foretell.forecasters.tree.links import LinearLink
     >>> from foretell.forecasters.tree.proposition import Proposition
     >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.2), ("P2", 0.6))}
     >>> top = Proposition(id="P0", claim="c", children=("P1", "P2"), link=Linear(weights={"P1": 0.1, "P2": 0.8}))

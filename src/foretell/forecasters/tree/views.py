@@ -17,7 +17,8 @@ from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze, tree_summary
 from foretell.forecasters.tree.grow.analyze import ROOT, child_id
-from foretell.forecasters.tree.proposition import Grounding, LinearLink, Proposition, Tree
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.links import LinearLink
 from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question, Target
 

@@ -249,8 +249,8 @@ def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeL
     """The operations that give every claim's probability, exactly, also where branches share claims.
 
     With `only`, the operations for these claims alone: the others enter with the probability they have. `plan` is the
-    tree's layout, where it is known already. The tree must be sound (`checks.problems`); where too much is shared,
-    `Entangled` names the claims.
+    tree's layout, where it is known already. The tree must be sound (`tree_problems`); where too much is shared,
+    `TooManySharedClaims` names the claims.
     """
     gates, emitter = Gates(tree, plan), CircuitBuilder()
     work = Conditioning(gates, emitter)

@@ -200,6 +200,67 @@ class ClaimSurroundings:
         return ClaimSurroundings(path=(*self.path, claim), siblings=siblings)
 
 
+# Prompt texts: Markdown files in the folder `prompts`, put together by the modules that ask.
+
+PromptText = str | Template
+"""The name of a text in the folder `prompts`, or, from another package, the text itself."""
+
+
+@cache
+def prompt_template(name: str) -> Template:
+    """A text by its name.
+
+    >>> prompt_template("rules").safe_substitute(today="2026-07-01").startswith("# Rules")
+    True
+    """
+    file = files("foretell.forecasters.tree").joinpath("prompts", f"{name}.md")
+    return Template(file.read_text(encoding="utf-8").strip())
+
+
+def fill_prompts(*texts: PromptText, **values: object) -> str:
+    """Several texts, one after the other, with their blanks filled in."""
+    templates = [text if isinstance(text, Template) else prompt_template(text) for text in texts]
+    return "\n\n".join(template.substitute(values) for template in templates)
+
+
+def sections(self) -> tuple[tuple[str, str], ...]:
+        """What decides the question, each text cut where it runs on."""
+        question = self.question
+        return (
+            ("What is asked", question.text),
+            ("Resolution criteria", question.criteria[:LONGEST_CRITERIA]),
+            ("Background", question.background[:LONGEST_BACKGROUND]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimSurroundings:
+    """Where a claim stands in the tree: the claims above it and beside it, and never the rest of the tree.
+
+    What a model reads about the surroundings is bounded, however large the tree grows.
+    """
+
+    path: tuple[str, ...] = ()
+    """Claims from the root to the parent."""
+    siblings: tuple[str, ...] = ()
+
+    def above(self) -> tuple[str, str]:
+        """The claims above, as told to a model."""
+        shown = self.path
+        if len(shown) > DEEPEST_SHOWN:
+            shown = (shown[0], "…", *shown[-DEEPEST_SHOWN + 2 :])
+        return "Claims above, from the whole to the part", "\n".join(f"- {claim}" for claim in shown)
+
+    def beside(self) -> tuple[str, str]:
+        """The claims beside it, as told to a model."""
+        shown = "\n".join(f"- {claim}" for claim in self.siblings[:MOST_SHOWN])
+        return "Claims beside it, examined by others", shown
+
+    def below(self, claim: str, siblings: tuple[str, ...]) -> "ClaimSurroundings":
+        """The place of a child."""
+        return ClaimSurroundings(path=(*self.path, claim), siblings=siblings)
+
+
 # What the models of a tree are told: texts in Markdown files, put together by the modules that ask.
 
 

@@ -1,171 +1,28 @@
 """Putting children together: a model says how they bear on the claim, the tree says whether that fits, we compute."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
 from random import Random
-from typing import Any, cast
+from typing import Any
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluate, stale_claims
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults
-from foretell.forecasters.tree.edits import SetLink, SetReport
 from foretell.forecasters.tree.grow.prompting import (
-    CHANCE,
-    NUMBER,
-    TEXT,
     ClaimSurroundings,
     StructuredClient,
     StructuredRequest,
     TreeQuestion,
     UnfitAnswer,
     fill_prompts,
-    object_schema,
     read_report,
     sections,
 )
-from foretell.forecasters.tree.proposition import (
-    AverageLink,
-    FormulaAssumption,
-    FormulaLink,
-    InhibitedNoisyOrLink,
-    JudgedLink,
-    LinearLink,
-    Link,
-    NoisyOrLink,
-    Proposition,
-    Tree,
-    parents,
-)
-from foretell.forecasters.tree.validation import InvalidTree
-from foretell.forecasters.tree.what_if import resynthesize
+from foretell.forecasters.tree.grow.rules import LINEAR, ModelFreeRule, Rule, SynthesisRule
+from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, LinearLink, Link
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree
 from foretell.models.model import ModelError
 from foretell.questions.errors import InputError
-
-# The synthesis rules as data: what a model is asked for, and the link that is made of its answer.
-#
-# For every rule but `vanilla` the model gives parameters and we compute; a number it may have in mind is never used.
-
-Children = Sequence[str]
-Numbers = Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SynthesisRule:
-    """One way to put children together."""
-
-    name: str
-    wording: tuple[str, ...]
-    """Texts that explain it to the synthesizer."""
-    hint: str
-    """The text that tells the analyzer what kind of children suit it."""
-    fields: Callable[[Children], dict[str, Any]]
-    """What the answer holds besides report and key factor, as a schema."""
-    read: Callable[[Numbers], Link]
-
-    def schema(self, children: Children) -> dict[str, Any]:
-        """The whole answer."""
-        return object_schema({"report": TEXT, "key_factor": TEXT, **self.fields(children)})
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelFreeRule:
-    """A rule that needs no model."""
-
-    name: str
-    hint: str
-    make: Callable[[Children, Random], Link]
-
-
-def _each(children: Children, kind: Mapping[str, Any]) -> dict[str, Any]:
-    return object_schema({child: kind for child in children})
-
-
-def _some(children: Children) -> dict[str, Any]:
-    """Numbers for any of the children; whether each has one is seen when the link is checked."""
-    return object_schema({child: CHANCE for child in children}, optional=tuple(children))
-
-
-def _numbers(given: Numbers) -> dict[str, float]:
-    return {child: float(number) for child, number in given.items()}
-
-
-def _formula(found: Numbers) -> FormulaLink:
-    given = cast("Numbers | None", found.get("assumption"))
-    assumption = FormulaAssumption(text=str(given["text"]).strip()[:1000], p=float(given["p"])) if given else None
-    # Without PA in the formula the assumption says nothing: it is left away, not argued about.
-    used = "PA" in str(found["formula"]).replace("(", " ").replace(")", " ").split()
-    return FormulaLink(expression=str(found["formula"]).strip(), assumption=assumption if used else None)
-
-
-def _formula_fields(children: Children) -> dict[str, Any]:
-    told = {"anyOf": [object_schema({"text": TEXT, "p": CHANCE}), {"type": "null"}]}
-    return {"formula": TEXT, "assumption": told}
-
-
-def random_weights(children: Children, rng: Random) -> LinearLink:
-    """Weights that are equally likely to be any that sum to one (Dirichlet with parameter 1), and no intercept.
-
-    >>> link = random_weights(("P1", "P2", "P3"), Random(1))
-    >>> round(sum(link.weights.values()), 12), link.intercept
-    (1.0, 0.0)
-    """
-    drawn = [-log(1.0 - rng.random()) for _ in children]
-    return LinearLink(weights={child: one / sum(drawn) for child, one in zip(children, drawn, strict=True)})
-
-
-LINEAR = SynthesisRule(
-    name="linear",
-    wording=("synthesize_role", "synthesize_linear"),
-    hint="hint_linear",
-    fields=lambda children: {"intercept": NUMBER, "weights": _each(children, NUMBER)},
-    read=lambda found: LinearLink(weights=_numbers(found["weights"]), intercept=float(found["intercept"])),
-)
-LOGIC = SynthesisRule(
-    name="logic",
-    wording=("synthesize_role", "synthesize_logic"),
-    hint="hint_logic",
-    fields=_formula_fields,
-    read=_formula,
-)
-NOISY_OR = SynthesisRule(
-    name="noisy-or",
-    wording=("synthesize_role", "synthesize_noisy_or"),
-    hint="hint_noisy_or",
-    fields=lambda children: {"leak": CHANCE, "strengths": _each(children, CHANCE)},
-    read=lambda found: NoisyOrLink(strengths=_numbers(found["strengths"]), leak=float(found["leak"])),
-)
-INHIBITED = SynthesisRule(
-    name="inhibited-noisy-or",
-    wording=("synthesize_role", "synthesize_inhibited"),
-    hint="hint_inhibited",
-    fields=lambda children: {"leak": CHANCE, "strengths": _some(children), "inhibitors": _some(children)},
-    read=lambda found: InhibitedNoisyOrLink(
-        strengths=_numbers(found["strengths"]),
-        inhibitors=_numbers(found["inhibitors"]),
-        leak=float(found["leak"]),
-    ),
-)
-VANILLA = SynthesisRule(
-    name="vanilla",
-    wording=("synthesize_judged",),
-    hint="hint_judged",
-    fields=lambda children: {"p": CHANCE},
-    read=lambda found: JudgedLink(p=float(found["p"])),
-)
-AVERAGE = ModelFreeRule(name="average", hint="hint_linear", make=lambda children, rng: AverageLink())
-RANDOM = ModelFreeRule(name="random", hint="hint_linear", make=random_weights)
-
-RULES: dict[str, SynthesisRule | ModelFreeRule] = {
-    rule.name: rule for rule in (LINEAR, LOGIC, VANILLA, AVERAGE, RANDOM, NOISY_OR, INHIBITED)
-}
-
-
-def rule_named(name: str) -> SynthesisRule | ModelFreeRule:
-    """A rule by its name."""
-    if name not in RULES:
-        raise InputError(f"there is no synthesis rule {name!r}", hint=f"rules are {', '.join(RULES)}")
-    return RULES[name]
-
 
 LONGEST_REPORTS = 24_000
 """Characters of all children's reports together, shared out equally."""
@@ -178,9 +35,9 @@ CONDITION = (
 class SynthesizeSettings:
     """How claims are put together."""
 
-    rule: SynthesisRule | ModelFreeRule = LINEAR
-    intercept_limit: float = 0.1
-    missing: float = 0.5
+    rule: Rule = LINEAR
+    intercept_limit: float = INTERCEPT_LIMIT
+    missing: float = MISSING
     """What stands in for a child without a number of its own."""
     bayes_net: bool = False
     """Ask for linear weights that are those of a Bayes net: none negative, together at most one."""
@@ -245,7 +102,7 @@ class Synthesizer:
         wanted = StructuredRequest(
             role="synthesizer",
             place=f"{node.id}/synthesis",
-            system=fill_prompts(*rule.wording, "rules", condition=condition, today=self.matter.today, **values),
+            system=fill_prompts(*rule.prompts, "rules", condition=condition, today=self.matter.today, **values),
             user=self._task(node, place, [below[id] for id in node.children]),
             schema=rule.schema(node.children),
         )
@@ -302,49 +159,3 @@ class Synthesizer:
     def _unknown(self, child: Proposition) -> str:
         why = child.grounding.error if child.grounding is not None else "nothing below it could be examined"
         return f"It could not be examined ({why}); {self.settings.missing:g} stands in for its probability."
-
-
-# Asking again: judged claims that something beneath has changed under, from the leaves up, on demand only.
-
-
-async def rejudge_stale(tree: Tree, synthesizer: Synthesizer) -> tuple[Tree, tuple[str, ...]]:
-    """The tree with every stale judgement made anew, and the claims for which that failed: their old number stands.
-
-    The synthesizer's rule must be `vanilla`. A claim is judged after those beneath it, and once.
-    """
-    failed: list[str] = []
-    done: set[str] = set()
-    while todo := [id for id in stale_claims(tree) if id not in done]:
-        id = todo[0]
-        done.add(id)
-        found = await synthesizer.synthesize(tree.nodes[id], surroundings_of(tree, id), claims_below(tree, id))
-        if not isinstance(found.link, JudgedLink):
-            failed.append(id)
-            continue
-        report = SetReport(id=id, report=found.report, key_factor=found.key_factor)
-        tree = resynthesize(tree, [SetLink(id=id, link=found.link), report])
-    return tree, tuple(failed)
-
-
-def claims_below(tree: Tree, id: str) -> dict[str, Proposition]:
-    """Every claim beneath one."""
-    found: dict[str, Proposition] = {}
-    ahead = list(tree.nodes[id].children)
-    while ahead:
-        child = ahead.pop()
-        if child not in found:
-            found[child] = tree.nodes[child]
-            ahead.extend(tree.nodes[child].children)
-    return found
-
-
-def surroundings_of(tree: Tree, id: str) -> ClaimSurroundings:
-    """The claims above one, along its first parents, and beside it."""
-    up = parents(tree)
-    above = up[id][:1]
-    beside = [child for parent in above for child in tree.nodes[parent].children if child != id]
-    path: list[str] = []
-    while above:
-        path.append(tree.nodes[above[0]].claim)
-        above = up[above[0]][:1]
-    return ClaimSurroundings(path=tuple(reversed(path)), siblings=tuple(tree.nodes[other].claim for other in beside))
