@@ -128,7 +128,8 @@ def _print_tree(harvest: "TreeResult") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
+    from foretell.forecasters.tree.description import claim_marks, outline
+    from foretell.forecasters.tree.text import format_probability, one_line
 
     console = Console(highlight=False)
     for line in outline(harvest.tree):
@@ -184,7 +185,8 @@ def show(file: Path, inputs: bool, paths: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
+    from foretell.forecasters.tree.description import claim_marks, outline
+    from foretell.forecasters.tree.text import format_probability, one_line
     from foretell.forecasters.tree.tree_file import read_tree_file
 
     found = read_tree_file(file)
@@ -209,7 +211,7 @@ def _show_inputs(tree: "Tree") -> None:
     from rich.text import Text
 
     from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities
-    from foretell.forecasters.tree.description import format_probability, one_line
+    from foretell.forecasters.tree.text import format_probability, one_line
 
     table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
     for row in sensitivities(tree):
@@ -239,7 +241,7 @@ def check(file: Path) -> None:
 
     problems = check_file(file)
     for problem in problems:
-        click.echo(f"{'note' if problem.warning else 'error'}: {problem.told()}")
+        click.echo(f"{'note' if problem.warning else 'error'}: {problem.with_pointer()}")
     errors = sum(not problem.warning for problem in problems)
     click.echo(f"{file}: {errors} error{'s' * (errors != 1)}" if errors else f"{file}: sound")
     if errors:

@@ -147,7 +147,7 @@ def _to_dict(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from foretell.forecasters.tree.tree_json import edit_to_dict
+    from foretell.forecasters.tree.tree_json import to_dict
 
     body: dict[str, Any] = {
         "schema": SCHEMA,
@@ -156,7 +156,7 @@ def _to_dict(
         "scenarios": [
             {
                 "name": outcome.name,
-                "edits": [edit_to_dict(edit) for edit in scenario.edits],
+                "edits": [to_dict(edit) for edit in scenario.edits],
                 "p": outcome.p,
                 "changes": [asdict(change) for change in outcome.changes],
                 "stale": list(outcome.stale),
@@ -178,7 +178,7 @@ def _print_outcomes(tree: "Tree", outcomes: "Sequence[WhatIfResult]") -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from foretell.forecasters.tree.description import format_probability, one_line
+    from foretell.forecasters.tree.text import format_probability, one_line
 
     rows: dict[str, str] = {}
     for outcome in outcomes:
@@ -207,7 +207,7 @@ def _print_rest(bars: "Sequence[TornadoBar]", spread: "TreeSpread | None") -> No
     from rich.table import Column, Table
     from rich.text import Text
 
-    from foretell.forecasters.tree.description import format_probability, one_line
+    from foretell.forecasters.tree.text import format_probability, one_line
 
     console = Console(highlight=False)
     if bars:

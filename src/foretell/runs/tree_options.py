@@ -9,7 +9,8 @@ from foretell.forecasters.tree.forecaster import TreeSettings
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import TreeSizeSettings
 from foretell.forecasters.tree.grow.ground import GroundSettings
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings, rule_named
+from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.thought_search import ThoughtKind, ThoughtSettings
 from foretell.models.limits import ModelLimits
 from foretell.questions.errors import InputError

@@ -59,14 +59,14 @@ class TreeFolder:
 
     def notebook(self, leaf: Leaf, trial: int) -> Path:
         """The file of a leaf's notebook, beside the tree's."""
-        file = self.path(leaf.matter.question.id, trial, leaf.matter.target)
+        file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
         return file.with_name(f"{file.stem}_notebooks") / f"{leaf.id}.ipynb"
 
 
 def _file_name_part(text: str) -> str:
     """A part of a file name: letters, digits and dashes, with something of the rest so that no two are the same.
 
-    >>> _plain("fred/DGS10"), _file_name_part("yes")
+    >>> _file_name_part("fred/DGS10"), _file_name_part("yes")
     ('fred-DGS10-44bcbd', 'yes')
     """
     import hashlib
@@ -97,8 +97,8 @@ class TreeRuntime:
                 TreeForecaster(
                     grounder=grounder,
                     settings=self.options.settings(spec.budget.question, spec.seed),
-                    keep=self.shelf.keep,
-                    watch=self.watch,
+                    store_tree=self.shelf.keep,
+                    on_event=self.watch,
                 ),
                 bench,
             )
@@ -116,7 +116,7 @@ class TreeRuntime:
         """How the cells of a run are answered by thoughts over the same grounders."""
         async with AsyncExitStack() as stack:
             bench, grounder = await self._grounder(stack)
-            forecaster = ThoughtsForecaster(grounder=grounder, settings=settings, watch=self.watch)
+            forecaster = ThoughtsForecaster(grounder=grounder, settings=settings, on_event=self.watch)
             yield bench.answers(dress(forecaster))
 
     async def _grounder(self, stack: AsyncExitStack) -> tuple[Runtime, Grounder]:
@@ -160,7 +160,7 @@ class TreeRuntime:
         bridge = await stack.enter_async_context(
             open_search_server(public_url=public, port=SEARCH_SERVER_PORT if public else 0)
         )
-        return await self._researching(stack, bridge), DeepResearchGrounder(model=model, bridge=bridge)
+        return await self._researching(stack, bridge), DeepResearchGrounder(model=model, server=bridge)
 
     async def _researching(self, stack: AsyncExitStack, bridge: "SearchServer") -> Runtime:
         """The bench with an exchange that knows how to talk to models that research by themselves."""
@@ -248,7 +248,7 @@ def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "Provider
         return chat
     address = settings.addresses.get("openai") or PROVIDER_ADDRESSES["openai"]
     return ResearchAwareProvider(
-        chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.reach(one.slot))
+        chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.address_for(one.slot))
     )
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import Desk, playing
 
 from foretell.forecasters.tree.grow.analyze import (
     AnalysisDraft,
     AnalysisLimits,
     Analyzer,
     AnalyzeSettings,
-    ClaimAnalysis,
     depth_of,
 )
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
@@ -53,9 +52,9 @@ def answer(*expansions: tuple[str, list[str] | list[tuple[str, str]]], complete:
 
 def analyze(
     script: Any, room: AnalysisLimits | None = None, place: ClaimSurroundings | None = None, **settings: Any
-) -> tuple[ClaimAnalysis, Desk]:
+) -> tuple[AnalysisDraft, Desk]:
     desk = Desk(model=ScriptedModel(script))
-    analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings(**settings))
+    analyzer = Analyzer(client=desk.client, tree_question=desk.tree_question, settings=AnalyzeSettings(**settings))
     found = asyncio.run(analyzer.analyze(ROOT, place or ClaimSurroundings(), room or AnalysisLimits()))
     return found, desk
 
@@ -70,7 +69,6 @@ def test_children_get_our_ids_and_the_loop_ends_when_the_model_says_so():
     assert found.nodes["P1"].children == ("P1.1", "P1.2")
     assert found.nodes["P0"].causality == "they bear on P0"
     assert found.leaves == ("P2", "P1.1", "P1.2")
-    assert found.answers == 2
     assert len(desk.requests) == 2
 
 
@@ -213,7 +211,7 @@ def test_what_is_told_about_the_surroundings_is_bounded():
 
 def test_a_clumsy_model_is_put_right():
     desk = Desk(model=playing(), name="scripted:clumsy")
-    analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings())
+    analyzer = Analyzer(client=desk.client, tree_question=desk.tree_question, settings=AnalyzeSettings())
     found = asyncio.run(analyzer.analyze(ROOT, ClaimSurroundings(), AnalysisLimits()))
     assert len(found.leaves) == 4
     assert sum("could not be used" in request.messages[-1].text for request in desk.requests) == 2
@@ -254,7 +252,7 @@ def test_whatever_is_added_the_tree_stays_sound(answers: list[Any], leaves: int,
         before = set(draft.nodes)
         additions, _ = draft.read(expansions)
         assert set(draft.nodes) == before, "reading changes nothing"
-        draft.take(additions)
+        draft.apply(additions)
     tree = Tree(root="P0", nodes=draft.nodes)
     assert structural_problems(tree) == []
     claims = [node.claim for node in draft.nodes.values()]

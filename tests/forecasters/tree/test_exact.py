@@ -13,7 +13,15 @@ from foretell.forecasters.tree.arithmetic import compiler
 from foretell.forecasters.tree.arithmetic.circuit import run_many
 from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims, compile_tree
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
-from foretell.forecasters.tree.links import AverageLink, FormulaLink, InhibitedNoisyOrLink, JudgedLink, LinearLink, Link, NoisyOrLink
+from foretell.forecasters.tree.links import (
+    AverageLink,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+)
 from foretell.forecasters.tree.problems import InvalidTree
 
 SEEDS = st.integers(0, 2**32)

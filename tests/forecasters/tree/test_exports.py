@@ -7,8 +7,17 @@ from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.description import link_in_numbers, link_in_words, outline
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.exports import to_dot, to_mermaid
+from foretell.forecasters.tree.links import (
+    AverageLink,
+    FormulaAssumption,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+)
 from foretell.forecasters.tree.markdown import block_quote, to_markdown
-from foretell.forecasters.tree.links import AverageLink, FormulaAssumption, FormulaLink, InhibitedNoisyOrLink, JudgedLink, LinearLink, Link, NoisyOrLink
 from foretell.forecasters.tree.proposition import Grounding, Tree
 from foretell.forecasters.tree.what_if import compare_scenarios
 

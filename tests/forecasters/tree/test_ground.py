@@ -6,18 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.growing import Desk, playing, reply_of
+from tests.forecasters.tree.scripted_tree import Desk, playing, reply_of
 
 from foretell.forecasters.forecaster import AgentContext
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder, claim_kind
 from foretell.forecasters.tree.grounders.agent import AgentGrounder
 from foretell.forecasters.tree.grounders.plain import GivenGrounder, PlainGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.budget import BudgetWaitingModel, LeafBudget
+from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingPool, GroundingResult, GroundSettings, Leaf
 from foretell.forecasters.tree.proposition import Grounding
-from foretell.models.budget import Budget, BudgetedModel
-from foretell.models.model import BudgetExceeded, ModelError, Reply, Request, TokenCount
+from foretell.models.model import BudgetExceeded, ModelError, Reply, Request
 from foretell.models.prices import PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.practice.models.formats import ScriptedCall, ScriptedReply
@@ -47,7 +46,7 @@ class Moody:
         return GroundingResult(p=0.3, grounding=Grounding(grounder=self.name))
 
 
-def crew(grounder: Any, **settings: Any) -> GroundingResult:
+def grounded(grounder: Any, **settings: Any) -> GroundingResult:
     desk = Desk()
 
     async def run() -> GroundingResult:
@@ -58,14 +57,14 @@ def crew(grounder: Any, **settings: Any) -> GroundingResult:
 
 def test_a_failed_leaf_is_tried_again_under_another_slot():
     moody = Moody(fails=3)
-    found = crew(moody)
+    found = grounded(moody)
     assert (found.p, found.attempts) == (0.3, 4)
     assert moody.slots == [f"slot/P1/attempt {n}" for n in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize("error", [CannotGround("no luck"), ModelError("down"), RuntimeError("a bug"), KeyError("x")])
 def test_a_leaf_that_fails_for_good_holds_its_error(error: Exception):
-    found = crew(Moody(fails=9, error=error), retries=2)
+    found = grounded(Moody(fails=9, error=error), retries=2)
     assert (found.p, found.attempts) == (None, 3)
     assert str(error) in found.grounding.error
     assert "3 attempts" in found.grounding.error
@@ -73,13 +72,13 @@ def test_a_leaf_that_fails_for_good_holds_its_error(error: Exception):
 
 def test_a_spent_budget_is_not_tried_again():
     moody = Moody(fails=9, error=BudgetExceeded("no money"))
-    assert crew(moody).grounding.error == "no money"
+    assert grounded(moody).grounding.error == "no money"
     assert len(moody.slots) == 1
 
 
 def test_what_a_person_must_mend_is_raised():
     with pytest.raises(InputError, match="no sandbox"):
-        crew(Moody(fails=1, error=InputError("no sandbox")))
+        grounded(Moody(fails=1, error=InputError("no sandbox")))
 
 
 def test_a_leaf_that_takes_too_long_fails():
@@ -88,7 +87,7 @@ def test_a_leaf_that_takes_too_long_fails():
             await asyncio.sleep(60)
             raise AssertionError
 
-    assert "no answer within 0.01 s" in crew(Slow(), seconds=0.01, retries=0).grounding.error
+    assert "no answer within 0.01 s" in grounded(Slow(), seconds=0.01, retries=0).grounding.error
 
 
 def test_no_more_leaves_at_once_than_allowed():
@@ -107,9 +106,9 @@ def test_no_more_leaves_at_once_than_allowed():
 
 def test_a_leaf_keeps_the_fence_of_its_question():
     leaf = Desk().leaf()
-    assert leaf.fenced.id == leaf.matter.question.id
+    assert leaf.fenced.id == leaf.tree_question.question.id
     assert leaf.fenced.text == leaf.claim
-    assert leaf.fenced.as_of == leaf.matter.question.as_of
+    assert leaf.fenced.as_of == leaf.tree_question.question.as_of
     assert "port authority" in leaf.fenced.background
     assert leaf.question.id == "q#yes#P1"
     assert [target.id for target in leaf.question.targets] == ["yes"]
@@ -241,7 +240,7 @@ NUMERIC = "The unemployment rate of France for May 2026 is above 7.5 %."
 HARD = "The regime falls because its generals would desert it in 2026."
 
 
-def test_claims_go_to_the_grounder_that_suits_them_and_the_purse():
+def test_claims_go_to_the_grounder_that_suits_them_and_the_budget():
     made = {name: GivenGrounder(p=lambda leaf: 0.5, label=name) for name in ("search", "notebook", "deep", "plain")}
     auto = AdaptiveGrounder(grounders=made)
     assert [claim_kind(claim) for claim in (NUMERIC, "The Senate votes on 3 May 2026.", HARD)] == [
@@ -251,8 +250,8 @@ def test_claims_go_to_the_grounder_that_suits_them_and_the_purse():
     ]
     assert ground(auto, Desk(), claim=NUMERIC).grounding.grounder == "notebook"
     assert ground(auto, Desk(), claim=HARD).grounding.grounder == "deep"
-    assert ground(auto, Desk(), claim=HARD, purse=LeafBudget("P1", 0.05)).grounding.grounder == "search"
-    assert ground(auto, Desk(), claim=HARD, purse=LeafBudget("P1", 0.001)).grounding.grounder == "plain"
+    assert ground(auto, Desk(), claim=HARD, budget=LeafBudget("P1", 0.05)).grounding.grounder == "search"
+    assert ground(auto, Desk(), claim=HARD, budget=LeafBudget("P1", 0.001)).grounding.grounder == "plain"
     assert AdaptiveGrounder(grounders={"search": made["search"]}).choice("numeric", None) == "search"
     with pytest.raises(InputError, match="grounders to choose from"):
         AdaptiveGrounder(grounders={})
@@ -279,32 +278,10 @@ def searches(request: Request) -> Reply | None:
 
 
 @pytest.mark.parametrize(("share", "rounds"), [(None, 5), (1.0, 5), (0.1, 3), (0.01, 2)])
-def test_a_purse_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
+def test_a_budget_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
     desk = Desk(model=playing(searches), extra={"prices": PRICES})
-    purse = LeafBudget("P1", share)
-    found = asyncio.run(SearchGrounder().ground(desk.leaf(purse=purse), purse.within(desk.context)))
+    budget = LeafBudget("P1", share)
+    found = asyncio.run(SearchGrounder().ground(desk.leaf(budget=budget), budget.metered(desk.context)))
     assert found.p is not None
     assert len(desk.requests) == rounds
     assert desk.requests[-1].force == "conclude"
-
-
-def test_many_at_once_wait_for_room_in_the_budget_instead_of_failing():
-    """Each call sets more aside than it costs; together they would break the budget, one after the other they fit."""
-
-    async def slowly(request: Request) -> Reply:
-        await asyncio.sleep(0)
-        return Reply(text="x", tokens=TokenCount(input=10, output=10))
-
-    class Slow:
-        complete = staticmethod(slowly)
-
-    async def run(calls: int) -> list[Any]:
-        # Set aside: 4096 output tokens at 1 dollar per thousand; used: ten.
-        budget = Budget("run", dollars=4.2)
-        patient = BudgetWaitingModel(BudgetedModel(Slow(), PRICES, budget))
-        asked = [Request(model="scripted:planner", messages=(), slot=str(n)) for n in range(calls)]
-        return await asyncio.gather(*(patient.complete(one) for one in asked), return_exceptions=True)
-
-    assert all(isinstance(one, Reply) for one in asyncio.run(run(8)))
-    found = asyncio.run(run(40))
-    assert {type(one) for one in found} == {Reply, BudgetExceeded}

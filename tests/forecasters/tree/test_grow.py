@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.growing import CannedSearch, Desk, playing, question, reply_of
+from tests.forecasters.tree.scripted_tree import CannedSearch, Desk, playing, question, reply_of
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
@@ -20,7 +20,7 @@ from foretell.forecasters.tree.grounders.plain import GivenGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import TreeSizeSettings
-from foretell.forecasters.tree.grow.event_log import TreeEventLog
+from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
 from foretell.forecasters.tree.grow.ground import (
     CannotGround,
     Grounder,
@@ -30,8 +30,8 @@ from foretell.forecasters.tree.grow.ground import (
     Leaf,
 )
 from foretell.forecasters.tree.grow.grow import GrowthPlan, grow
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.links import AverageLink, LinearLink
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.tree_file import tree_from_dict
@@ -60,25 +60,29 @@ from foretell.tools.tool import ToolMaterial
 PRICES = PriceList({"scripted:planner": TokenPrice(input=100, output=1000)})
 
 
-def grown(desk: Desk, grounder: Grounder | None = None, at_once: int = 20, **fields: Any) -> tuple[Tree, TreeEventLog]:
-    record = TreeEventLog()
+def grown(
+    desk: Desk, grounder: Grounder | None = None, at_once: int = 20, **fields: Any
+) -> tuple[Tree, EventLog[TreeJob]]:
+    log = EventLog[TreeJob]()
+    settings = TreeSettings(**fields)
 
     async def run() -> Tree:
         plan = GrowthPlan(
-            matter=desk.matter,
+            tree_question=desk.tree_question,
             claim=claim_of_target(desk.question, desk.question.targets[0]),
             context=desk.context,
-            crew=GroundingPool(grounder or SearchGrounder(), GroundSettings(at_once=at_once)),
-            record=record,
-            **fields,
+            pool=GroundingPool(grounder or SearchGrounder(), GroundSettings(at_once=at_once)),
+            log=log,
+            settings=settings,
+            dollars=settings.size.dollars,
         )
         return await grow(plan)
 
-    return asyncio.run(run()), record
+    return asyncio.run(run()), log
 
 
 def test_a_tree_from_a_question():
-    tree, record = grown(Desk())
+    tree, log = grown(Desk())
     assert list(tree.nodes) == ["P0", "P1", "P1.1", "P1.2", "P2", "P3"]
     assert leaves(tree) == ["P1.1", "P1.2", "P2", "P3"]
     assert all(isinstance(tree.nodes[id].link, LinearLink) for id in ("P0", "P1"))
@@ -86,12 +90,16 @@ def test_a_tree_from_a_question():
     assert tree.nodes["P0"].report
     assert tree.nodes["P2"].grounding
     assert tree.nodes["P2"].grounding.sources
-    assert record.usage().calls == 2 + 4 * 2 + 2
+    assert log.usage().calls == 2 + 4 * 2 + 2
 
 
 def test_events_come_in_the_order_of_the_tree():
-    tree, record = grown(Desk())
-    told = [event for event in record.events(tree) if isinstance(event, NodeAnalyzed | NodeGrounded | NodeSynthesized)]
+    tree, log = grown(Desk())
+    told = [
+        event
+        for event in log.events(tree_job_order(tree))
+        if isinstance(event, NodeAnalyzed | NodeGrounded | NodeSynthesized)
+    ]
     assert [(type(event).__name__, event.node) for event in told] == [
         ("NodeAnalyzed", "P0"),
         ("NodeGrounded", "P1.1"),
@@ -119,8 +127,8 @@ class Shuffled:
 def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_tree():
     def run(seed: int) -> tuple[Tree, list[TraceEvent], set[str]]:
         model = Shuffled(seed)
-        tree, record = grown(Desk(model=model), size=TreeSizeSettings(rounds=3, nodes=150))
-        return tree, record.events(tree), {request_key(request) for request in model.inner.requests}
+        tree, log = grown(Desk(model=model), size=TreeSizeSettings(rounds=3, nodes=150))
+        return tree, log.events(tree_job_order(tree)), {request_key(request) for request in model.inner.requests}
 
     first, second = run(1), run(2)
     assert first[0] == second[0]
@@ -145,8 +153,8 @@ def test_calls_side_by_side_within_a_leaf_are_told_in_one_order():
     runs: list[list[TraceEvent]] = []
     for seed in (1, 2, 3):
         rng = random.Random(seed)
-        tree, record = grown(Desk(model=playing(eager), search=Late()))
-        runs.append(record.events(tree))
+        tree, log = grown(Desk(model=playing(eager), search=Late()))
+        runs.append(log.events(tree_job_order(tree)))
     assert runs[0] == runs[1] == runs[2]
     assert sum(isinstance(event, LeakBlocked) for event in runs[0]) == 4 * 4 * 2
 
@@ -190,7 +198,7 @@ def test_a_failed_leaf_is_marked_all_the_way_up_and_nothing_else_is():
             raise CannotGround("nothing found")
         return 0.25
 
-    tree, record = grown(Desk(), GivenGrounder(p=broken))
+    tree, log = grown(Desk(), GivenGrounder(p=broken))
     assert tree.nodes["P1.2"].p is None
     assert "nothing found (4 attempts)" in tree.nodes["P1.2"].grounding.error
     assert {id: node.incomplete for id, node in tree.nodes.items() if node.incomplete} == {
@@ -200,7 +208,9 @@ def test_a_failed_leaf_is_marked_all_the_way_up_and_nothing_else_is():
     }
     assert tree.nodes["P1"].notes == ("0.5 stands in for P1.2",)
     assert any("could not be grounded: P1.2" in note for note in tree.notes)
-    failed = [event for event in record.events(tree) if isinstance(event, NodeGrounded) and event.p is None]
+    failed = [
+        event for event in log.events(tree_job_order(tree)) if isinstance(event, NodeGrounded) and event.p is None
+    ]
     assert [(event.node, event.attempts) for event in failed] == [("P1.2", 4)]
 
 
@@ -270,7 +280,9 @@ def forecast(desk: Desk, **fields: Any) -> Forecast | Failure:
 
 def test_the_forecaster_answers_and_keeps_the_tree():
     desk, kept = Desk(), []
-    answer = forecast(desk, keep=lambda question, trial, target, tree: kept.append((question.id, trial, target, tree)))
+    answer = forecast(
+        desk, store_tree=lambda question, trial, target, tree: kept.append((question.id, trial, target, tree))
+    )
     assert isinstance(answer, Forecast)
     (document,) = [event.document for event in desk.of(TreeGrown)]
     tree = tree_from_dict(document).tree
@@ -409,7 +421,7 @@ def test_events_are_plain_json():
 def test_whoever_watches_hears_at_once_and_everything():
     heard: list[TraceEvent] = []
     desk = Desk()
-    forecast(desk, watch=heard.append)
+    forecast(desk, on_event=heard.append)
     assert len(heard) == len(desk.events) - 2
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import Desk, playing
 
 from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
 from foretell.forecasters.tree.grow.budget import LeafBudget
@@ -166,8 +166,8 @@ def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
 
     async def run() -> GroundingResult:
         async with KernelPool(warm=0, most=1, preload=()) as pool:
-            purse = LeafBudget("P1", 0.0)
-            return await NotebookGrounder(pool=pool).ground(desk.leaf(purse=purse), desk.context)
+            budget = LeafBudget("P1", 0.0)
+            return await NotebookGrounder(pool=pool).ground(desk.leaf(budget=budget), desk.context)
 
     assert asyncio.run(run()).p == 0.35
 

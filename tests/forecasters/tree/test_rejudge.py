@@ -3,13 +3,11 @@
 import asyncio
 
 import pytest
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import Desk, playing
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated, stale_claims
 from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
-from foretell.forecasters.tree.rejudge import rejudge_stale
-from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.grow.rejudge import rejudge
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.what_if import resynthesize
@@ -28,8 +26,7 @@ def tree() -> Tree:
 
 
 def again(desk: Desk, changed: Tree) -> tuple[Tree, tuple[str, ...]]:
-    vanilla = SynthesizeSettings(rule=rule_named("vanilla"))
-    return asyncio.run(rejudge_stale(changed, Synthesizer(asker=desk.asker, matter=desk.matter, settings=vanilla)))
+    return asyncio.run(rejudge(changed, desk.context, question=desk.question))
 
 
 def test_only_what_lies_above_a_change_is_asked_for():
@@ -40,7 +37,10 @@ def test_only_what_lies_above_a_change_is_asked_for():
     found, failed = again(desk, changed)
     assert failed == ()
     assert not stale_claims(found)
-    assert [request.slot for request in desk.requests] == ["slot/P1/synthesis/0", "slot/P0/synthesis/0"]
+    assert [request.slot for request in desk.requests] == [
+        "q/trial 0/rejudge/P1/synthesis/0",
+        "q/trial 0/rejudge/P0/synthesis/0",
+    ]
     assert f"{found.nodes['P1'].p:.3f}" in desk.requests[1].messages[1].text, "the new number is what is judged"
     assert found.nodes["P0"].p != 0.6
     desk = Desk()
@@ -55,3 +55,11 @@ def test_where_nobody_answers_the_old_number_stands(part: str):
     assert failed == (part,)
     assert found.nodes[part].p == tree().nodes[part].p
     assert part in stale_claims(found)
+
+
+def test_without_the_question_the_root_claim_is_what_is_asked_about():
+    desk = Desk()
+    changed = resynthesize(tree(), [SetP(id="P2", p=0.9)])
+    found, failed = asyncio.run(rejudge(changed, desk.context))
+    assert (failed, stale_claims(found)) == ((), [])
+    assert "# What is asked\n\nAll of it." in desk.requests[0].messages[1].text

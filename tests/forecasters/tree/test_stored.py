@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.forecasters.tree.growing import question
+from tests.forecasters.tree.scripted_tree import question
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.base_rates.rates import FixedRates

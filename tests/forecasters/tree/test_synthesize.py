@@ -7,16 +7,24 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import Desk, playing
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
-from foretell.forecasters.tree.grow.synthesize import RULES, SynthesisResult, Synthesizer, SynthesizeSettings
 from foretell.forecasters.tree.grow.rules import rule_named
-from foretell.forecasters.tree.links import AverageLink, FormulaLink, InhibitedNoisyOrLink, JudgedLink, LinearLink, NoisyOrLink
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.links import (
+    AverageLink,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    NoisyOrLink,
+)
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.providers.scripted import ScriptedModel
+from foretell.plugins import names
 from foretell.questions.errors import InputError
 
 PARENT = Proposition(id="P0", claim="The bridge opens.", children=("P1", "P2"), causality="Both are needed.")
@@ -32,10 +40,10 @@ def said(**values: Any) -> str:
 
 def synthesize(
     script: Any, rule: str = "linear", below: dict[str, Proposition] | None = None, **settings: Any
-) -> tuple[SynthesisResult, Desk]:
+) -> tuple[Proposition, Desk]:
     desk = Desk(model=ScriptedModel(script))
     how = SynthesizeSettings(rule=rule_named(rule), **settings)
-    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=how)
+    synthesizer = Synthesizer(client=desk.client, tree_question=desk.tree_question, settings=how)
     return asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(path=("Above.",)), below or BELOW)), desk
 
 
@@ -113,7 +121,9 @@ def test_average_and_random_weights_ask_nobody():
 )
 def test_what_does_not_fit_is_asked_for_again_with_the_reason(rule: str, wrong: dict[str, Any], reason: str):
     desk = Desk(model=playing(lambda request: None if len(request.messages) > 2 else said(**wrong)))
-    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings(rule=rule_named(rule)))
+    synthesizer = Synthesizer(
+        client=desk.client, tree_question=desk.tree_question, settings=SynthesizeSettings(rule=rule_named(rule))
+    )
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert reason in desk.requests[1].messages[-1].text
     assert len(desk.requests) == 2
@@ -130,7 +140,7 @@ def test_without_an_answer_the_mean_stands_in_and_a_note_says_so(error: Exceptio
 
 def test_a_stubborn_model_is_asked_three_times():
     desk = Desk(model=playing(), name="scripted:stubborn")
-    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings())
+    synthesizer = Synthesizer(client=desk.client, tree_question=desk.tree_question, settings=SynthesizeSettings())
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert len(desk.requests) == 3
     assert found.link == AverageLink()
@@ -197,7 +207,8 @@ def test_reports_are_cut_to_a_common_length():
 
 
 def test_every_rule_has_a_name_and_others_are_refused():
-    assert set(RULES) == {"linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"}
+    built_in = {"linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"}
+    assert built_in <= set(names("synthesis_rules"))
     with pytest.raises(InputError, match="no synthesis rule"):
         rule_named("magic")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.forecasters.tree.growing import Desk, playing, question
+from tests.forecasters.tree.scripted_tree import Desk, playing, question
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
@@ -126,7 +126,7 @@ def test_each_kind_looks_into_so_many_thoughts(kind: ThoughtKind, looked_into: i
     assert isinstance(answer, Forecast)
     assert answer.p == {"yes": pytest.approx(0.8)}
     assert answer.forecaster == f"{kind} of thoughts notes"
-    assert len(notes.leaves) == looked_into == ThoughtSettings(kind=kind).most
+    assert len(notes.leaves) == looked_into == ThoughtSettings(kind=kind).max_thoughts
     assert {what: mind.asked.count(what) for what in mind.asked} == asked
     assert len(desk.of(NodeGrounded)) == looked_into
     assert answer.usage.calls == len(mind.asked) == len(desk.of(ModelCalled))
@@ -161,7 +161,7 @@ def test_a_graph_joins_the_best_thoughts_and_concludes_from_all():
     answer, _, desk = run("graph", notes=notes, width=3, keep=2, depth=2)
     joining = next(request for request in desk.requests if _fields(request) == {"claim", "why"})
     assert re.findall(r"^## (T\S+)", joining.messages[-1].text, re.MULTILINE) == ["T1.1.1.3", "T1.1.1.2"]
-    assert len(notes.leaves[-1].place.path) == 3, "the joined thought knows what it came from"
+    assert len(notes.leaves[-1].surroundings.path) == 3, "the joined thought knows what it came from"
     assert answer.rationale.count("- T") == 4
 
 
@@ -361,7 +361,7 @@ def test_whatever_fails_it_ends_in_one_forecast_or_one_failure(
     count = iter(range(10_000))
     notes = Notebook(fail=lambda leaf: next(count) in broken)
     answer, _, desk = run(kind, notes=notes, depth=depth, width=width, keep=keep, clamp=Clamp(low=0, high=1))
-    assert len(notes.leaves) <= ThoughtSettings(kind=kind, depth=depth, width=width, keep=keep).most
+    assert len(notes.leaves) <= ThoughtSettings(kind=kind, depth=depth, width=width, keep=keep).max_thoughts
     if isinstance(answer, Forecast):
         assert answer.p["yes"] == pytest.approx(0.8)
         assert len(desk.of(ForecastMade)) == 1

@@ -22,6 +22,7 @@ from foretell.forecasters.tree.edits import (
     Unpin,
 )
 from foretell.forecasters.tree.links import AverageLink, LinearLink
+from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.proposition import Grounding, Tree
 from foretell.forecasters.tree.tree_file import (
     check_file,
@@ -33,7 +34,6 @@ from foretell.forecasters.tree.tree_file import (
     tree_to_dict,
     write_tree,
 )
-from foretell.forecasters.tree.problems import InvalidTree
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_told_with_node_and_field(tmp_path: Path, edits: dict[s
     with pytest.raises(InputError) as caught:
         read_tree(path)
     assert str(caught.value).startswith(f"{path}: ")
-    told = "\n".join(p.told() for p in check_file(path))
+    told = "\n".join(p.with_pointer() for p in check_file(path))
     assert problem in told
 
 

@@ -155,7 +155,6 @@ class EditSession:
         return tree
 
     def _apply(self, edit: Edit) -> None:
-        self.rebuilt = self.rebuilt or isinstance(edit, AddNode | ShareNode | RemoveNode | MoveNode)
         match edit:
             case SetP():
                 self._set_p(edit)
@@ -169,6 +168,12 @@ class EditSession:
                 self._ground(edit)
             case SetLink():
                 self._put(replace(self._node(edit.id), link=edit.link), self.changed_numbers, self.relinked)
+            case AddNode() | ShareNode() | RemoveNode() | MoveNode():
+                self._rebuild(edit)
+
+    def _rebuild(self, edit: AddNode | ShareNode | RemoveNode | MoveNode) -> None:
+        self.rebuilt = True
+        match edit:
             case AddNode():
                 self._add(edit)
             case ShareNode():

@@ -210,7 +210,7 @@ def to_circuit(tree: Tree) -> str:
     return json.dumps(circuit_and_values(tree)[0].to_dict(), ensure_ascii=False) + "\n"
 
 
-EXPORTS: Mapping[str, Callable[[Tree], str]] = {
+TEXT_FORMATS: Mapping[str, Callable[[Tree], str]] = {
     "problog": to_problog,
     "bif": to_bif,
     "xmlbif": to_xmlbif,

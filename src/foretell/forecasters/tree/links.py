@@ -121,9 +121,7 @@ def conditional_chances(link: Link, node: str, children: Sequence[str]) -> tuple
     circuit = compile_tree(Tree(root=node, nodes={node: top, **leaves}))
     count = 2 ** len(inputs)
     worlds = np.arange(count)
-    truths = {
-        name: 1.0 - (worlds >> (len(inputs) - 1 - place) & 1).astype(float) for place, name in enumerate(inputs)
-    }
+    truths = {name: 1.0 - (worlds >> (len(inputs) - 1 - place) & 1).astype(float) for place, name in enumerate(inputs)}
     return inputs, run_many(circuit, truths, count)[circuit.claims[node]].tolist()
 
 
@@ -428,9 +426,7 @@ class InhibitedNoisyOrLink(CausalLink):
 
     def without_child(self, child: str) -> Self:
         """One cause or inhibitor less."""
-        return replace(
-            self, strengths=_without(self.strengths, child), inhibitors=_without(self.inhibitors, child)
-        )
+        return replace(self, strengths=_without(self.strengths, child), inhibitors=_without(self.inhibitors, child))
 
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
         """Brought about, and not prevented."""
@@ -506,8 +502,7 @@ def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> It
 
 
 BUILT_IN_LINKS: Mapping[str, type[Link]] = {
-    link.kind: link
-    for link in (LinearLink, FormulaLink, NoisyOrLink, InhibitedNoisyOrLink, AverageLink, JudgedLink)
+    link.kind: link for link in (LinearLink, FormulaLink, NoisyOrLink, InhibitedNoisyOrLink, AverageLink, JudgedLink)
 }
 
 

@@ -257,9 +257,7 @@ def read_scenario(name: str, data: object, problems: list[TreeProblem]) -> Scena
     """A scenario from its object: `set` first, then `edits`."""
     within = f"scenarios.{name}"
     given = JsonObject(data, problems, within=within)
-    found: list[Edit | None] = [
-        SetP(id=id, p=p) for id, p in (given.get("set", Mapping[str, float]) or {}).items()
-    ]
+    found: list[Edit | None] = [SetP(id=id, p=p) for id, p in (given.get("set", Mapping[str, float]) or {}).items()]
     listed = given.take("edits")
     if listed is not None and not isinstance(listed, list):
         given.wrong("edits", "expected a list of edits")

@@ -256,7 +256,7 @@ def _exact_spread(circuit: Circuit, values: Sequence[float], sd: Mapping[str, fl
     count = 2 ** len(sd)
     worlds = np.arange(count)
     moved = {
-        name: values[circuit.input_places[name]] + s * np.input_places(worlds >> i & 1, 1.0, -1.0)
+        name: values[circuit.input_places[name]] + s * np.where(worlds >> i & 1, 1.0, -1.0)
         for i, (name, s) in enumerate(sd.items())
     }
     found = run_many(circuit, {**_now(circuit, values, count), **moved}, count, capped=False)

@@ -140,17 +140,17 @@ class SearchServer:
         self._by_slot: dict[str, SearchServerAddress] = {}
 
     @contextmanager
-    def offer(self, slot: str, toolbox: FencedTools) -> Generator[SearchServerAddress]:
-        """A toolbox, reachable while in use; the wire finds it by the slot of its request."""
-        reach = SearchServerAddress(url=self.url, token=secrets.token_urlsafe(32))
-        self._by_token[reach.token] = SearchAndFetch(toolbox=toolbox)
-        self._by_slot[slot] = reach
+    def serve(self, slot: str, toolbox: FencedTools) -> Generator[SearchServerAddress]:
+        """A toolbox, reachable while in use; the provider's client finds it by the slot of its request."""
+        address = SearchServerAddress(url=self.url, token=secrets.token_urlsafe(32))
+        self._by_token[address.token] = SearchAndFetch(toolbox=toolbox)
+        self._by_slot[slot] = address
         try:
-            yield reach
+            yield address
         finally:
-            del self._by_token[reach.token], self._by_slot[slot]
+            del self._by_token[address.token], self._by_slot[slot]
 
-    def reach(self, slot: str) -> SearchServerAddress | None:
+    def address_for(self, slot: str) -> SearchServerAddress | None:
         """Where the tools of a request are; None where it has none on offer."""
         return self._by_slot.get(slot)
 
@@ -176,14 +176,14 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.bind(("127.0.0.1", port))
     own = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    bridge = SearchServer((public_url or own).rstrip("/") + PATH)
-    config = uvicorn.Config(_app(bridge, public_url), log_level="critical", access_log=False, lifespan="on", ws="none")
+    search = SearchServer((public_url or own).rstrip("/") + PATH)
+    config = uvicorn.Config(_app(search, public_url), log_level="critical", access_log=False, lifespan="on", ws="none")
     server = Quiet(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
-        yield bridge
+        yield search
     finally:
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
@@ -191,7 +191,7 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
         listening.close()
 
 
-def _app(bridge: SearchServer, public_url: str | None) -> Asgi:
+def _app(search: SearchServer, public_url: str | None) -> Asgi:
     """The MCP server, behind the check of the token."""
     from mcp.server.lowlevel.server import Server
     from mcp.server.transport_security import TransportSecuritySettings
@@ -204,7 +204,7 @@ def _app(bridge: SearchServer, public_url: str | None) -> Asgi:
         return ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
-        offered = bridge.by_header(context.request.headers.get("authorization", ""))
+        offered = search.by_header(context.request.headers.get("authorization", ""))
         text, worked = ("The token is not valid any more.", False)
         if offered is not None:
             text, worked = await offered.use(params.name, params.arguments or {})
@@ -220,7 +220,7 @@ def _app(bridge: SearchServer, public_url: str | None) -> Asgi:
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             headers = dict(scope["headers"])
-            if bridge.by_header(headers.get(b"authorization", b"").decode("latin-1")) is None:
+            if search.by_header(headers.get(b"authorization", b"").decode("latin-1")) is None:
                 await _refuse(send)
                 return
         await inner(scope, receive, send)
@@ -247,7 +247,7 @@ EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})
 def is_deep_research_model(model: str) -> bool:
     """Whether a model does its research on the provider's side, with tools it fetches from a server.
 
-    >>> researches("openai:o4-mini-deep-research"), is_deep_research_model("openai:gpt-5-mini")
+    >>> is_deep_research_model("openai:o4-mini-deep-research"), is_deep_research_model("openai:gpt-5-mini")
     (True, False)
     """
     name = ModelName.read(model)
@@ -258,7 +258,7 @@ def is_deep_research_model(model: str) -> bool:
 class DeepResearchGrounder:
     """Hands a claim to a deep-research model. Where that cannot reach our search, our own loop does the work."""
 
-    bridge: SearchServer | None = None
+    server: SearchServer | None = None
     """Where the search is served; None leaves only our own loop."""
     model: str | None = None
     """`provider:name`; None takes the model of the grounder's role."""
@@ -272,23 +272,23 @@ class DeepResearchGrounder:
     async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
         """Report and probability of the research."""
         model = self.model or context.models.name("grounder")
-        if self.bridge is None or not is_deep_research_model(model):
+        if self.server is None or not is_deep_research_model(model):
             inner = replace(context, models=context.models.with_model("grounder", model))
             return await self.loop.ground(leaf, inner)
-        reply = await self._research(leaf, context, model, self.bridge)
+        reply = await self._research(leaf, context, model, self.server)
         toolbox = context.toolbox(leaf.fenced, context)
         await self._retrace(reply, toolbox, context)
         return await self._read(reply, leaf, context, toolbox)
 
-    async def _research(self, leaf: Leaf, context: AgentContext, model: str, bridge: SearchServer) -> Reply:
+    async def _research(self, leaf: Leaf, context: AgentContext, model: str, server: SearchServer) -> Reply:
         slot = f"{leaf.slot}/research"
-        system = fill_prompts("ground_role", "ground_deep", "rules", today=leaf.matter.today)
+        system = fill_prompts("ground_role", "ground_deep", "rules", today=leaf.tree_question.today)
         messages = (SystemMessage(text=system), UserMessage(text=leaf_task(leaf)))
         asked = context.models.request("grounder", messages, slot=slot)
         asked = replace(asked, model=model, tools=SPECS, settings=seeded(asked.settings, context))
         # What the fence withholds from the provider is told when its calls are retraced, also in a replay.
         toolbox = context.toolbox(leaf.fenced, replace(context, emit=ignore_event))
-        with bridge.offer(slot, toolbox):
+        with server.serve(slot, toolbox):
             return await TracedModel(context.model, context.emit, "grounder", context.prices).complete(asked)
 
     async def _retrace(self, reply: Reply, toolbox: FencedTools, context: AgentContext) -> None:
@@ -321,7 +321,7 @@ class DeepResearchGrounder:
         """The probability that a report without one comes down to, asked of another model."""
         wanted = StructuredRequest(
             role="judge",
-            place="extract",
+            slot_suffix="extract",
             system=fill_prompts("extract"),
             user=sections(("Claim", leaf.claim), ("Report", report)),
             schema=EXTRACT,

@@ -65,8 +65,8 @@ def leaf_task(leaf: Leaf) -> str:
     """A leaf as every grounder's model is told: the claim, and what it is a part of."""
     return sections(
         ("Claim", leaf.claim),
-        ("What it is a part of", leaf.matter.question.text),
-        ("Today", f"Today is {leaf.matter.today}."),
+        ("What it is a part of", leaf.tree_question.question.text),
+        ("Today", f"Today is {leaf.tree_question.today}."),
     )
 
 
@@ -83,13 +83,13 @@ class PlainGrounder:
         """What the model thinks of the claim."""
         wanted = StructuredRequest(
             role="grounder",
-            place="plain",
-            system=fill_prompts("ground_role", "ground_plain", "rules", today=leaf.matter.today),
+            slot_suffix="plain",
+            system=fill_prompts("ground_role", "ground_plain", "rules", today=leaf.tree_question.today),
             user=leaf_task(leaf),
             schema=CONCLUSION_WITHOUT_SOURCES,
         )
-        asker = StructuredClient(context=context, slot=leaf.slot)
-        return await asker.ask(wanted, lambda found: grounding_from_answer(found, self.name))
+        client = StructuredClient(context=context, slot=leaf.slot)
+        return await client.ask(wanted, lambda found: grounding_from_answer(found, self.name))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,13 +68,13 @@ class SearchGrounder:
         toolbox = context.toolbox(leaf.fenced, context)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the claim is examined at {context.as_of}")
-        system = fill_prompts("ground_role", self.wording, "rules", steps=self.steps, today=leaf.matter.today)
+        system = fill_prompts("ground_role", self.wording, "rules", steps=self.steps, today=leaf.tree_question.today)
         talk = SearchConversation(
             leaf, context, toolbox, (SystemMessage(text=system), UserMessage(text=leaf_task(leaf), cached=True))
         )
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
         for step in range(1, self.steps + 1):
-            last = step == self.steps or leaf.purse.low
+            last = step == self.steps or leaf.budget.nearly_spent
             found = await talk.round(step, last=last)
             if found is not None:
                 return grounding_from_answer(found, grounder, cited_sources(found, toolbox.shelf))
@@ -91,7 +91,7 @@ class SearchConversation:
         self._messages = list(opening)
         self._research = tuple(spec for spec in toolbox.specs() if spec.name != CONCLUDE)
         self._model = TracedModel(context.model, context.emit, "grounder", context.prices)
-        self._asker = StructuredClient(context=context, slot=leaf.slot)
+        self._client = StructuredClient(context=context, slot=leaf.slot)
 
     async def round(self, step: int, *, last: bool) -> dict[str, Any] | None:
         """One reply that can be used: its conclusion, or None once its calls are carried out."""
@@ -111,7 +111,7 @@ class SearchConversation:
 
     async def _ask(self, step: int, attempt: int, *, last: bool) -> Reply:
         slot = f"{self._leaf.slot}/step {step}/{attempt}"
-        asked = self._asker.request("grounder", tuple(self._messages), slot=slot)
+        asked = self._client.request("grounder", tuple(self._messages), slot=slot)
         force = CONCLUDE if last or not self._research else "*" if attempt else None
         return await self._model.complete(replace(asked, tools=(*self._research, CONCLUDE_TOOL), force=force))
 

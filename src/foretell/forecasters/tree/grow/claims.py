@@ -189,17 +189,17 @@ def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
     return [tuple(ids) for ids in groups.values() if len(ids) > 1]
 
 
-async def correlated_claims(asker: StructuredClient, parent: str, claims: Mapping[str, str]) -> list[ClaimOverlap]:
+async def correlated_claims(client: StructuredClient, parent: str, claims: Mapping[str, str]) -> list[ClaimOverlap]:
     """Pairs of claims that a model holds to move together: one call for all children of one parent."""
     pair = object_schema({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
     wanted = StructuredRequest(
         role="judge",
-        place=f"{parent}/correlation",
+        slot_suffix=f"{parent}/correlation",
         system=fill_prompts("correlate"),
         user=sections(("Claims", "\n".join(f"{id}: {claim}" for id, claim in claims.items()))),
         schema=object_schema({"pairs": {"type": "array", "items": pair}}),
     )
-    return await asker.ask(wanted, lambda found: _pairs(found["pairs"], claims))
+    return await client.ask(wanted, lambda found: _pairs(found["pairs"], claims))
 
 
 def _pairs(found: Sequence[Mapping[str, Any]], claims: Iterable[str]) -> list[ClaimOverlap]:

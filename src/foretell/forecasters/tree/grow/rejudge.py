@@ -3,7 +3,7 @@
 from foretell.forecasters.forecaster import AgentContext
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
 from foretell.forecasters.tree.edits import SetLink, SetReport
-from foretell.forecasters.tree.grow.prompting import StructuredClient, TreeQuestion, surroundings
+from foretell.forecasters.tree.grow.prompting import StructuredClient, TreeQuestion, surroundings_of
 from foretell.forecasters.tree.grow.rules import VANILLA
 from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
 from foretell.forecasters.tree.links import JudgedLink
@@ -26,10 +26,8 @@ async def rejudge(
         id=f"claim {root}", source="own", text=root, due=due, targets=(Target(id="yes"),), subtype="claim"
     )
     synthesizer = Synthesizer(
-        client=StructuredClient(
-            context=context, slot=f"{asked.id}/trial {context.trial}/rejudge", attempts=attempts
-        ),
-        question=TreeQuestion(question=asked, as_of=context.as_of, target=asked.targets[0].id),
+        client=StructuredClient(context=context, slot=f"{asked.id}/trial {context.trial}/rejudge", attempts=attempts),
+        tree_question=TreeQuestion(question=asked, as_of=context.as_of, target=asked.targets[0].id),
         settings=SynthesizeSettings(rule=VANILLA, intercept_limit=tree.intercept_limit, missing=tree.missing),
     )
     failed: list[str] = []
@@ -37,7 +35,7 @@ async def rejudge(
     while waiting := [id for id in stale_claims(tree) if id not in done]:
         id = waiting[0]
         done.add(id)
-        place = surroundings(tree.nodes, parents_of(tree.nodes), id)
+        place = surroundings_of(tree.nodes, parents_of(tree.nodes), id)
         below = {other: tree.nodes[other] for other in pre_order(tree.nodes, id) if other != id}
         result = await synthesizer.synthesize(tree.nodes[id], place, below)
         if not isinstance(result.link, JudgedLink):

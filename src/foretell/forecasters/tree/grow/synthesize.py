@@ -1,4 +1,4 @@
-"""Putting children together: a model says how they bear on the claim, the tree says whether that fits, we compute."""
+"""Putting children together: a model says how they bear on the claim, the tree checks whether that fits, we compute."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from foretell.forecasters.tree.grow.prompting import (
     sections,
 )
 from foretell.forecasters.tree.grow.rules import LINEAR, ModelFreeRule, Rule, SynthesisRule
-from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, LinearLink, Link
+from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, Link
 from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree
 from foretell.models.model import ModelError
@@ -52,83 +52,75 @@ class SynthesizeSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesisResult:
-    """What came of putting one claim's children together."""
-
-    link: Link | None
-    """None where no child has a number: there is nothing to put together."""
-    p: float | None
-    report: str = ""
-    key_factor: str = ""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Synthesizer:
     """The synthesizer of one tree."""
 
-    asker: StructuredClient
-    matter: TreeQuestion
+    client: StructuredClient
+    tree_question: TreeQuestion
     settings: SynthesizeSettings
 
     async def synthesize(
         self, node: Proposition, place: ClaimSurroundings, below: Mapping[str, Proposition]
-    ) -> SynthesisResult:
-        """The link of a claim, with what it gives. An answer that does not fit is asked for again with the reason.
+    ) -> Proposition:
+        """The claim with its link, its probability and the report. An unfit answer is asked for again with the reason.
 
         When that fails for good, the mean of the children stands in, and a note says so: no answer of a model can
-        leave a hole in the tree.
+        leave a hole in the tree. Where no child has a number there is nothing to put together, and no link.
         """
+        node = replace(node, link=None, p=None, report="", key_factor="", notes=())
         lacking = [id for id in node.children if below[id].p is None]
         if len(lacking) == len(node.children):
-            return SynthesisResult(link=None, p=None, notes=("none of its children has a probability",))
+            return replace(node, notes=("none of its children has a probability",))
         notes = (f"{self.settings.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
         rule = self.settings.rule
         if isinstance(rule, ModelFreeRule):
-            link = rule.make(node.children, Random(f"{self.settings.seed}/{self.asker.slot}/{node.id}"))
-            return SynthesisResult(link=link, p=self._value(node, link, below), notes=notes)
+            link = rule.make(node.children, Random(f"{self.settings.seed}/{self.client.slot}/{node.id}"))
+            return replace(node, link=link, p=self._value(node, link, below), notes=notes)
         try:
-            found = await self._asked(node, place, below, rule)
+            done = await self._ask(node, place, below, rule)
         except ModelError as error:
             note = f"the mean of the children stands in for the rule {rule.name}: {error}"
-            return SynthesisResult(link=AverageLink(), p=self._value(node, AverageLink(), below), notes=(*notes, note))
-        return replace(found, notes=(*notes, *found.notes))
+            link = AverageLink()
+            return replace(node, link=link, p=self._value(node, link, below), notes=(*notes, note))
+        return replace(done, notes=(*notes, *done.notes))
 
-    async def _asked(
+    async def _ask(
         self, node: Proposition, place: ClaimSurroundings, below: Mapping[str, Proposition], rule: SynthesisRule
-    ) -> SynthesisResult:
+    ) -> Proposition:
         values = {"children": ", ".join(node.children), "limit": f"{self.settings.intercept_limit:g}"}
         condition = CONDITION if self.settings.bayes_net or self.settings.scaling else ""
+        today = self.tree_question.today
         wanted = StructuredRequest(
             role="synthesizer",
-            place=f"{node.id}/synthesis",
-            system=fill_prompts(*rule.prompts, "rules", condition=condition, today=self.matter.today, **values),
+            slot_suffix=f"{node.id}/synthesis",
+            system=fill_prompts(*rule.prompts, "rules", condition=condition, today=today, **values),
             user=self._task(node, place, [below[id] for id in node.children]),
             schema=rule.schema(node.children),
         )
 
-        def read(found: Mapping[str, Any]) -> SynthesisResult:
-            link, notes = self._fitted(rule.read(found))
-            report, key_factor = read_report(found)
+        def read(answer: Mapping[str, Any]) -> Proposition:
+            link, notes = self._fitted(rule.read(answer), node.children)
+            report, key_factor = read_report(answer)
             try:
                 p = self._value(node, link, below)
             except InvalidTree as error:
                 raise UnfitAnswer(error.reasons) from None
             except InputError as error:
                 raise UnfitAnswer(str(error)) from None
-            return SynthesisResult(link=link, p=p, report=report, key_factor=key_factor, notes=notes)
+            return replace(node, link=link, p=p, report=report, key_factor=key_factor, notes=notes)
 
-        return await self.asker.ask(wanted, read)
+        return await self.client.ask(wanted, read)
 
-    def _fitted(self, link: Link) -> tuple[Link, tuple[str, ...]]:
+    def _fitted(self, link: Link, children: Sequence[str]) -> tuple[Link, tuple[str, ...]]:
         """The link, scaled to that of a Bayes net where the settings want one, and what was done to it."""
         wanted = self.settings.bayes_net or self.settings.scaling is not None
-        faults = bayes_net_faults(link) if wanted and isinstance(link, LinearLink) else []
-        if not faults or not isinstance(link, LinearLink):
+        form = link.linear_form(children) if wanted else None
+        faults = bayes_net_faults(form) if form is not None else []
+        if form is None or not faults:
             return link, ()
         if self.settings.scaling is None:
             raise UnfitAnswer("; ".join(faults))
-        scaled = SCALINGS[self.settings.scaling](link)
+        scaled = SCALINGS[self.settings.scaling](form)
         return scaled.link, (scaled.note,)
 
     def _value(self, node: Proposition, link: Link, below: Mapping[str, Proposition]) -> float:
@@ -139,23 +131,21 @@ class Synthesizer:
         return evaluate(tree).p
 
     def _task(self, node: Proposition, place: ClaimSurroundings, children: Sequence[Proposition]) -> str:
-        room = LONGEST_REPORTS // len(children)
+        length = LONGEST_REPORTS // len(children)
         return sections(
-            *self.matter.sections(),
+            *self.tree_question.sections(),
             place.above(),
             (f"The claim, {node.id}", node.claim),
             ("How its children were meant to bear on it", node.causality),
-            *((f"Child {child.id}", self._child(child, room)) for child in children),
+            *((f"Child {child.id}", self._child(child, length)) for child in children),
         )
 
-    def _child(self, child: Proposition, room: int) -> str:
-        known = f"Probability: {child.p:.3f}." if child.p is not None else self._unknown(child)
+    def _child(self, child: Proposition, length: int) -> str:
         source = child.grounding
-        report = (source.report if source is not None else child.report)[:room]
-        factor = source.key_factor if source is not None else child.key_factor
-        lines = [child.claim, known, f"What decided it: {factor}" if factor else "", report]
+        report, factor = (source.report, source.key_factor) if source else (child.report, child.key_factor)
+        known = f"Probability: {child.p:.3f}." if child.p is not None else ""
+        if child.p is None:
+            why = source.error if source else "nothing below it could be examined"
+            known = f"It could not be examined ({why}); {self.settings.missing:g} stands in for its probability."
+        lines = [child.claim, known, f"What decided it: {factor}" if factor else "", report[:length]]
         return "\n\n".join(filter(None, lines))
-
-    def _unknown(self, child: Proposition) -> str:
-        why = child.grounding.error if child.grounding is not None else "nothing below it could be examined"
-        return f"It could not be examined ({why}); {self.settings.missing:g} stands in for its probability."
