@@ -13,6 +13,7 @@ from foretell.forecasters.tree.grow.rules import rule_named
 from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.thought_search import ThoughtKind, ThoughtSettings
 from foretell.models.limits import ModelLimits
+from foretell.plugins import load
 from foretell.questions.errors import InputError
 
 OptionsType = TypeVar("OptionsType")
@@ -34,7 +35,6 @@ def options_from_mapping(kind: type[OptionsType], options: Mapping[str, Any], wh
         raise InputError(f"the options of {whose} do not fit: {error}", column="options") from None
 
 
-GROUNDERS = ("search", "agent", "notebook", "deep", "plain", "auto")
 RESEARCH_SECONDS = 3600.0
 """Longest time for a deep research."""
 
@@ -67,8 +67,7 @@ class TreeOptions:
     """Let notebooks run with all the rights of the user."""
 
     def __post_init__(self) -> None:
-        if self.grounder not in GROUNDERS:
-            raise InputError(f"there is no grounder {self.grounder!r}", hint=f"grounders are {', '.join(GROUNDERS)}")
+        load("grounders", self.grounder)
         rule_named(self.rule)
 
     @classmethod

@@ -13,6 +13,7 @@ from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
 from foretell.forecasters.tree.thought_search import ThoughtSettings
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.models.model import Reply, Request
+from foretell.plugins import load
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
@@ -121,13 +122,12 @@ class TreeRuntime:
 
     async def _grounder(self, stack: AsyncExitStack) -> tuple[Runtime, Grounder]:
         from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder
-        from foretell.forecasters.tree.grounders.agent import AgentGrounder
-        from foretell.forecasters.tree.grounders.plain import PlainGrounder
-        from foretell.forecasters.tree.grounders.search import SearchGrounder
 
         wanted = self.options.grounder
         bench = self.bench
-        made: dict[str, Grounder] = {"search": SearchGrounder(), "agent": AgentGrounder(), "plain": PlainGrounder()}
+        # The other three need more than the context of a question; those of other packages are made without arguments.
+        simple = [wanted] if wanted not in ("deep", "notebook", "auto") else ["search", "agent", "plain"]
+        made: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
         if wanted in ("deep", "auto"):
             bench, made["deep"] = await self._deep(stack)
         if wanted == "notebook":

@@ -1,14 +1,14 @@
 """Tree files: JSON that a person can read and edit, with a version."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
-from foretell.forecasters.tree.edits import Scenario
+from foretell.forecasters.tree.edits import Edit, Scenario
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_json import (
@@ -20,6 +20,7 @@ from foretell.forecasters.tree.tree_json import (
     scenario_to_dict,
 )
 from foretell.forecasters.tree.validation import tree_problems
+from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 
@@ -40,6 +41,10 @@ class TreeFile:
     def with_scenario(self, scenario: Scenario) -> "TreeFile":
         """One more scenario, in place of an older one of that name."""
         return replace(self, scenarios={**self.scenarios, scenario.name: scenario})
+
+    def with_edits(self, edits: Iterable[Edit]) -> "TreeFile":
+        """The tree after some edits, every number above them brought up to date; scenarios stay."""
+        return replace(self, tree=resynthesize(self.tree, edits), warnings=())
 
 
 def read_tree_file(path: str | Path) -> TreeFile:
@@ -131,6 +136,18 @@ def tree_from_dict(data: object) -> TreeFile:
     given.finish()
     raise_errors(found)
     return TreeFile(tree=Tree(**{k: v for k, v in values.items() if v is not None}), scenarios=scenarios)
+
+
+def edits_from_json(data: object) -> list[Edit]:
+    """Edits from a parsed JSON list, as they stand under `edits` of a scenario in a tree file.
+
+    >>> edits_from_json([{"edit": "set_p", "id": "P1", "p": 0.2}])
+    [SetP(id='P1', p=0.2)]
+    """
+    problems: list[TreeProblem] = []
+    scenario = read_scenario("edits", {"edits": data}, problems)
+    raise_errors([replace(one, field=one.field.removeprefix("scenarios.edits.")) for one in problems])
+    return list(scenario.edits)
 
 
 def _nodes(given: JsonObject) -> dict[str, Proposition]:
