@@ -4,13 +4,13 @@ import pytest
 import foretell
 from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdForecaster
-from foretell.forecasters.forecaster import RunContext
+from foretell.forecasters.forecaster import Context
 from foretell.questions.as_of import instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import backtest
-from foretell.runs.past import base_rates, past_outcomes
+from foretell.runs.past import past_of
 from foretell.scoring.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
 
 PRICED = Question(
@@ -46,7 +46,7 @@ class Peeker:
 
     name = "peeker"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         series = await context.series_of(question)
         self.last = series.days[-1]
         return Forecast(
@@ -88,7 +88,7 @@ def test_a_forecast_that_leaves_a_target_out_is_a_failure():
     class Half:
         name = "half"
 
-        async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        async def forecast(self, question: Question, context: Context) -> Forecast:
             return Forecast(question_id=question.id, forecaster="half", as_of=context.as_of, p={"2026-01-17": 0.5})
 
     assert "2026-02-09" in backtest([DATED], [Half()]).failures[0].error
@@ -125,18 +125,16 @@ def test_base_rates_see_only_what_was_known_before():
                 question_id="s/x", target_id=known, due=instant(due), outcome=int(month > 1), resolved_at=instant(known)
             )
         )
-    assert len(past_outcomes(questions, resolutions)) == 6
-    rates = base_rates(questions, resolutions)
-    assert rates is not None
-    result = backtest(questions, [BaseRateForecaster(rates=rates)])
+    past = past_of(questions, resolutions)
+    assert len(past.resolved) == 6
+    result = backtest(questions, [BaseRateForecaster()], past=past)
     assert [f.question_id for f in result.failures] == ["s/x"]
     p = [next(iter(f.p.values())) for f in result.forecasts]
     assert p[0] < 0.5
     assert p == sorted(p)
     future = [Resolution(**{**vars(r), "outcome": 0}) for r in resolutions[3:]]
-    changed = base_rates(questions, resolutions[:3] + future)
-    assert changed is not None
-    again = backtest(questions[:4], [BaseRateForecaster(rates=changed)])
+    changed = past_of(questions, resolutions[:3] + future)
+    again = backtest(questions[:4], [BaseRateForecaster()], past=changed)
     assert [next(iter(f.p.values())) for f in again.forecasts] == p[:3]
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from foretell.data.datasets.question_set import OutcomeKey
 from foretell.data.datasets.rows import csv_rows
 from foretell.forecasters.agent.answer_format import thresholds_of
-from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.prompt.prediction_context import from_articles
 from foretell.metrics.bootstrap import Resampling
 from foretell.models.budget import Budget, BudgetWaitingModel, PendingCalls
@@ -23,7 +23,7 @@ from foretell.questions.question import Question
 from foretell.report.study import StudyProgress, StudyResult
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import open_benchmark
-from foretell.runs.runner import AGENT_FORECASTER, PreparedRun, WatchProgress, build_agent, prepare_run
+from foretell.runs.runner import AGENT_FORECASTER, WatchProgress, build_agent, prepare_run
 from foretell.runs.runtime import Runtime, forecaster_options, open_runtime
 from foretell.runs.settings import Settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
@@ -57,11 +57,11 @@ class StudyBudget:
         """All models of a bench, within the budget."""
         return self.patient(bench.exchange.within(bench.budget))
 
-    def context(self, bench: Runtime, question: Question) -> AgentContext:
+    def context(self, bench: Runtime, question: Question) -> Context:
         """What a trial on a question leans on."""
         made = bench.context(question, 0)
         # A question with a budget of its own must not wait for others.
-        return made if bench.spec.budget.question is not None else replace(made, model=self.patient(made.model))
+        return made if bench.spec.budget.question is not None else made.with_model(self.patient)
 
     def patient(self, model: Model) -> Model:
         """Cases are asked once each: a call waits for others before the budget is called spent."""
@@ -74,10 +74,10 @@ class StudyBudget:
 
 
 @asynccontextmanager
-async def open_study_runtime(spec: RunSpec, purse: StudyBudget, rates: Rates | None = None) -> AsyncGenerator[Runtime]:
+async def open_study_runtime(spec: RunSpec, purse: StudyBudget, past: Past | None = None) -> AsyncGenerator[Runtime]:
     """Models and tools for a study, as for a run."""
     with closing(Journal(purse.settings.journal)) as journal:
-        async with open_runtime(spec, purse.settings, journal, rates=rates) as bench:
+        async with open_runtime(spec, purse.settings, journal, past=lambda: past or Past()) as bench:
             yield bench
 
 
@@ -150,7 +150,7 @@ async def intervention(spec: RunSpec, purse: StudyBudget, *, limit: int, step: i
     asked = spread([one for one in prepared.questions if thresholds_of(one) is None], limit)
     if not asked:
         raise InputError("none of the questions asks for probabilities", column="questions")
-    async with open_study_runtime(spec, purse, _rates(prepared)) as bench:
+    async with open_study_runtime(spec, purse, prepared.benchmark.past) as bench:
         tried = await try_pushes(
             agent, asked, lambda one: purse.context(bench, one), step=step, progress=with_progress(bench, purse.watch)
         )
@@ -169,7 +169,7 @@ async def smoke(spec: RunSpec, purse: StudyBudget, *, limit: int, whole: bool, h
     prepared = prepare_run(spec)
     agent = build_agent(forecaster_options(spec.options))
     asked = spread(prepared.questions, limit)
-    async with open_study_runtime(spec, purse, _rates(prepared)) as bench:
+    async with open_study_runtime(spec, purse, prepared.benchmark.past) as bench:
         traces = await run_exam_trials(
             agent, asked, lambda one: purse.context(bench, one), with_progress(bench, purse.watch)
         )
@@ -177,10 +177,6 @@ async def smoke(spec: RunSpec, purse: StudyBudget, *, limit: int, whole: bool, h
         planned = len(prepared.questions) * spec.trials if whole else None
         study = smoke_study(bench.models.agent, seen, planned=planned, resampling=how)
         return with_spending(study, bench.models.agent, bench)
-
-
-def _rates(prepared: PreparedRun) -> Rates:
-    return prepared.benchmark.resources["rates"]()
 
 
 async def judge_reasoning(

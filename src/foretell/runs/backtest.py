@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from foretell.data.series.series import SeriesSource
-from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, RunContext
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, NoSeries
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 
@@ -58,15 +59,19 @@ def backtest(
     forecasters: Sequence[Forecaster],
     *,
     series: SeriesSource | None = None,
+    past: Past | None = None,
     progress: BacktestProgress | None = None,
 ) -> Backtest:
-    """Every forecaster on every question, as of the question's due date; a failure never stops the rest."""
+    """Every forecaster on every question, as of the question's due date; a failure never stops the rest.
+
+    `past` is what forecasters may learn from: each question is shown only what was known before its date.
+    """
     total = len(questions) * len(forecasters)
 
     async def run() -> list[BacktestAnswer]:
         answers: list[BacktestAnswer] = []
         for question, forecaster in _cells(questions, forecasters):
-            answers.append(await _answer(question, forecaster, series))
+            answers.append(await _answer(question, forecaster, series or NoSeries(), past or Past()))
             if progress:
                 progress(len(answers), total)
         return answers
@@ -78,8 +83,8 @@ def _cells(questions: Sequence[Question], forecasters: Sequence[Forecaster]) -> 
     return ((question, forecaster) for question in questions for forecaster in forecasters)
 
 
-async def _answer(question: Question, forecaster: Forecaster, series: SeriesSource | None) -> BacktestAnswer:
-    context = RunContext(as_of=question.as_of, series=series or NoSeries())
+async def _answer(question: Question, forecaster: Forecaster, series: SeriesSource, past: Past) -> BacktestAnswer:
+    context = Context(as_of=question.as_of, series=series, past=past.before(question.due.date()))
     try:
         forecast = await forecaster.forecast(question, context)
     except CannotForecast as reason:

@@ -10,9 +10,9 @@ from foretell.data.series.series import SeriesSource
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, Clamp
 from foretell.forecasters.base_rates.baselines import ConstantForecaster
-from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.combine.trials import ReasonsPanel
-from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext, build_forecaster
+from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, NoSeries, build_forecaster
 from foretell.forecasters.prompt.adapter import context_forecaster, on_context
 from foretell.forecasters.prompt.prediction_context import QuestionOnly
 from foretell.forecasters.series.forecasters import Auto
@@ -94,11 +94,12 @@ async def execute_run(
     executor = Executor(store, concurrency=concurrency, watch=watch)
     try:
         if not asks_models(spec):
-            resources, series = prepared.benchmark.resources, prepared.benchmark.series
-            return await executor.run(cells, model_free(spec, resources, series=series))
-        rates = prepared.benchmark.resources["rates"]()
+            answer = model_free(spec, lambda: prepared.benchmark.past, series=prepared.benchmark.series)
+            return await executor.run(cells, answer)
         with closing(journal or Journal(settings.journal)) as kept:
-            async with open_answers(spec, settings, kept, store, rates=rates, concurrency=concurrency) as answer:
+            async with open_answers(
+                spec, settings, kept, store, past=lambda: prepared.benchmark.past, concurrency=concurrency
+            ) as answer:
                 done = await executor.run(cells, answer)
                 if not has_panel(spec):
                     return done
@@ -140,7 +141,7 @@ async def open_answers(
     journal: Journal,
     store: RunStore,
     *,
-    rates: Rates | None = None,
+    past: Callable[[], Past] = Past,
     concurrency: int = 50,
 ) -> AsyncGenerator[AnswerCell]:
     """What answers the cells of a run that asks models, so many at once; the cell after the trials is the panel's."""
@@ -150,7 +151,7 @@ async def open_answers(
     elif spec.forecaster == THOUGHTS_FORECASTER:
         limits = ThoughtOptions.read(forecaster_options(spec.options)).grounding.limits(limits)
     async with (
-        open_runtime(spec, settings, journal, rates=rates, limits=limits) as bench,
+        open_runtime(spec, settings, journal, past=past, limits=limits) as bench,
         _trials(spec, bench, settings, store) as trial,
     ):
         panel = _panel(store, bench)
@@ -231,18 +232,19 @@ def _agent_from_options(options: Mapping[str, Any]) -> BeliefAgent:
 
 def model_free(
     spec: RunSpec,
-    resources: Mapping[str, Callable[[], Any]],
+    past: Callable[[], Past],
     *,
     series: SeriesSource | None = None,
     dress: Callable[[Forecaster], Forecaster] | None = None,
 ) -> AnswerCell:
     """What answers the cells of a run that asks no model."""
-    forecaster = build_forecaster(spec.forecaster, resources)
+    forecaster = build_forecaster(spec.forecaster)
     forecaster = forecaster if dress is None else dress(forecaster)
 
     async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
         as_of = cell.question.as_of_in(spec.mode)
-        context = RunContext(as_of=as_of, series=series) if series else RunContext(as_of=as_of)
+        known = past().before(min(as_of.at.date(), cell.question.due.date()))
+        context = Context(as_of=as_of, series=series or NoSeries(), past=known, emit=emit, trial=cell.trial)
         try:
             return await forecaster.forecast(cell.question, context)
         except CannotForecast as reason:

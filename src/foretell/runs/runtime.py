@@ -10,8 +10,8 @@ import numpy as np
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.prices import market_ref
 from foretell.data.series.series import Series, SeriesInMemory, SeriesSource, SeriesUnavailable
-from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, Forecaster, RunContext, TracedModel
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, Models
 from foretell.forecasters.prompt.adapter import AttemptingForecaster, on_context
 from foretell.forecasters.prompt.prediction_context import PredictionContexts, QuestionOnly
 from foretell.forecasters.series.forecasters import Auto
@@ -151,22 +151,23 @@ class Runtime:
     journal: Journal
     equipment: Services
     budget: Budget
-    rates: Rates | None = None
+    past: Callable[[], Past] = Past
+    """What forecasters may learn from; asked for with every context, because an arena's past grows."""
 
-    def context(self, question: Question, trial: int, emit: EmitEvent = ignore_event) -> AgentContext:
-        """What one trial on one question may lean on."""
+    def context(self, question: Question, trial: int, emit: EmitEvent = ignore_event) -> Context:
+        """The context of one trial on one question."""
         budget = Budget("question", dollars=self.spec.budget.question, within=self.budget)
-        return AgentContext(
-            as_of=question.as_of_in(self.spec.mode),
+        as_of = question.as_of_in(self.spec.mode)
+        return Context(
+            as_of=as_of,
+            models=Models(roles=self.models, model=self.exchange.within(budget), prices=self.exchange.prices),
+            tools=self.tools,
             series=JournaledSeries(source=self.equipment.series, journal=self.journal),
-            models=self.models,
-            model=self.exchange.within(budget),
-            toolbox=self.toolbox,
+            past=self.past().before(min(as_of.at.date(), question.due.date())),
+            budget=budget,
             emit=emit,
-            trial=trial,
             seed=self.spec.seed,
-            prices=self.exchange.prices,
-            rates=self.rates,
+            trial=trial,
         )
 
     def answers(self, forecaster: AttemptingForecaster) -> AnswerCell:
@@ -177,12 +178,12 @@ class Runtime:
 
         return answer
 
-    def toolbox(self, question: Question, context: AgentContext) -> FencedTools:
-        """A new toolbox with its own shelf, behind the fence."""
+    def tools(self, question: Question, context: Context) -> FencedTools:
+        """New tools with a store of sources of their own, behind the fence."""
         fence = FenceRules(as_of=context.as_of, question=question, clairvoyant=self.spec.clairvoyant, emit=context.emit)
         shelf = SourceStore()
         leak_filter = LeakFilter(
-            model=self._watched(context, "filter"),
+            model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
         )
@@ -195,14 +196,14 @@ class Runtime:
         ]
         summary = SummarizeResults(
             shelf=shelf,
-            model=self._watched(context, "summariser"),
+            model=context.model("summariser"),
             name=self.models.name("summariser"),
             question=question,
             settings=self.models.setting("summariser"),
         )
         return FencedTools.around([*reaching, summary], fence, leak_filter, shelf=shelf)
 
-    def _reaching(self, question: Question, context: AgentContext) -> list[Tool]:
+    def _reaching(self, question: Question, context: Context) -> list[Tool]:
         """The tools that leave this machine and can be used for this question."""
         backtest = context.as_of.mode == "backtest"
         engine = self.equipment.engine
@@ -228,13 +229,10 @@ class Runtime:
             tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=note_event))
         return tools
 
-    def _watched(self, context: AgentContext, role: ModelRole) -> TracedModel:
-        return TracedModel(context.model, context.emit, role, context.prices)
-
 
 async def estimate_from_series(question: Question, series: Series, as_of: AsOf) -> Mapping[str, float]:
     """What `auto` says about a question from the history an agent just read; nothing where it cannot."""
-    context = RunContext(as_of=as_of, series=SeriesInMemory(series={series.id: series}))
+    context = Context(as_of=as_of, series=SeriesInMemory(series={series.id: series}))
     try:
         return (await Auto().forecast(question, context)).p
     except CannotForecast:
@@ -275,7 +273,7 @@ async def open_runtime(
     settings: Settings,
     journal: Journal,
     *,
-    rates: Rates | None = None,
+    past: Callable[[], Past] = Past,
     limits: ModelLimits | None = None,
 ) -> AsyncGenerator[Runtime]:
     """Opened for one run and closed with it."""
@@ -302,7 +300,7 @@ async def open_runtime(
                 exchange=exchange,
                 journal=journal,
                 equipment=open_services(settings, client, spec.search),
-                rates=rates,
+                past=past,
                 budget=budget,
             )
 

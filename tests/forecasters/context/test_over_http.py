@@ -10,7 +10,7 @@ from tests.forecasters.context.doubles import no_tools
 
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.search.tavily import TavilySearch
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models
 from foretell.forecasters.prompt.builder import ContextBuilder
 from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
@@ -66,14 +66,12 @@ class Stage:
             prices=PriceList(),
         )
 
-    def context(self, model: str, **more: Any) -> AgentContext:
+    def context(self, model: str, **more: Any) -> Context:
         budget = Budget("question")
-        return AgentContext(
+        return Context(
             as_of=BACK,
-            models=ModelRoles(agent=model),
-            model=self.exchange.within(budget),
-            toolbox=no_tools,
-            prices=PriceList(),
+            models=Models(roles=ModelRoles(agent=model), model=self.exchange.within(budget), prices=PriceList()),
+            tools=no_tools,
             **more,
         )
 

@@ -22,7 +22,7 @@ from tests.forecasters.context.doubles import (
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.trials import RepeatedTrials
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.prompt.adapter import context_forecaster, on_context
 from foretell.forecasters.prompt.forecaster import PromptForecaster, fit, stated_in
 from foretell.forecasters.prompt.prediction_context import QuestionOnly, StoredContexts
@@ -146,7 +146,7 @@ def test_all_models_are_sent_the_same_bytes() -> None:
     for name in ("scripted:a", "scripted:b"):
         model = ScriptedModel([say({"target_1": 0.6, "target_2": 0.4})])
         run = run_context(model)
-        run = replace(run, models=replace(run.models, agent=name))
+        run = replace(run, models=run.models.with_model("agent", name))
         asyncio.run(PromptForecaster(contexts=One(shared())).attempt(CUP, run))
         sent.add(tuple(message.text for message in model.requests[0].messages))
     assert len(sent) == 1
@@ -222,8 +222,8 @@ def test_a_missing_or_wrong_context_is_no_forecast() -> None:
         Desk(forecaster=PromptForecaster(contexts=One(shared(SNOW)))).run([])
     with pytest.raises(ValueError, match="is asked at"):
         Desk(forecaster=PromptForecaster(contexts=One(shared())), as_of=AsOf(at=AT, mode="live")).run([])
-    with pytest.raises(TypeError, match="needs a model"):
-        asyncio.run(PromptForecaster().attempt(CUP, RunContext(as_of=BACK)))
+    with pytest.raises(CannotForecast, match="asks a model"):
+        asyncio.run(PromptForecaster().attempt(CUP, Context(as_of=BACK)))
 
 
 def test_a_question_that_no_file_can_hold_is_a_failure() -> None:

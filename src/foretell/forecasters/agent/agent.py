@@ -11,11 +11,9 @@ from foretell.forecasters.agent.loop import AgentTrial, BeliefIntervention, Stop
 from foretell.forecasters.agent.prompts import StartingSignals, crowd_of, opening, prior_of, system_prompt
 from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
 from foretell.forecasters.forecaster import (
-    AgentContext,
     CannotForecast,
+    Context,
     Forecaster,
-    RunContext,
-    TracedModel,
     UsageMeter,
 )
 from foretell.models.model import Request, ToolSpec
@@ -93,17 +91,15 @@ class BeliefAgent:
         """As shown in tables."""
         return self.label or self.variant.name
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target, or `CannotForecast` where no probability was ever stated."""
         answer = await self.attempt(question, context)
         if isinstance(answer, Failure):
             raise CannotForecast(answer.error)
         return answer
 
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
         """One trial. Whatever the model says, it ends in one of the two."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("the belief agent needs models and tools: give it an AgentContext")
         bypassed = await self._bypassed(question, context)
         if bypassed is not None:
             context.emit(ForecastMade(p=bypassed.p, how=StopReason.BYPASS.value))
@@ -117,8 +113,8 @@ class BeliefAgent:
         answer = self._answer(question, context, job, ending)
         return replace(answer, usage=usage) if isinstance(answer, Forecast) else answer
 
-    def _job(self, question: Question, context: AgentContext) -> TrialSetup:
-        toolbox = context.toolbox(question, context)
+    def _job(self, question: Question, context: Context) -> TrialSetup:
+        toolbox = context.tools_for(question)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
         by_schema = self.settings.asking == "schema"
@@ -130,7 +126,7 @@ class BeliefAgent:
             request=self._request(context, question),
             offer=offer,
             belief=starting_belief(form, crowd=signals.crowd, prior=signals.prior),
-            model=TracedModel(context.model, context.emit, "agent", context.prices),
+            model=context.model("agent"),
             toolbox=toolbox,
             emit=context.emit,
             settings=self.settings,
@@ -141,14 +137,11 @@ class BeliefAgent:
         messages = opening(question, context.as_of, offer, system=system, start=signals)
         return replace(job, request=replace(job.request, messages=messages))
 
-    def _request(self, context: AgentContext, question: Question) -> Request:
-        sampling = self.settings.sampling or context.models.setting("agent")
-        if context.seed is not None:
-            sampling = replace(sampling, seed=context.seed + context.trial)
+    def _request(self, context: Context, question: Question) -> Request:
         slot = f"{question.id}/trial {context.trial}"
-        return Request(model=context.models.name("agent"), messages=(), settings=sampling, slot=slot)
+        return context.request("agent", (), slot=slot, settings=self.settings.sampling)
 
-    def _start(self, question: Question, context: AgentContext) -> StartingSignals:
+    def _start(self, question: Question, context: Context) -> StartingSignals:
         crowd, day = crowd_of(question, context.as_of) if self.variant.crowd else (None, "")
         shown = question.closes_at if context.as_of.mode == "live" or self.settings.closing_time else None
         return StartingSignals(
@@ -159,9 +152,7 @@ class BeliefAgent:
             extra=self.extra,
         )
 
-    def _answer(
-        self, question: Question, context: AgentContext, job: TrialSetup, ending: TrialResult
-    ) -> Forecast | Failure:
+    def _answer(self, question: Question, context: Context, job: TrialSetup, ending: TrialResult) -> Forecast | Failure:
         name = self._marked(job.toolbox)
         if ending.p is None:
             why = ending.stop.value.replace("standing belief", "no probability was stated")
@@ -187,7 +178,7 @@ class BeliefAgent:
         """A run that saw the future is never shown under the name of one that did not."""
         return f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
 
-    async def _bypassed(self, question: Question, context: AgentContext) -> Forecast | None:
+    async def _bypassed(self, question: Question, context: Context) -> Forecast | None:
         model = self.bypass.get(question.source)
         if model is None:
             return None

@@ -1,13 +1,13 @@
 """Any forecaster under the same rules: the shared context as its opening material, its tools on or off."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, Forecaster, RunContext
+from foretell.forecasters.forecaster import AdmitAll, CannotForecast, Context, Forecaster
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, RankedSource
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view
@@ -19,7 +19,6 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, Failed
 from foretell.tools.fence import FencedTools
-from foretell.tools.leak_filter import Excerpt, LeakVerdict
 from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
 from foretell.tools.tool import SourceItem, ToolMaterial, required_text
@@ -40,13 +39,6 @@ SPEC = ToolSpec(
         "additionalProperties": False,
     },
 )
-
-
-class _AdmitAll:
-    """What a context holds passed every layer when it was made."""
-
-    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        return [LeakVerdict(word="KEEP", reason="part of the context")] * len(excerpts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +69,7 @@ class ContextSearchTool:
 def context_toolbox(context: PredictionContext, emit: EmitEvent, *, searchable: bool = True) -> FencedTools:
     """A toolbox over the sources of a context; without any tool where nothing of it may be searched."""
     tools = (ContextSearchTool(context=context),) if searchable and context.sources else ()
-    return FencedTools.around(tools, FenceRules(as_of=context.as_of, question=context.question, emit=emit), _AdmitAll())
+    return FencedTools.around(tools, FenceRules(as_of=context.as_of, question=context.question, emit=emit), AdmitAll())
 
 
 CLAIRVOYANT = "+clairvoyant"
@@ -88,7 +80,7 @@ GATHERED = "The following was gathered for this question beforehand. Evidence fr
 class AttemptingForecaster(Protocol):
     """A forecaster that ends every trial in a value."""
 
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
         """A forecast, or why there is none."""
         ...
 
@@ -122,21 +114,20 @@ class ContextAdapter:
         """The view as a value."""
         return read_view(self.view)
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """What the other forecaster says, under this name."""
         answer = await self.attempt(question, context)
         if isinstance(answer, Failure):
             raise CannotForecast(answer.error)
         return answer
 
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
         """One trial."""
         try:
             shared = await self.contexts.of(question, context.as_of)
             made = await _attempted(self._inner(), self._told(shared), self._surroundings(shared, question, context))
         except CannotForecast as reason:
-            if isinstance(context, AgentContext):
-                context.emit(Failed(error=str(reason)))
+            context.emit(Failed(error=str(reason)))
             return Failure(question_id=question.id, forecaster=self.name, as_of=context.as_of, error=str(reason))
         named = self.name + CLAIRVOYANT * made.forecaster.endswith(CLAIRVOYANT)
         if isinstance(made, Failure):
@@ -157,31 +148,29 @@ class ContextAdapter:
         parts = [GATHERED, shown, question.background] if shown else [question.background]
         return replace(question, background="\n\n".join(filter(None, parts)))
 
-    def _surroundings(self, shared: PredictionContext, question: Question, context: RunContext) -> RunContext:
+    def _surroundings(self, shared: PredictionContext, question: Question, context: Context) -> Context:
         """The same context with another toolbox.
 
         Tools see the question as it was asked: the addresses of its sources, now in its background, would else count
         as pages that decide it, and be closed.
         """
-        if not isinstance(context, AgentContext):
-            return context
         if not self.tools:
 
-            def sources(_: Question, run: AgentContext) -> FencedTools:
+            def sources(_: Question, run: Context) -> FencedTools:
                 return context_toolbox(shared, run.emit, searchable=self.shown.sources)
 
-            return replace(context, toolbox=sources)
-        make = context.toolbox
+            return replace(context, tools=sources)
+        make = context.tools
         # Only markets have a tool for prices.
         seen = question if self.shown.market else replace(question, kind="dataset")
 
-        def toolbox(_: Question, run: AgentContext) -> FencedTools:
+        def tools(_: Question, run: Context) -> FencedTools:
             return make(seen, run)
 
-        return replace(context, toolbox=toolbox)
+        return replace(context, tools=tools)
 
 
-async def _attempted(forecaster: Forecaster, question: Question, context: RunContext) -> Forecast | Failure:
+async def _attempted(forecaster: Forecaster, question: Question, context: Context) -> Forecast | Failure:
     if isinstance(forecaster, AttemptingForecaster):
         return await forecaster.attempt(question, context)
     return await forecaster.forecast(question, context)

@@ -9,7 +9,7 @@ from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.coherence import CoherentProbabilities, coherent
 from foretell.forecasters.combine.projection import Distance
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext, TracedModel, UsageMeter
+from foretell.forecasters.forecaster import CannotForecast, Context, UsageMeter
 from foretell.forecasters.prompt.answers import ElicitedAnswer, ask_until
 from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, PromptCall, call_of, read_elicitation
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
@@ -20,8 +20,6 @@ from foretell.questions.forecast import Categorical, Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, TraceEvent
 
-SEEDS = 1_000
-"""Between the seeds of two calls of one trial; there are fewer trials than that."""
 MADE = "one prompt on a shared context"
 WIDE = Clamp(low=0, high=1)
 
@@ -91,17 +89,15 @@ class PromptForecaster:
         """The elicitation as a value."""
         return read_elicitation(self.elicitation)
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every outcome, or `CannotForecast`."""
         answer = await self.attempt(question, context)
         if isinstance(answer, Failure):
             raise CannotForecast(answer.error)
         return answer
 
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
         """One trial. Whatever the model says, it ends in one of the two."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("a context forecaster needs a model: give it an AgentContext")
         tally = UsageMeter(context.emit)
         began = asyncio.get_running_loop().time()
         try:
@@ -118,9 +114,9 @@ class PromptForecaster:
         usage = replace(tally.usage, seconds=asyncio.get_running_loop().time() - began)
         return replace(self._made(shared, run, said, stated), usage=usage)
 
-    async def _ask(self, ask: ElicitationCall, shared: PredictionContext, context: AgentContext) -> CallResult:
+    async def _ask(self, ask: ElicitationCall, shared: PredictionContext, context: Context) -> CallResult:
         call = call_of(ask, shared, self.shown)
-        model = TracedModel(context.model, context.emit, self.role, context.prices)
+        model = context.model(self.role)
         try:
             answer = await ask_until(
                 model, self._request(ask, call, shared, context), call.read, attempts=self.attempts
@@ -129,23 +125,19 @@ class PromptForecaster:
             return CallResult(ask=ask, answer=None, problem=str(error))
         return CallResult(ask=ask, answer=answer)
 
-    def _request(
-        self, ask: ElicitationCall, call: PromptCall, shared: PredictionContext, context: AgentContext
-    ) -> Request:
+    def _request(self, ask: ElicitationCall, call: PromptCall, shared: PredictionContext, context: Context) -> Request:
         """The slot tells apart what is asked in equal words: trials and votes. Each is paid for once."""
-        sampling = self.sampling or context.models.setting(self.role)
-        if context.seed is not None:
-            sampling = replace(sampling, seed=context.seed + context.trial + SEEDS * ask.number)
-        return Request(
-            model=context.models.name(self.role),
-            messages=call.messages,
+        return context.request(
+            self.role,
+            call.messages,
             schema=call.schema,
-            settings=sampling,
+            settings=self.sampling,
             slot=f"{shared.question.id}/trial {context.trial}/{ask.name}",
+            call=ask.number,
         )
 
     def _made(
-        self, shared: PredictionContext, context: AgentContext, said: Sequence[CallResult], stated: Mapping[str, float]
+        self, shared: PredictionContext, context: Context, said: Sequence[CallResult], stated: Mapping[str, float]
     ) -> Forecast:
         question = shared.question
         fitted = fit(question, stated, self.distance)
@@ -196,7 +188,7 @@ class PromptForecaster:
         was = f"; stated {_numbers(stated)}" if fitted.moved > 0 else ""
         return f"{FORECAST}{_numbers(p)} ({self.way.name}, {self.shown.name}, context {shared.digest[:12]}{was})."
 
-    def _failed(self, question: Question, context: AgentContext, error: str) -> Failure:
+    def _failed(self, question: Question, context: Context, error: str) -> Failure:
         context.emit(Failed(error=error))
         return Failure(
             question_id=question.id, forecaster=self.name, as_of=context.as_of, error=error, trial=context.trial
@@ -223,7 +215,7 @@ def stated_in(events: Sequence[TraceEvent]) -> Mapping[str, float] | None:
     return kept[-1] if kept else None
 
 
-def _check(shared: PredictionContext, question: Question, context: AgentContext) -> None:
+def _check(shared: PredictionContext, question: Question, context: Context) -> None:
     if shared.as_of != context.as_of:
         raise ValueError(f"the context is of {shared.as_of}, the question is asked at {context.as_of}")
     told, asked = ([target.id for target in one.targets] for one in (shared.question, question))
