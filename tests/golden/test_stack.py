@@ -106,7 +106,7 @@ def stack(data: Path) -> Stack:
 def said(
     data: Path, forecaster: Forecaster, questions: list[Question], source: SeriesInMemory | None
 ) -> dict[OutcomeKey, float]:
-    run = backtest(questions, [forecaster], series=source, past=past(data))
+    run = backtest([forecaster], questions, series=source, past=past(data))
     assert not run.failures, run.failures[:3]
     return {
         (question.id, question.due, target): p

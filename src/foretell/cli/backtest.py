@@ -49,7 +49,7 @@ def backtest(
 
         series = CsvSeries(path=series_path)
     with progress_bar("forecasting") as progress:
-        result = run(benchmark.questions.questions, forecasters, series=series, past=benchmark.past, progress=progress)
+        result = run(forecasters, benchmark.questions.questions, series=series, past=benchmark.past, progress=progress)
     for path in write_backtest(result, benchmark.questions.resolutions, out).values():
         click.echo(f"Wrote {path}")
     if result.failures:
@@ -105,9 +105,8 @@ def demo(html_path: Path | None, out: Path | None) -> None:
     click.echo(f"{len(questions.questions)} questions with {targets} targets from {count} real series")
     forecasters = [build_forecaster(name) for name in FORECASTERS]
     with progress_bar("forecasting") as progress:
-        result = backtest(
-            questions.questions, forecasters, series=benchmark.series, past=benchmark.past, progress=progress
-        )
+        series, past = benchmark.series, benchmark.past
+        result = backtest(forecasters, questions.questions, series=series, past=past, progress=progress)
     table = read_table(
         forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, questions.resolutions)
     )

@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from time import monotonic
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from foretell.models.canonical import request_key
 from foretell.models.model import Message, Model, ModelSettings, Reply, Request, UserMessage
 from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList, TokenPrice
-from foretell.plugins import load, names
+from foretell.plugins import load
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost, Forecast
+from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
-from foretell.questions.trace import EmitEvent, ModelCalled, TraceEvent, ignore_event
+from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent, ignore_event
 from foretell.tools.fence import FencedTools
 from foretell.tools.leak_filter import Excerpt, LeakVerdict
 from foretell.tools.rules import FenceRules
@@ -29,6 +30,11 @@ from foretell.tools.rules import FenceRules
 
 class CannotForecast(Exception):
     """The forecaster cannot answer this question, for the reason given; recorded as a `Failure`."""
+
+    def __init__(self, message: str = "", *, forecaster: str = "") -> None:
+        super().__init__(message)
+        self.forecaster = forecaster
+        """The name to record it under, where that is not the forecaster's usual one."""
 
 
 class NoSeries:
@@ -64,12 +70,6 @@ class Models:
     def with_model(self, role: ModelRole, name: str) -> "Models":
         """The same models with another one in one role."""
         return replace(self, roles=self._given.with_model(role, name))
-
-    async def complete(self, request: Request) -> Reply:
-        """The reply to a request."""
-        if self.model is None:
-            raise CannotForecast(NO_MODEL)
-        return await self.model.complete(request)
 
     @property
     def _given(self) -> ModelRoles:
@@ -143,7 +143,9 @@ class Context:
 
     def model(self, role: ModelRole = "agent") -> Model:
         """The models, every reply of which is an event of the trace under this role."""
-        return TracedModel(self.models, self.emit, role, self.models.prices)
+        if self.models.model is None:
+            raise CannotForecast(NO_MODEL)
+        return TracedModel(self.models.model, self.emit, role, self.models.prices)
 
     def request(
         self,
@@ -209,7 +211,7 @@ class UsageMeter:
         self.usage = Cost()
 
     def __call__(self, event: TraceEvent) -> None:
-        """Count, then tell."""
+        """Count the event, then pass it on."""
         if isinstance(event, ModelCalled):
             self.usage = Cost(
                 dollars=self.usage.dollars + (event.dollars or 0.0),
@@ -230,7 +232,7 @@ class TracedModel:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, told to the listener first."""
+        """The reply, after its event was emitted."""
         reply = await self._inner.complete(request)
         tokens = reply.tokens
         self._emit(
@@ -246,42 +248,173 @@ class TracedModel:
         return reply
 
 
-MODEL_FORECASTERS = {
-    "agent": "",
-    "tree": "; without a model there are tree-views and tree-file",
-    "thoughts": "",
-}
-"""Those that ask models: a run has roles, keys, a budget and a journal for them, a list of names has not."""
+# Forecasters by name: what the registry holds under `forecasters`, called with options.
+
+
+def asks_models(name: str, models: Mapping[str, str] | None = None) -> bool:
+    """Whether a registered forecaster asks language models: its class says so with `asks_models = True`.
+
+    A plain function says nothing: it gets models where the run names some.
+    """
+    return bool(getattr(load("forecasters", name), "asks_models", models))
+
+
+def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
+    """What the registered forecaster makes of its options; an unknown or wrong option is named.
+
+    Most entries make a forecaster. One that needs something opened for a whole run makes an object with
+    `open(runtime)`, an asynchronous context manager that gives the forecaster and the runtime it works with.
+    """
+    factory = load("forecasters", name)
+    if _is_forecasting_function(factory):
+        return FunctionForecaster(function=factory, name=name, options=options)
+    accepted = [key for key in inspect.signature(factory).parameters if key not in getattr(factory, "not_options", ())]
+    for option in options:
+        if option not in accepted:
+            hint = f"options are {', '.join(sorted(accepted)) or 'none'}"
+            raise InputError(f"the forecaster {name!r} has no option {option!r}", column="options", hint=hint)
+    try:
+        return factory(**options)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the options of {name!r} do not fit: {error}", column="options") from None
 
 
 def build_forecaster(spec: str) -> Forecaster:
-    """A forecaster from "name" or "name:option=value,…".
+    """A forecaster that asks no model, from "name" or "name:option=value,…".
 
     >>> build_forecaster("always:p=0.3").name
     'always 0.3'
     """
-    name, _, written = spec.partition(":")
-    if name in MODEL_FORECASTERS and name not in names("forecasters"):
-        spec_hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC"
-        hint = spec_hint + MODEL_FORECASTERS[name]
+    name, options = read_forecaster(spec)
+    if asks_models(name):
+        hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC"
         raise InputError(f"the forecaster {name!r} asks a model", hint=hint)
-    factory = load("forecasters", name)
-    accepted = inspect.signature(factory).parameters
-    options = _options(spec, written, accepted.keys())
     try:
-        return factory(**options)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"forecaster {spec!r}: {error}") from None
+        return make_forecaster(name, options)
+    except InputError as error:
+        raise InputError(f"forecaster {spec!r}: {error.problem}", hint=error.hint) from None
 
 
-def _options(spec: str, written: str, accepted: Any) -> dict[str, Any]:
+def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
+    """Name and options out of "name:option=value,…".
+
+    >>> read_forecaster("always:p=0.3")
+    ('always', {'p': 0.3})
+    """
     import yaml
 
+    name, _, written = spec.partition(":")
     options: dict[str, Any] = {}
     for part in filter(None, written.split(",")):
         key, equals, value = part.partition("=")
-        if not equals or key not in accepted:
-            hint = f"options are {', '.join(accepted) or 'none'}"
-            raise InputError(f"forecaster {spec!r}: cannot use {part!r}", hint=hint)
+        if not equals:
+            raise InputError(f"forecaster {spec!r}: cannot use {part!r}", hint="options are written name=value")
         options[key] = yaml.safe_load(value)
-    return options
+    return name, options
+
+
+# Plain functions as forecasters.
+
+
+def _is_forecasting_function(found: Any) -> bool:
+    """Whether a function answers questions itself, rather than making a forecaster out of options."""
+    return inspect.isroutine(found) and next(iter(inspect.signature(found).parameters), "") == "question"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionForecaster:
+    """A function of a question, or of a question and a context, as a forecaster.
+
+    It returns a probability, a mapping from targets to probabilities, or a `Forecast`, or a coroutine of one of them.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    async def forecast(self, question: Question, context: Context) -> Forecast:
+        """What the function returns, as a forecast."""
+        positional = [
+            one
+            for one in inspect.signature(self.function).parameters.values()
+            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.name not in self.options
+        ]
+        takes_context = len(positional) > 1 and (positional[1].name == "context" or positional[1].default is NO_DEFAULT)
+        result = self.function(*((question, context) if takes_context else (question,)), **self.options)
+        return forecast_of(await result if inspect.isawaitable(result) else result, question, context, self.name)
+
+
+NO_DEFAULT = inspect.Parameter.empty
+
+
+def forecast_of(result: Any, question: Question, context: Context, name: str) -> Forecast:
+    """A probability, a mapping from targets to probabilities, or a forecast, as a forecast.
+
+    A single number answers a question with one target.
+    """
+    if isinstance(result, Forecast):
+        return result
+    if not isinstance(result, Mapping):
+        if len(question.targets) != 1:
+            targets = ", ".join(target.id for target in question.targets)
+            raise CannotForecast(
+                f"{name} gave one number for the targets {targets}: return a mapping with one for each"
+            )
+        result = {question.targets[0].id: result}
+    try:
+        return Forecast(
+            question_id=question.id, forecaster=name, as_of=context.as_of, p=dict(result), trial=context.trial
+        )
+    except (TypeError, ValueError) as error:
+        raise CannotForecast(f"{name} gave no probabilities: {error}") from error
+
+
+def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
+    """A forecaster from itself, a function of a question, or a name with options such as "always:p=0.3"."""
+    if isinstance(given, str):
+        return build_forecaster(given)
+    if hasattr(given, "forecast"):
+        return cast("Forecaster", given)
+    if callable(given):
+        return FunctionForecaster(function=given, name=getattr(given, "__name__", type(given).__name__))
+    raise InputError(
+        f"{given!r} is no forecaster", hint="give a name, a function of a question, or an object with forecast()"
+    )
+
+
+@runtime_checkable
+class AttemptingForecaster(Protocol):
+    """A forecaster that ends every trial in a value by itself."""
+
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
+        """A forecast, or why there is none."""
+        ...
+
+
+async def attempt(forecaster: Forecaster, question: Question, context: Context) -> Forecast | Failure:
+    """One trial, ended in a value: a forecast for every target, or why there is none.
+
+    What models cost on the way is added up here, and a failure is an event of the trace.
+    """
+    if isinstance(forecaster, AttemptingForecaster):
+        return await forecaster.attempt(question, context)
+    meter, began = UsageMeter(context.emit), monotonic()
+    try:
+        made = await forecaster.forecast(question, replace(context, emit=meter))
+        missing = {target.id for target in question.targets} - made.p.keys()
+        if missing:
+            raise CannotForecast(f"no probability for target {min(missing)}")
+    except CannotForecast as reason:
+        context.emit(Failed(error=str(reason)))
+        return Failure(
+            question_id=question.id,
+            forecaster=reason.forecaster or forecaster.name,
+            as_of=context.as_of,
+            error=str(reason),
+            trial=context.trial,
+        )
+    if meter.usage.calls and made.usage == Cost():
+        made = replace(made, usage=replace(meter.usage, seconds=monotonic() - began))
+    return made if made.trial == context.trial else replace(made, trial=context.trial)

@@ -1,10 +1,8 @@
 """An arena put together from its file and this machine's settings."""
 
-import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 from foretell.arena.live import ContextMaker, LiveArena, PrepareEntry, SendCells
 from foretell.arena.spec import ARENA_PREFIX, ArenaSpec, ContextSpec
@@ -12,8 +10,6 @@ from foretell.arena.store import ArenaStore
 from foretell.data.http import AsyncHttpClient
 from foretell.data.search.engine import SearchEngine
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.prompt.adapter import on_context
 from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, ContextBuildSettings, ContextUnavailable
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
@@ -23,15 +19,10 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import past_of, rates_of
-from foretell.runs.runner import asks_models, check_options, model_free, open_answers
+from foretell.runs.runner import asks_models, check_options, open_answers
 from foretell.runs.runtime import (
-    CONTEXT_FORECASTER,
     Runtime,
-    context_options,
-    contexts_of,
-    forecaster_options,
     open_runtime,
-    under_rules,
 )
 from foretell.runs.services import Services, open_markets, open_services
 from foretell.runs.settings import Settings, clock_of
@@ -201,7 +192,7 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
         arena = replace(arena, builder=builder)
     if opening.forecasts:
         past = ArenaPast(arena.book)
-        check_entries(arena.spec, arena.store, past)
+        check_entries(arena.spec)
         runs = _entry_runs(settings, arena.store, journal, past, opening.concurrency)
         stack.push_async_callback(runs.close)
         send = None if opening.here else _queue_sender(settings, arena.store, past, stack)
@@ -215,9 +206,6 @@ def _entry_runs(settings: Settings, store: RunStore, journal: Journal, past: Are
     @asynccontextmanager
     async def furnish(row: RunRow) -> AsyncGenerator[AnswerCell]:
         run = spec_from_json(row.spec)
-        if not asks_models(run):
-            yield under_rules(model_free_entry(run, store, past), run, settings, store)
-            return
         async with open_answers(run, settings, journal, store, past=past, concurrency=concurrency) as answer:
             yield answer
 
@@ -233,25 +221,11 @@ def _answers_of_entry(runs: OpenRuns) -> PrepareEntry:
     return furnish
 
 
-def model_free_entry(run: RunSpec, store: RunStore, past: ArenaPast) -> AnswerCell:
-    """A forecaster that asks no model, with its options, on the context where that is asked for."""
-    written = [f"{name}={json.dumps(value)}" for name, value in forecaster_options(run.options).items()]
-    head, _, more = run.forecaster.partition(":")
-    named = f"{head}:{','.join(filter(None, [more, *written]))}" if more or written else head
-    dress: Callable[[Forecaster], Forecaster] | None = None
-    if CONTEXT_FORECASTER in run.options:
-        dress = partial(on_context, options=context_options(run.options), contexts=contexts_of(run, store))
-    return model_free(replace(run, forecaster=named), past, dress=dress)
-
-
-def check_entries(spec: ArenaSpec, store: RunStore, past: ArenaPast) -> None:
+def check_entries(spec: ArenaSpec) -> None:
     """Raise now what is wrong with an entry, and name it."""
     for name, run in spec.runs.items():
         try:
-            if asks_models(run):
-                check_options(run)
-            else:
-                model_free_entry(run, store, past)
+            check_options(run)
         except InputError as error:
             place = ".".join(filter(None, ["entries", name, error.column]))
             raise InputError(error.problem, path=error.path, column=place, hint=error.hint) from None

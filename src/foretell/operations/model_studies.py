@@ -10,7 +10,7 @@ from foretell.data.datasets.question_set import OutcomeKey
 from foretell.data.datasets.rows import csv_rows
 from foretell.forecasters.agent.answer_format import thresholds_of
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, make_forecaster
 from foretell.forecasters.prompt.prediction_context import from_articles
 from foretell.metrics.bootstrap import Resampling
 from foretell.models.budget import Budget, BudgetWaitingModel, PendingCalls
@@ -23,7 +23,7 @@ from foretell.questions.question import Question
 from foretell.report.study import StudyProgress, StudyResult
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import open_benchmark
-from foretell.runs.runner import AGENT_FORECASTER, WatchProgress, build_agent, prepare_run
+from foretell.runs.runner import WatchProgress, prepare_run
 from foretell.runs.runtime import Runtime, forecaster_options, open_runtime
 from foretell.runs.settings import Settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
@@ -117,7 +117,7 @@ def agent_spec(file: Path | None, options: Mapping[str, Any]) -> RunSpec:
     if file is None and not (model and dataset):
         raise InputError("there is nobody to ask", hint="give the SPEC of a run, or --questions and --model")
     spec = read_spec(file) if file is not None else one_model("agent", model)
-    if spec.forecaster != AGENT_FORECASTER:
+    if spec.forecaster != "agent":
         raise InputError(f"this is a study of the agent, not of {spec.forecaster}", path=file, column="forecaster")
     if dataset:
         spec = replace(spec, questions=QuestionsSpec(dataset=dataset, rounds=tuple(options["rounds"])))
@@ -146,7 +146,7 @@ async def intervention(spec: RunSpec, purse: StudyBudget, *, limit: int, step: i
     from foretell.studies.intervention import intervention_study, try_pushes
 
     prepared = prepare_run(spec)
-    agent = build_agent(forecaster_options(spec.options))
+    agent = make_forecaster("agent", forecaster_options(spec)).build()
     asked = spread([one for one in prepared.questions if thresholds_of(one) is None], limit)
     if not asked:
         raise InputError("none of the questions asks for probabilities", column="questions")
@@ -167,7 +167,7 @@ async def smoke(spec: RunSpec, purse: StudyBudget, *, limit: int, whole: bool, h
     from foretell.studies.smoke import run_exam_trials, smoke_study
 
     prepared = prepare_run(spec)
-    agent = build_agent(forecaster_options(spec.options))
+    agent = make_forecaster("agent", forecaster_options(spec)).build()
     asked = spread(prepared.questions, limit)
     async with open_study_runtime(spec, purse, prepared.benchmark.past) as bench:
         traces = await run_exam_trials(

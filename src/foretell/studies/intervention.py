@@ -13,7 +13,7 @@ import numpy as np
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.loop import BeliefIntervention
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, percentile_interval
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
@@ -163,7 +163,7 @@ async def _pair(
 
 async def _trace(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
     events: list[TraceEvent] = []
-    await agent.attempt(question, replace(context, emit=events.append))
+    await attempt(agent, question, replace(context, emit=events.append))
     return events
 
 

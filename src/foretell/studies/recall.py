@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.prompt.answers import OutcomeNames, ask_until, closed, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts, known_at, one_line
@@ -139,8 +139,8 @@ async def _remembered(past: PastEvent, context: Context, role: ModelRole) -> Rec
     bare, told = (PromptForecaster(contexts=stored, view=view, role=role) for view in (NONE, SOURCES))
     memory, without, with_sources = await asyncio.gather(
         ask_recollection(past.question, context, role),
-        bare.attempt(past.question, context),
-        told.attempt(past.question, context),
+        attempt(bare, past.question, context),
+        attempt(told, past.question, context),
     )
     problems = [memory] if isinstance(memory, str) else []
     problems += [one.error for one in (without, with_sources) if isinstance(one, Failure)]

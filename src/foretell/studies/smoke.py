@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.shares import DEFAULT_DRAWS
@@ -121,7 +121,7 @@ def _shortfalls(
 async def _trace(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
     """One trial's events. Bad input, such as a missing key, stops the exam: it would fail every question alike."""
     events: list[TraceEvent] = []
-    await agent.attempt(question, replace(context, emit=events.append))
+    await attempt(agent, question, replace(context, emit=events.append))
     if not events:
         events.append(Failed(error="nothing happened"))
     return events

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import Context, Models
+from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.models.model import Model, Reply, Request, TokenCount, ToolCall, ToolSpec
 from foretell.models.names import ModelRoles
 from foretell.models.providers.scripted import ScriptedModel
@@ -111,7 +111,7 @@ class Desk:
 
     def run(self, script: Any) -> Forecast | Failure:
         model = script if hasattr(script, "complete") else ScriptedModel(script)
-        return asyncio.run(self.agent.attempt(self.question, self.context(model)))
+        return asyncio.run(attempt(self.agent, self.question, self.context(model)))
 
     def with_agent(self, **changes: Any) -> "Desk":
         return replace(self, agent=replace(self.agent, **changes), events=[], toolboxes=[])

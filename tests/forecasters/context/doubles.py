@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foretell.data.search.engine import SearchHit
-from foretell.forecasters.forecaster import Context, Models
+from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
 from foretell.models.model import Model, Reply, Request, TokenCount
 from foretell.models.names import ModelRoles
@@ -139,7 +139,7 @@ class Desk:
     def run(self, script: Any, **more: Any) -> Forecast | Failure:
         model = script if hasattr(script, "complete") else ScriptedModel(script)
         run = run_context(model, self.events, self.as_of, **more)
-        answer = asyncio.run(self.forecaster.attempt(self.question, run))
+        answer = asyncio.run(attempt(self.forecaster, self.question, run))
         self.requests = getattr(model, "requests", [])
         return answer
 

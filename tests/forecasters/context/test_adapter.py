@@ -11,7 +11,7 @@ from tests.forecasters.context.doubles import BACK, CUP, KeepAll, One, run_conte
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import FULL
 from foretell.forecasters.base_rates.baselines import MarketForecaster
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.prompt.adapter import ContextAdapter, context_toolbox
 from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts
 from foretell.forecasters.prompt.rendering import VIEWS, material
@@ -70,7 +70,7 @@ class Boxes:
 def run(forecaster: ContextAdapter, boxes: Boxes) -> tuple[Forecast | Failure, list[Any]]:
     model = ScriptedModel([submit({"target_1": 0.7, "target_2": 0.3})])
     context = replace(run_context(model), tools=boxes)
-    return asyncio.run(forecaster.attempt(CUP, context)), model.requests
+    return asyncio.run(attempt(forecaster, CUP, context)), model.requests
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -110,7 +110,7 @@ def test_a_tree_plans_with_the_context_and_its_leaves_can_search_it(tools: bool)
     model = ScriptedModel(speak)
     context = replace(run_context(model), tools=Boxes())
     forecaster = ContextAdapter(forecaster=TreeForecaster(), contexts=One(shared()), tools=tools)
-    answer = asyncio.run(forecaster.attempt(CUP, context))
+    answer = asyncio.run(attempt(forecaster, CUP, context))
     assert isinstance(answer, Forecast)
     assert answer.forecaster.endswith(f"on context both {'with' if tools else 'without'} tools")
     told = [words(request) for request in model.requests]
@@ -160,14 +160,14 @@ def test_forecasters_without_a_model_see_the_question_as_the_view_shows_it() -> 
     forecast = asyncio.run(market.forecast(CUP, plain))
     assert forecast.p["Red Team"] == pytest.approx(0.633 / 1.04)
     assert forecast.trace == f"context {shared().digest}"
-    hidden = asyncio.run(replace(market, view="sources").attempt(CUP, plain))
+    hidden = asyncio.run(attempt(replace(market, view="sources"), CUP, plain))
     assert isinstance(hidden, Failure)
 
 
 def test_without_a_context_there_is_no_forecast() -> None:
     events: list[Any] = []
     lost = ContextAdapter(forecaster=MarketForecaster(), contexts=StoredContexts([]))
-    answer = asyncio.run(lost.attempt(CUP, run_context(ScriptedModel([]), events)))
+    answer = asyncio.run(attempt(lost, CUP, run_context(ScriptedModel([]), events)))
     assert isinstance(answer, Failure)
     assert "no context is stored" in answer.error
     assert len(events) == 1

@@ -1,6 +1,5 @@
 """The belief agent as a forecaster: from a question and a context to a forecast with reasons and citations."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,12 +13,11 @@ from foretell.forecasters.forecaster import (
     CannotForecast,
     Context,
     Forecaster,
-    UsageMeter,
 )
 from foretell.models.model import Request, ToolSpec
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.questions.trace import Failed, ForecastMade
+from foretell.questions.trace import ForecastMade
 from foretell.tools.fence import FencedTools, SourceStore
 from foretell.tools.names import ANY_SOURCE, FIXED, offered_tools
 
@@ -93,25 +91,12 @@ class BeliefAgent:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target, or `CannotForecast` where no probability was ever stated."""
-        answer = await self.attempt(question, context)
-        if isinstance(answer, Failure):
-            raise CannotForecast(answer.error)
-        return answer
-
-    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
-        """One trial. Whatever the model says, it ends in one of the two."""
         bypassed = await self._bypassed(question, context)
         if bypassed is not None:
             context.emit(ForecastMade(p=bypassed.p, how=StopReason.BYPASS.value))
             return bypassed
-        tally = UsageMeter(context.emit)
-        context = replace(context, emit=tally)
-        began = asyncio.get_running_loop().time()
         job = self._job(question, context)
-        ending = await AgentTrial(job).run()
-        usage = replace(tally.usage, seconds=asyncio.get_running_loop().time() - began)
-        answer = self._answer(question, context, job, ending)
-        return replace(answer, usage=usage) if isinstance(answer, Forecast) else answer
+        return self._answer(question, context, job, await AgentTrial(job).run())
 
     def _job(self, question: Question, context: Context) -> TrialSetup:
         toolbox = context.tools_for(question)
@@ -152,15 +137,12 @@ class BeliefAgent:
             extra=self.extra,
         )
 
-    def _answer(self, question: Question, context: Context, job: TrialSetup, ending: TrialResult) -> Forecast | Failure:
+    def _answer(self, question: Question, context: Context, job: TrialSetup, ending: TrialResult) -> Forecast:
         name = self._marked(job.toolbox)
         if ending.p is None:
             why = ending.stop.value.replace("standing belief", "no probability was stated")
             error = f"{why}: {ending.detail}" if ending.detail else why
-            context.emit(Failed(error=error))
-            return Failure(
-                question_id=question.id, forecaster=name, as_of=context.as_of, error=error, trial=context.trial
-            )
+            raise CannotForecast(error, forecaster=name)
         form = job.offer.form
         p = self.settings.clamp.apply(ending.p, exclusive=form.exclusive)
         context.emit(ForecastMade(p=p, how=ending.stop.value))

@@ -1,6 +1,7 @@
 """Forecasters without a model: a constant, the crowd, the market's quotes, the base rate."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Context
@@ -67,6 +68,8 @@ class MarketForecaster:
 class BaseRateForecaster:
     """How often questions of this source and template came true before."""
 
+    not_options: ClassVar[tuple[str, ...]] = ("rates",)
+
     rates: Rates | None = None
     """Other rates than those counted from the past."""
     name: str = "prior"
@@ -80,6 +83,8 @@ class BaseRateForecaster:
 @dataclass(frozen=True, kw_only=True)
 class CrowdElseBaseRate:
     """The crowd's price for market questions, the base rate for questions about data sets."""
+
+    not_options: ClassVar[tuple[str, ...]] = ("rates",)
 
     rates: Rates | None = None
     """Other rates than those counted from the past."""

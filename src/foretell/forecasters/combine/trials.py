@@ -16,6 +16,7 @@ from foretell.forecasters.forecaster import (
     Context,
     Forecaster,
     UsageMeter,
+    attempt,
 )
 from foretell.models.model import ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
@@ -191,11 +192,8 @@ class RepeatedTrials:
 
     async def _one(self, question: Question, context: Context, trial: int) -> Forecast | Failure:
         context = context.for_trial(trial, self.listen(trial) if self.listen else None)
-        try:
-            return replace(await self.forecaster.forecast(question, context), trial=trial)
-        except CannotForecast as error:
-            name = self.forecaster.name
-            return Failure(question_id=question.id, forecaster=name, as_of=context.as_of, error=str(error), trial=trial)
+        made = await attempt(self.forecaster, question, context)
+        return replace(made, trial=trial)
 
     async def _together(
         self, question: Question, context: Context, made: list[Forecast], failures: list[Failure]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from foretell.forecasters.agent.agent import BeliefAgent, without_numbers
 from foretell.forecasters.agent.settings import FULL, AgentSettings, Clamp
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import LONGEST_REPORT, LONGEST_SENTENCE
 from foretell.forecasters.tree.proposition import Grounding
@@ -46,7 +46,7 @@ class AgentGrounder:
 
         question = replace(leaf.question, id=leaf.slot)
         models = context.models.with_model("agent", context.models.name("grounder"))
-        found = await self.agent.attempt(question, replace(context, tools=tools, emit=emit, models=models))
+        found = await attempt(self.agent, question, replace(context, tools=tools, emit=emit, models=models))
         if isinstance(found, Failure):
             if "budget" in found.error:
                 raise BudgetExceeded(found.error)
