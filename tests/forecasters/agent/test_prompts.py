@@ -4,6 +4,7 @@ import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import BATCH, FULL, NOBELIEF, VARIANTS, ZERO_SHOT, AgentSettings
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.models.model import Reply, ToolCall, ToolResult, ToolSpec
 from foretell.questions.question import Question, Snapshot, Target
@@ -73,7 +74,7 @@ def test_the_price_is_told_only_with_the_flag_and_only_if_old_enough(desk):
 
 
 def test_the_base_rate_is_told_only_with_the_flag_and_only_for_data_sets(desk):
-    desk.extra["rates"] = FixedRates(table={("fred", ""): 0.42})
+    desk.extra["past"] = Past(recorded_rates=FixedRates(table={("fred", ""): 0.42}))
     told = FULL.told(crowd=True, prior=True)
     target = Target(id="2025-11-02", resolves_at="2025-11-02")
     desk.question = Question(id="f", source="fred", text="?", due="2025-10-26", targets=(target,), kind="dataset")

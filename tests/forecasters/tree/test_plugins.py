@@ -14,7 +14,7 @@ from tests.forecasters.tree.random_trees import by_worlds, claim, tree_of
 from tests.forecasters.tree.scripted_tree import Desk
 
 from foretell import plugins
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
 from foretell.forecasters.tree.arithmetic.gates import Body, Gates
 from foretell.forecasters.tree.description import link_in_numbers, link_in_words
@@ -72,7 +72,7 @@ class OneThird:
 
     name = "one-third"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Always the same."""
         return GroundingResult(p=1 / 3, grounding=Grounding(grounder=self.name))
 

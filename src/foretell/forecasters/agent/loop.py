@@ -252,29 +252,28 @@ class AgentTrial:
         self.number += 1
         last = self.number >= self.job.steps or _now() > self._ends_at - self.job.reserve
         names = (SUBMIT,) if last else self.job.offer.named(self.job.allowed(self.number))
-        turn = await self._ask(names)
-        if isinstance(turn, TrialResult):
-            return turn
-        notes = self._revise(turn)
-        if turn.final is not None:
-            return self._submit(turn)
-        return await self._act(self._pushed(turn), notes)
-
-    async def _ask(self, names: Sequence[str]) -> AgentTurn | TrialResult:
-        """A turn that can be carried out: an unusable reply is asked for again with what was wrong, a few times."""
         unusable: list[Reply] = []
         problem = ""
+        # An unusable reply is asked for again with what was wrong, a few times.
         for attempt in range(self.job.settings.again + 1):
             reply = await self.job.model.complete(self._request(names, attempt))
             try:
-                return read_reply(reply, self.job.offer, names)
+                turn = read_reply(reply, self.job.offer, names)
+                break
             except UnusableTurn as error:
                 problem = str(error)
             unusable.insert(0, reply)
             self._believe(belief_in(reply, self.job.offer))
             self._history.object_to(reply, problem, names)
             self._tell(UNUSABLE, {"attempt": attempt + 1}, Observation(text=problem, failed=True))
-        return await self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
+        else:
+            turn = await self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
+        if isinstance(turn, TrialResult):
+            return turn
+        notes = self._revise(turn)
+        if turn.final is not None:
+            return self._submit(turn)
+        return await self._act(self._pushed(turn), notes)
 
     def _request(self, names: Sequence[str], attempt: int) -> Request:
         slot = f"{self.job.request.slot}/step {self.number}/{attempt}"

@@ -1,12 +1,16 @@
 """The numbers of the loop, in one place."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.models.model import ModelSettings, ToolSpec
+from foretell.questions.errors import InputError
 from foretell.tools.names import SUBMIT
+
+if TYPE_CHECKING:
+    from foretell.forecasters.agent.agent import BeliefAgent
 
 # The answer: the one tool every variant has, and the one place where probabilities are clamped.
 
@@ -27,6 +31,15 @@ class Clamp:
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1:
             raise ValueError(f"a clamp needs 0 <= low < high <= 1, not [{self.low}, {self.high}]")
+
+    @classmethod
+    def read(cls, given: "Clamp | Sequence[float]") -> "Clamp":
+        """From two numbers; a clamp stays itself."""
+        if isinstance(given, Clamp):
+            return given
+        if not isinstance(given, list | tuple) or len(given) != 2:
+            raise ValueError(f"clamp is {given!r}, write two numbers such as [0.01, 0.99]")
+        return cls(low=float(given[0]), high=float(given[1]))
 
     def apply(self, p: Mapping[str, float], *, exclusive: bool = False) -> dict[str, float]:
         """Each probability within the bounds.
@@ -124,3 +137,58 @@ NOBELIEF = AgentVariant(kind="nobelief", wording="plain", belief=False)
 ZERO_SHOT = AgentVariant(kind="zero-shot", wording="alone", belief=False, tools=False, steps=1)
 BATCH = AgentVariant(kind="batch", wording="batch", belief=False, parallel=True, steps=2)
 VARIANTS = {variant.kind: variant for variant in (FULL, NOBELIEF, ZERO_SHOT, BATCH)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions:
+    """The options of the forecaster `agent`, as a run, the command line or a page gives them.
+
+    >>> AgentOptions(variant="zero-shot").build().name
+    'zero-shot+crowd+prior'
+    """
+
+    asks_models: ClassVar[bool] = True
+
+    variant: str = "full"
+    """Which form of the agent: its prompt, its tools and whether it keeps a belief."""
+    crowd: bool = True
+    """Show the market's price, and start from it."""
+    prior: bool = True
+    """Show the base rate of such questions and, without a price, start from it."""
+    steps: int = 10
+    """How many replies of the model at most; at the last one it must answer."""
+    seconds: float = 600.0
+    """How long one trial may take."""
+    asking: Asking = "tools"
+    """How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools."""
+    clamp: tuple[float, float] = (0.05, 0.95)
+    """The least and the greatest probability that is submitted."""
+    bypass: Sequence[str] = ("dbnomics",)
+    """Sources whose questions are answered from their time series, without a model."""
+    fixed: bool = True
+    """Use the tools step by step as laid down for some sources."""
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            hint = f"variants are {', '.join(VARIANTS)}"
+            raise InputError(f"there is no variant {self.variant!r}", column="options", hint=hint)
+        self.settings  # noqa: B018 - raises now what does not fit
+
+    @property
+    def settings(self) -> AgentSettings:
+        """As the loop reads them."""
+        return AgentSettings(
+            steps=self.steps,
+            seconds=self.seconds,
+            asking=self.asking,
+            fixed=self.fixed,
+            clamp=Clamp.read(self.clamp),
+        )
+
+    def build(self) -> "BeliefAgent":
+        """The agent."""
+        from foretell.forecasters.agent.agent import BeliefAgent
+        from foretell.forecasters.series.forecasters import Auto
+
+        variant = VARIANTS[self.variant].told(crowd=self.crowd, prior=self.prior)
+        return BeliefAgent(variant=variant, settings=self.settings, bypass={source: Auto() for source in self.bypass})

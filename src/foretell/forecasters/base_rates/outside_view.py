@@ -1,7 +1,7 @@
 """The outside view as a forecaster: a number for any question, from past questions alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 
 from foretell.forecasters.base_rates.outside_fit import asking_hash, fit_outside
@@ -13,12 +13,12 @@ from foretell.forecasters.base_rates.outside_model import (
     RateTable,
     shipped_model,
 )
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.past import Past, question_text
 from foretell.forecasters.base_rates.reference_class import ReferenceClass
-from foretell.forecasters.base_rates.text_features import HORIZON, TextFeatures, question_text, seen
+from foretell.forecasters.base_rates.text_features import HORIZON, TextFeatures, seen
 from foretell.forecasters.base_rates.wording import TURNS, read
 from foretell.forecasters.combine.rows import sigmoid
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
@@ -91,22 +91,21 @@ LEAST, MOST = 0.005, 0.995
 class OutsideView:
     """How often questions worded like this one, with this much time left, came true.
 
-    Live, the numbers that come with the package speak, and a bank of past questions adds its reference class. In a
-    backtest the bank is fitted anew for each cutoff, from what was known before it; without a bank, questions asked
-    before the package's own numbers were learnt are refused.
+    Live, the model that comes with the package is used, and past questions add a reference class. In a backtest the
+    model is fitted anew for each cutoff, from what was known before it; without past questions, questions asked before
+    the package's own model was fitted are refused.
     """
 
-    bank: PastQuestions | None = None
     model: OutsideModel | None = None
     """Instead of the package's own."""
     name: str = "outside"
-    _by_day: dict[date, OutsideModel] = field(default_factory=dict[date, OutsideModel], repr=False, compare=False)
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """A probability for every target; those of an exclusive question sum to one."""
         cutoff = AsOf.day(min(context.as_of.at.date(), question.due.date()), context.as_of.mode)
-        model = self._model(question, cutoff)
-        found = None if self.bank is None else ReferenceClass.of(question, self.bank, cutoff)
+        past = context.past.whole
+        model = self._model(question, cutoff, past)
+        found = ReferenceClass.of(question, past.table, cutoff) if past else None
         said = {target.id: self._target(question, target, model, found) for target in question.targets}
         p = {target: value for target, (value, _) in said.items()}
         if question.exclusive and len(p) > 1:
@@ -130,12 +129,10 @@ class OutsideView:
         source = question.source if question.source in model.text.level.source else None
         return min(max(weighed, LEAST), MOST), reasons_of_text(parts, looked, source)
 
-    def _model(self, question: Question, cutoff: AsOf) -> OutsideModel:
+    def _model(self, question: Question, cutoff: AsOf, past: Past) -> OutsideModel:
         day = cutoff.at.date()
-        if self.bank is not None and cutoff.mode == "backtest":
-            if day not in self._by_day:
-                self._by_day[day] = fit_outside(self.bank, cutoff)
-            return self._by_day[day]
+        if past and cutoff.mode == "backtest":
+            return past.cached(("outside view", day), lambda: fit_outside(past.table, cutoff))
         model = self.model or shipped_model()
         if cutoff.mode == "backtest":
             _refuse_hindsight(model, question, day)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.past import PastQuestions, question_text
 from foretell.forecasters.base_rates.text_features import (
     BUCKETS,
     Grams,
@@ -15,7 +15,6 @@ from foretell.forecasters.base_rates.text_features import (
     gram_values,
     lengths,
     one_text,
-    question_text,
     rarity,
     seen_in,
 )

@@ -14,7 +14,6 @@ import numpy as np
 from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.wording import MASK, TURNS, Course, QuestionWording
 from foretell.metrics.arrays import Floats, Ints
-from foretell.questions.question import Question, Target
 
 # Words and word pairs as numbers in a fixed range: the same on every machine and in every version of Python.
 
@@ -116,14 +115,6 @@ class TextFeatures:
         )
         length = log(max(1, len(tokens(self.reading.text))) / 10)
         return np.array([*(float(turn in self.reading.turns) for turn in TURNS), length, *horizon, *rest])
-
-
-def question_text(question: Question, target: Target) -> str:
-    """What is read of a target: its own sentence where a data set has one, else the question and the option meant."""
-    text = question.text.split("\n\n")[0]
-    if question.kind == "dataset":
-        return target.label or text
-    return f"{text} {target.label}" if target.label and len(question.targets) > 1 else text
 
 
 @lru_cache(maxsize=1 << 16)

@@ -127,7 +127,7 @@ class ConflictModel:
         references = ReferenceValues.of(q for q in past.questions if self.covers(q))
         lessons = [
             x
-            for x in past.lessons
+            for x in past.resolved
             if x.question.subtype == INCREASE
             and self.covers(x.question)
             and x.question.due.date() not in references.outages

@@ -112,7 +112,7 @@ class EconomyModel:
 
     def study(self, past: Past) -> PooledSourceModel:
         """All earlier outcomes of the source."""
-        lessons = [x for x in past.lessons if self.covers(x.question)]
+        lessons = [x for x in past.resolved if self.covers(x.question)]
         taught = PastCases(
             cases=_cases([(x.question, x.target) for x in lessons]),
             outcome=np.array([x.outcome for x in lessons], np.float64),

@@ -50,7 +50,7 @@ class RareChanges:
 
     def study(self, past: Past) -> "ChangeHistory":
         """Every earlier question of the templates, as a stretch of watching."""
-        lessons = [x for x in past.lessons if self.covers(x.question)]
+        lessons = [x for x in past.resolved if self.covers(x.question)]
         template = np.array([f"{x.question.source} {x.question.subtype}" for x in lessons], str)
         yes = np.array([x.outcome == 1 for x in lessons], np.bool_)
         means = np.array([TEMPLATES[x.question.source, x.question.subtype] == "changed" for x in lessons], np.bool_)
@@ -138,7 +138,7 @@ class RankModel:
 
     def study(self, past: Past) -> PooledSourceModel:
         """All earlier outcomes of the template."""
-        lessons = [x for x in past.lessons if self.covers(x.question)]
+        lessons = [x for x in past.resolved if self.covers(x.question)]
         taught = PastCases(
             cases=_cases([(x.question, x.target) for x in lessons]),
             outcome=np.array([x.outcome for x in lessons], np.float64),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool
@@ -87,7 +87,7 @@ def target_probabilities(question: Question, found: Mapping[str, float]) -> dict
 
 def forecast_from_targets(
     question: Question,
-    context: RunContext,
+    context: Context,
     name: str,
     numbers: Mapping[str, float],
     rationale: str,
@@ -181,25 +181,24 @@ class AnalyzingForecaster:
         raise NotImplementedError
 
     async def _analyze(
-        self, question: Question, target: Target, context: AgentContext, pool: GroundingPool, count: int
+        self, question: Question, target: Target, context: Context, pool: GroundingPool, count: int
     ) -> TargetResult:
         """One target of `count`; they share the pool, and each has an equal part of the money."""
         raise NotImplementedError
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target, or `CannotForecast` where nothing could be examined."""
         answer = await self.attempt(question, context)
         if isinstance(answer, Failure):
             raise CannotForecast(answer.error)
         return answer
 
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
         """One trial. It ends in one of the two unless the settings themselves cannot work."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("a tree needs models and tools: give it an AgentContext")
         began = asyncio.get_running_loop().time()
         targets = targets_to_analyze(question, shortcut=self._settings.shortcut)
-        waiting = replace(context, model=BudgetWaitingModel(context.model, PendingCalls()))
+        pending = PendingCalls()
+        waiting = context.with_model(lambda model: BudgetWaitingModel(model, pending))
         pool = GroundingPool(self.grounder, self._settings.ground)
         done = await gather_or_cancel(
             self._analyze(question, target, waiting, pool, len(targets)) for target in targets
@@ -208,7 +207,7 @@ class AnalyzingForecaster:
         for result in results.values():
             for event in result.events:
                 context.emit(event)
-        name = f"{self.name}+clairvoyant" if context.toolbox(question, context).clairvoyant else self.name
+        name = f"{self.name}+clairvoyant" if context.tools_for(question).clairvoyant else self.name
         error = next((result.error for result in results.values() if result.p is None), None)
         if error is not None:
             context.emit(Failed(error=error))
@@ -245,7 +244,7 @@ class TreeForecaster(AnalyzingForecaster):
         return self.settings
 
     async def _analyze(
-        self, question: Question, target: Target, context: AgentContext, pool: GroundingPool, count: int
+        self, question: Question, target: Target, context: Context, pool: GroundingPool, count: int
     ) -> TargetResult:
         log = EventLog[TreeJob](self.on_event)
         dollars = self.settings.size.dollars

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.forecaster import (
     AnalyzingForecaster,
     TargetResult,
@@ -37,7 +37,7 @@ class ThoughtsForecaster(AnalyzingForecaster):
         return self.settings
 
     async def _analyze(
-        self, question: Question, target: Target, context: AgentContext, pool: GroundingPool, count: int
+        self, question: Question, target: Target, context: Context, pool: GroundingPool, count: int
     ) -> TargetResult:
         """Every thought has an equal part of the money."""
         log = EventLog[ThoughtJob](self.on_event)

@@ -1,12 +1,12 @@
 """Thoughts: a model names what to examine, a grounder examines it, and the model concludes from what was found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.forecaster import gather_or_cancel
 from foretell.forecasters.tree.grounders.plain import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
 from foretell.forecasters.tree.grow.budget import LeafBudget
@@ -28,8 +28,10 @@ from foretell.forecasters.tree.grow.prompting import (
 )
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.models.model import ModelError
+from foretell.models.names import ModelRole
 from foretell.questions.errors import InputError
-from foretell.questions.trace import EmitEvent
+
+T = TypeVar("T")
 
 LONGEST_REPORTS = 24_000
 """Characters of all reports of a line together, shared out equally."""
@@ -154,13 +156,22 @@ RATED = object_schema({"id": TEXT, "reason": TEXT, "value": CHANCE}, optional=("
 SCORED = object_schema({"lines": {"type": "array", "items": RATED}})
 
 
+class _Step(NamedTuple):
+    """One request: what for, where, and at which stage of that position its events are logged."""
+
+    name: str
+    position: ThoughtPosition
+    stage: int
+    role: ModelRole = "analyzer"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Thinker:
     """Thinks about one claim. Requests depend on places and earlier answers, never on who was quicker."""
 
     claim: str
     tree_question: TreeQuestion
-    context: AgentContext
+    context: Context
     pool: GroundingPool
     log: EventLog[ThoughtJob]
     slot: str
@@ -172,13 +183,6 @@ class Thinker:
         self, line: ThoughtPath, count: int, place: ThoughtPosition, standpoint: str = ""
     ) -> list[Thought]:
         """At most so many thoughts to go on with; none where the line says enough already."""
-        many = f"Name {count} different steps." if count > 1 else "Name one step."
-        wanted = self._wanted(
-            f"{_dotted(place)}/propose",
-            fill_prompts("thoughts_propose", standpoint=standpoint) + "\n\n" + self._rules(),
-            sections(*self._head(), ("The line of thought so far", line.as_prompt()), ("Your task", many)),
-            PROPOSED,
-        )
 
         def read(answer: Mapping[str, Any]) -> list[Thought]:
             new: list[Thought] = []
@@ -194,7 +198,10 @@ class Thinker:
                 raise UnfitAnswer("; ".join(problems) or "it names no step and does not say that the line says enough")
             return new
 
-        return await self._client(self.log.job(thought_job(place, 0))).ask(wanted, read)
+        many = f"Name {count} different steps." if count > 1 else "Name one step."
+        user = sections(*self._head(), ("The line of thought so far", line.as_prompt()), ("Your task", many))
+        prompt = fill_prompts("thoughts_propose", standpoint=standpoint)
+        return await self._ask(_Step("propose", place, 0), prompt, user, PROPOSED, read)
 
     async def examine(self, thoughts: Sequence[Thought], line: ThoughtPath, place: ThoughtPosition) -> list[Thought]:
         """The thoughts with what the grounder found, side by side."""
@@ -204,12 +211,6 @@ class Thinker:
     async def rate(self, lines: Sequence[ThoughtPath], place: ThoughtPosition) -> dict[str, float]:
         """By the id of each line, how much it is worth for judging the claim."""
         described = "\n\n".join(f"# Line {line.id}\n\n{line.as_prompt()}" for line in lines)
-        wanted = self._wanted(
-            f"{_dotted(place)}/rate",
-            fill_prompts("thoughts_score") + "\n\n" + self._rules(),
-            sections(*self._head()) + "\n\n" + described,
-            SCORED,
-        )
         ids = [line.id for line in lines]
 
         def read(answer: Mapping[str, Any]) -> dict[str, float]:
@@ -219,16 +220,11 @@ class Thinker:
                 raise UnfitAnswer(f"lines without a value: {', '.join(missing)}")
             return {id: values[id] for id in ids}
 
-        return await self._client(self.log.job(thought_job(place, 2))).ask(wanted, read)
+        user = sections(*self._head()) + "\n\n" + described
+        return await self._ask(_Step("rate", place, 2), fill_prompts("thoughts_score"), user, SCORED, read)
 
     async def merge(self, thoughts: Sequence[Thought], place: ThoughtPosition) -> Thought:
         """One new thought out of several."""
-        wanted = self._wanted(
-            f"{_dotted(place)}/merge",
-            fill_prompts("thoughts_merge") + "\n\n" + self._rules(),
-            sections(*self._head(), ("What was looked into", ThoughtPath(thoughts=tuple(thoughts)).as_prompt())),
-            THOUGHT,
-        )
 
         def read(answer: Mapping[str, Any]) -> Thought:
             problem = _unfit(str(answer["claim"]), [self.claim, *(thought.claim for thought in thoughts)])
@@ -236,24 +232,21 @@ class Thinker:
                 raise UnfitAnswer(problem)
             return _thought(answer, place, 1)
 
-        return await self._client(self.log.job(thought_job(place, 0))).ask(wanted, read)
+        joined = ThoughtPath(thoughts=tuple(thoughts))
+        user = sections(*self._head(), ("What was looked into", joined.as_prompt()))
+        return await self._ask(_Step("merge", place, 0), fill_prompts("thoughts_merge"), user, THOUGHT, read)
 
     async def conclude(self, line: ThoughtPath, place: ThoughtPosition) -> ThoughtConclusion:
         """The probability of the claim itself, in the light of a line."""
-        wanted = StructuredRequest(
-            role="grounder",
-            slot_suffix=f"{_dotted(place)}/conclude",
-            system=fill_prompts("thoughts_conclude") + "\n\n" + self._rules(),
-            user=sections(*self._head(), ("What was looked into", line.as_prompt())),
-            schema=CONCLUSION_WITHOUT_SOURCES,
-        )
 
         def read(answer: Mapping[str, Any]) -> ThoughtConclusion:
             result = grounding_from_answer(answer, "")
             assert result.p is not None
             return ThoughtConclusion(p=result.p, grounding=result.grounding, line=line)
 
-        return await self._client(self.log.job(thought_job(place, 3))).ask(wanted, read)
+        user = sections(*self._head(), ("What was looked into", line.as_prompt()))
+        step = _Step("conclude", place, 3, role="grounder")
+        return await self._ask(step, fill_prompts("thoughts_conclude"), user, CONCLUSION_WITHOUT_SOURCES, read)
 
     async def _ground(self, thought: Thought, line: ThoughtPath, job: ThoughtJob) -> Thought:
         leaf = Leaf(
@@ -270,14 +263,19 @@ class Thinker:
     def _head(self) -> tuple[tuple[str, str], ...]:
         return (*self.tree_question.sections(), ("The claim", self.claim))
 
-    def _rules(self) -> str:
-        return fill_prompts("rules", today=self.tree_question.today)
-
-    def _wanted(self, slot_suffix: str, system: str, user: str, schema: Mapping[str, Any]) -> StructuredRequest:
-        return StructuredRequest(role="analyzer", slot_suffix=slot_suffix, system=system, user=user, schema=schema)
-
-    def _client(self, emit: EmitEvent) -> StructuredClient:
-        return StructuredClient(context=replace(self.context, emit=emit), slot=self.slot, attempts=self.attempts)
+    async def _ask(
+        self, step: _Step, prompt: str, user: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]
+    ) -> T:
+        context = replace(self.context, emit=self.log.job(thought_job(step.position, step.stage)))
+        client = StructuredClient(context=context, slot=self.slot, attempts=self.attempts)
+        request = StructuredRequest(
+            role=step.role,
+            slot_suffix=f"{_dotted(step.position)}/{step.name}",
+            system=prompt + "\n\n" + fill_prompts("rules", today=self.tree_question.today),
+            user=user,
+            schema=schema,
+        )
+        return await client.ask(request, read)
 
 
 def _thought(found: Mapping[str, Any], place: ThoughtPosition, number: int) -> Thought:

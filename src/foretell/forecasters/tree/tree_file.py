@@ -123,7 +123,7 @@ def tree_from_dict(data: object) -> TreeFile:
     schema = given.get("schema", str)
     if schema not in (None, SCHEMA):
         given.wrong("schema", f"{schema!r} is not {SCHEMA!r}", "written by another version?")
-    values = {
+    values: dict[str, Any] = {
         "root": given.get("root", str, required=True),
         "nodes": _nodes(given),
         "as_of": _as_of(given),

@@ -88,7 +88,7 @@ def written_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[
 
 def _node(tree: Tree, key: str, node: Proposition) -> Iterator[TreeProblem]:
     if key != node.id:
-        yield TreeProblem(node=key, field="id", text=f"is kept under {key} but called {node.id}")
+        yield TreeProblem(node=key, field="id", text=f"is stored under {key} but called {node.id}")
     if not _ID.fullmatch(key) or key.upper() in RESERVED:
         hint = "ids look like P1, P1.2 or inflation_falls, and are none of AND, OR, NOT, PA"
         yield TreeProblem(node=key, field="id", text="cannot be an id", hint=hint)

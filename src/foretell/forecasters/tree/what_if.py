@@ -144,7 +144,7 @@ def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callab
 
 
 def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
-    """Judged claims above an edit were said before it."""
+    """Judged claims above an edit were stated before it."""
     nodes = dict(tree.nodes)
     for id in above:
         node = nodes[id]
@@ -232,7 +232,7 @@ class WhatIfResult:
     """The root's probability."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
-    """Judged claims that were said before the change."""
+    """Judged claims that were stated before the change."""
     held: tuple[str, ...]
     """Claims held at the end of [0, 1], since their link leaves it."""
 

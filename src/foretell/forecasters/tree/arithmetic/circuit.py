@@ -241,7 +241,7 @@ def read_by(op: Op) -> Sequence[int]:
             return places
 
 
-# A growing list of operations: equal ones are kept once, constants are worked out on the spot.
+# A growing list of operations: equal ones are stored once, constants are worked out on the spot.
 #
 # No other shortcut is taken. What a claim computes must not depend on how its children were computed: then a part of a
 # tree, recomputed from the numbers around it, comes out the same to the last bit as the whole.

@@ -6,7 +6,7 @@ reached around w,
 
     E[g·h | ρ] = E[w | ρ]·E[g·h | ρ, w so] + (1 − E[w | ρ])·E[g·h | ρ, w not so],
 
-so w is settled first and the parts come apart (recursive conditioning, Darwiche 2001). Results are kept by what they
+so w is settled first and the parts come apart (recursive conditioning, Darwiche 2001). Results are stored by what they
 hang on. A weighted sum needs no independence at all: its expectation is the weighted sum of expectations.
 """
 

@@ -363,8 +363,8 @@ class Analyzer:
         if not self.settings.correlations:
             return found
         parents = [(id, node.children) for id, node in draft.nodes.items() if len(node.children) > 1]
-        asked = [self._judged(draft, id, children) for id, children in parents]
-        return found + [overlap for pairs in await asyncio.gather(*asked) for overlap in pairs]
+        judgements = [self._judged(draft, id, children) for id, children in parents]
+        return found + [overlap for pairs in await asyncio.gather(*judgements) for overlap in pairs]
 
     async def _judged(self, draft: AnalysisDraft, parent: str, children: tuple[str, ...]) -> list[ClaimOverlap]:
         try:

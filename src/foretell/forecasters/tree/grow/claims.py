@@ -68,7 +68,7 @@ def claim_faults(claim: str) -> list[str]:
 
 
 def tidy(claim: str) -> str:
-    """A claim as it is kept: one line."""
+    """A claim as it is stored: on one line."""
     return " ".join(claim.split())
 
 
@@ -133,7 +133,7 @@ def similarity(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def claim_likeness(a: str, b: str) -> Likeness:
-    """How two claims stand to each other, as far as words tell. Who beats whom is told by their order.
+    """How two claims stand to each other, as far as their words show. Who beats whom shows in their order.
 
     >>> claim_likeness("Inflation exceeds 3 % in May 2026.", "In May 2026 inflation exceeds 3 %")
     'same'

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, Analyzer, AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import FOR_LEAVES, LeafBudget, SubtreeBudget, TreeSizeSettings, cost_of_leaf
@@ -65,7 +65,7 @@ class GrowthPlan:
     tree_question: TreeQuestion
     claim: str
     """The root."""
-    context: AgentContext
+    context: Context
     pool: GroundingPool
     log: EventLog[TreeJob]
     settings: TreeSettings = field(default_factory=TreeSettings)
@@ -219,7 +219,7 @@ class TreeGrowth:
     def _surroundings(self, id: str) -> ClaimSurroundings:
         return surroundings_of(self.nodes, self._parents, id)
 
-    def _client(self, context: AgentContext) -> StructuredClient:
+    def _client(self, context: Context) -> StructuredClient:
         return StructuredClient(context=context, slot=self.plan.slot, attempts=self.plan.settings.attempts)
 
     def _tree(self) -> Tree:

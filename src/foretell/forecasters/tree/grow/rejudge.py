@@ -1,6 +1,6 @@
 """Judging again: claims with a judged link that something beneath has changed under, from the leaves up, on demand."""
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
 from foretell.forecasters.tree.edits import SetLink, SetReport
 from foretell.forecasters.tree.grow.prompting import StructuredClient, TreeQuestion, surroundings_of
@@ -13,7 +13,7 @@ from foretell.questions.question import Question, Target
 
 
 async def rejudge(
-    tree: Tree, context: AgentContext, *, question: Question | None = None, attempts: int = 3
+    tree: Tree, context: Context, *, question: Question | None = None, attempts: int = 3
 ) -> tuple[Tree, tuple[str, ...]]:
     """The tree with every stale judgement made anew, and the claims for which that failed: their old number stands.
 
@@ -21,13 +21,14 @@ async def rejudge(
     not hold it, and without it the root's claim stands for the question.
     """
     root = tree.nodes[tree.root].claim
-    due = context.as_of.at.date().isoformat()
-    asked = question or Question(
-        id=f"claim {root}", source="own", text=root, due=due, targets=(Target(id="yes"),), subtype="claim"
+    question = question or Question(
+        id=f"claim {root}", source="own", text=root, due=context.as_of.at, targets=(Target(id="yes"),), subtype="claim"
     )
     synthesizer = Synthesizer(
-        client=StructuredClient(context=context, slot=f"{asked.id}/trial {context.trial}/rejudge", attempts=attempts),
-        tree_question=TreeQuestion(question=asked, as_of=context.as_of, target=asked.targets[0].id),
+        client=StructuredClient(
+            context=context, slot=f"{question.id}/trial {context.trial}/rejudge", attempts=attempts
+        ),
+        tree_question=TreeQuestion(question=question, as_of=context.as_of, target=question.targets[0].id),
         settings=SynthesizeSettings(rule=VANILLA, intercept_limit=tree.intercept_limit, missing=tree.missing),
     )
     failed: list[str] = []
