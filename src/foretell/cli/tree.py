@@ -128,8 +128,7 @@ def _print_tree(harvest: "TreeResult") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from foretell.forecasters.tree.description import claim_marks, outline
-    from foretell.forecasters.tree.text import format_probability, one_line
+    from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
 
     console = Console(highlight=False)
     for line in outline(harvest.tree):
@@ -185,8 +184,7 @@ def show(file: Path, inputs: bool, paths: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from foretell.forecasters.tree.description import claim_marks, outline
-    from foretell.forecasters.tree.text import format_probability, one_line
+    from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
     from foretell.forecasters.tree.tree_file import read_tree_file
 
     found = read_tree_file(file)
@@ -211,7 +209,7 @@ def _show_inputs(tree: "Tree") -> None:
     from rich.text import Text
 
     from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities
-    from foretell.forecasters.tree.text import format_probability, one_line
+    from foretell.forecasters.tree.description import format_probability, one_line
 
     table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
     for row in sensitivities(tree):

@@ -178,7 +178,7 @@ def _print_outcomes(tree: "Tree", outcomes: "Sequence[WhatIfResult]") -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from foretell.forecasters.tree.text import format_probability, one_line
+    from foretell.forecasters.tree.description import format_probability, one_line
 
     rows: dict[str, str] = {}
     for outcome in outcomes:
@@ -207,7 +207,7 @@ def _print_rest(bars: "Sequence[TornadoBar]", spread: "TreeSpread | None") -> No
     from rich.table import Column, Table
     from rich.text import Text
 
-    from foretell.forecasters.tree.text import format_probability, one_line
+    from foretell.forecasters.tree.description import format_probability, one_line
 
     console = Console(highlight=False)
     if bars:

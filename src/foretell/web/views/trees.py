@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
-from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
-from foretell.forecasters.tree.arithmetic.sensitivity import input_text, sensitivities
+from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values, input_text, sensitivities
 from foretell.forecasters.tree.description import OutlineLine, claim_marks, link_in_numbers, link_in_words, outline
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP
 from foretell.forecasters.tree.proposition import Proposition, Tree
