@@ -1,4 +1,4 @@
-"""A desk for one tree: a question, a model that plays all parts, a fenced toolbox over canned results, events."""
+"""The setup of one tree: a question, a model that plays all parts, a fenced toolbox over canned results, events."""
 
 import asyncio
 import json
@@ -121,7 +121,7 @@ def playing(override: Callable[[Request], Reply | Exception | str | None] | None
 
 
 @dataclass
-class Desk:
+class TreeSetup:
     """Everything a part of a tree needs, and what happened."""
 
     question: Question = field(default_factory=question)

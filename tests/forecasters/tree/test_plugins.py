@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 from tests.forecasters.tree.random_trees import by_worlds, claim, tree_of
-from tests.forecasters.tree.scripted_tree import Desk
+from tests.forecasters.tree.scripted_tree import TreeSetup
 
 from foretell import plugins
 from foretell.forecasters.forecaster import Context
@@ -132,8 +132,8 @@ def test_words_and_exports_know_it():
 
 
 def test_trees_are_grown_with_it_and_with_a_grounder_of_another_package():
-    desk = Desk()
-    play = desk.model
+    setup = TreeSetup()
+    play = setup.model
 
     async def answer(request: Request):
         if request.slot.endswith("synthesis/0"):
@@ -143,14 +143,14 @@ def test_trees_are_grown_with_it_and_with_a_grounder_of_another_package():
     class Both:
         complete = staticmethod(answer)
 
-    desk.model = Both()
+    setup.model = Both()
     grounder = plugins.load("grounders", "one-third")()
     settings = TreeSettings(synthesize=SynthesizeSettings(rule=rule_named("at-least")))
     kept: list[Tree] = []
     forecaster = TreeForecaster(
         grounder=grounder, settings=settings, store_tree=lambda question, trial, target, tree: kept.append(tree)
     )
-    found = asyncio.run(forecaster.attempt(desk.question, desk.context))
+    found = asyncio.run(forecaster.attempt(setup.question, setup.context))
     assert isinstance(found, Forecast)
     assert found.forecaster == "tree at-least one-third"
     assert {node.link for node in kept[0].nodes.values() if node.children} == {AtLeastLink(count=1)}

@@ -80,7 +80,7 @@ def link_in_numbers(tree: Tree, node: Proposition) -> str:
 
 def _sharing(tree: Tree, node: Proposition) -> str:
     """A word where the numbers shown do not decide it, because branches have claims in common."""
-    if node.link is not None and node.link.linear_form(node.children) is not None:
+    if node.linear_form is not None:
         return ""
     circuit, _ = circuit_and_values(tree)
     if all(child in circuit.pinnable for child in node.children):

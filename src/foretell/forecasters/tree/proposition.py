@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foretell.forecasters.tree.links import INTERCEPT_LIMIT, Link
+from foretell.forecasters.tree.links import INTERCEPT_LIMIT, LinearLink, Link
 from foretell.questions.as_of import AsOf
 
 MISSING = 0.5
@@ -49,6 +49,11 @@ class Proposition:
     incomplete: tuple[str, ...] = ()
     """Computed: claims at or below this one without a number of their own, for which the tree's `missing` stands in."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def linear_form(self) -> LinearLink | None:
+        """The link as a weighted sum of the children, if it is one."""
+        return self.link.linear_form(self.children) if self.link is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)

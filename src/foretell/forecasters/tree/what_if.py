@@ -177,8 +177,8 @@ def clamped_claims(tree: Tree) -> list[str]:
     """Linear claims whose sum leaves [0, 1] at the present values, so that they are held at the end of the range."""
     found: list[str] = []
     for id, node in tree.nodes.items():
-        form = node.link.linear_form(node.children) if node.link is not None and node.pinned is None else None
-        if form is not None:
+        form = node.linear_form
+        if form is not None and node.pinned is None:
             total = form.intercept + sum(w * _number(tree, child) for child, w in form.weights.items())
             if not -ROUNDING <= total <= 1 + ROUNDING:
                 found.append(id)

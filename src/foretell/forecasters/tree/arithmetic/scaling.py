@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.links import LinearLink
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem
-from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.proposition import Tree
 
 TOLERANCE = 1e-9
 
@@ -96,18 +96,13 @@ def _numbers(link: LinearLink) -> str:
     return ", ".join([f"{link.intercept:.4g}", *(f"{id} {w:.4g}" for id, w in link.weights.items())])
 
 
-def _linear_form(node: Proposition) -> LinearLink | None:
-    """The link as a weighted sum, unless it is pinned or of another kind."""
-    return node.link.linear_form(node.children) if node.link is not None and node.pinned is None else None
-
-
 def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
     """Linear links that are no conditional chance, pinned ones left out: these keep a tree from being a Bayes net."""
     hint = f"scale the weights: {', '.join(SCALINGS)}"
     return [
         TreeProblem(node=id, field="link", text=f"is no conditional chance: {'; '.join(faults)}", hint=hint)
         for id, node in tree.nodes.items()
-        if (form := _linear_form(node)) is not None and (faults := bayes_net_faults(form))
+        if node.pinned is None and (form := node.linear_form) is not None and (faults := bayes_net_faults(form))
     ]
 
 
@@ -122,8 +117,8 @@ def scale_tree(tree: Tree, how: str) -> Tree:
     """The tree with every unfit linear link scaled, a note at each, and its numbers worked out anew."""
     nodes = dict(tree.nodes)
     for id, node in tree.nodes.items():
-        form = _linear_form(node)
-        if form is not None and bayes_net_faults(form):
+        form = node.linear_form
+        if form is not None and node.pinned is None and bayes_net_faults(form):
             scaled = SCALINGS[how](form)
             nodes[id] = replace(node, link=scaled.link, notes=(*node.notes, scaled.note))
     return evaluated(replace(tree, nodes=nodes))

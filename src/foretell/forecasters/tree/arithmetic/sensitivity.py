@@ -144,9 +144,9 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
         if claim not in steps:
             node = tree.nodes[claim]
             children = [child for child in node.children if child in circuit.pinnable]
-            form = node.link.linear_form(node.children) if node.link is not None else None
-            if form is not None:
-                steps[claim] = {child: form.weights[child] for child in children}
+            if node.linear_form is not None:
+                weights = node.linear_form.weights
+                steps[claim] = {child: weights[child] for child in children}
             else:
                 slope = slopes(circuit.ops, values, circuit.claims[claim])
                 steps[claim] = {child: slope[circuit.claims[child]] for child in children}
@@ -160,7 +160,7 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
         if has_own_value(node):
             found.append(BetaPath(claims=way, slopes=slope, linear=linear))
             continue
-        still = linear and node.link is not None and node.link.linear_form(node.children) is not None
+        still = linear and node.linear_form is not None
         stack.extend(((*way, child), (*slope, step), still) for child, step in down(way[-1]).items())
     return sorted(found, key=lambda path: (-abs(path.product), path.claims))
 
