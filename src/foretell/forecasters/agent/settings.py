@@ -1,18 +1,17 @@
-"""The numbers of the loop, in one place."""
+"""The options of the agent: how near to certainty it may go, how long it may work, and which form it has."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.models.model import ModelSettings, ToolSpec
+from foretell.models.structured_output import closed_object
 from foretell.questions.errors import InputError
 from foretell.tools.names import SUBMIT
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
-
-# The answer: the one tool every variant has, and the one place where probabilities are clamped.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +56,7 @@ class Clamp:
 def submit_spec(form: AnswerFormat) -> ToolSpec:
     """The tool that ends a trial."""
     reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
-    parameters: dict[str, Any] = {
-        "type": "object",
-        "properties": {"reason": reason, form.field: form.schema()},
-        "required": ["reason", form.field],
-        "additionalProperties": False,
-    }
+    parameters = closed_object({"reason": reason, form.field: form.schema()})
     return ToolSpec(name=SUBMIT, description="Give the final answer and end the research.", parameters=parameters)
 
 
@@ -93,9 +87,6 @@ class AgentSettings:
     def __post_init__(self) -> None:
         if self.steps < 1 or self.again < 0 or self.seconds <= 0:
             raise ValueError("an agent needs at least one step, some time, and a count of repetitions >= 0")
-
-
-# The forms the agent comes in, as data: what it keeps, what it may call, and what it is told at the start.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from foretell.forecasters.forecaster import (
 )
 from foretell.models.model import ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import ask_typed
+from foretell.models.structured_output import ask_typed, closed_object
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, ForecastMade
@@ -131,12 +131,7 @@ class _Opinion:
 
 def _schema(form: AnswerFormat) -> dict[str, Any]:
     properties = {"reason": {"type": "string", "description": "Which evidence decided, and why."}}
-    return {
-        "type": "object",
-        "properties": {**properties, form.field: form.schema()},
-        "required": ["reason", form.field],
-        "additionalProperties": False,
-    }
+    return closed_object({**properties, form.field: form.schema()})
 
 
 def _told(stated: StatedProbabilities, trials: int) -> str:

@@ -10,12 +10,13 @@ from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.coherence import CoherentProbabilities, coherent
 from foretell.forecasters.combine.projection import Distance
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.forecasters.prompt.answers import ElicitedAnswer, ask_until
+from foretell.forecasters.prompt.answers import ElicitedAnswer
 from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, PromptCall, call_of, read_elicitation
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view
 from foretell.models.model import ModelError, ModelSettings, Request
 from foretell.models.names import ModelRole
+from foretell.models.structured_output import ask_until_usable
 from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ForecastMade, TraceEvent
@@ -109,7 +110,7 @@ class PromptForecaster:
         call = call_of(ask, shared, self.shown)
         model = context.model(self.role)
         try:
-            answer = await ask_until(
+            answer = await ask_until_usable(
                 model, self._request(ask, call, shared, context), call.read, attempts=self.attempts
             )
         except ModelError as error:

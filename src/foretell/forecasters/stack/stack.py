@@ -11,7 +11,7 @@ import numpy as np
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.past import Past, PastTarget
-from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.base_rates.rates import Rates, effective_weights
 from foretell.forecasters.combine.projection import falling, rising
 from foretell.forecasters.combine.rows import Days, sigmoid
 from foretell.forecasters.forecaster import CannotForecast, Context
@@ -46,9 +46,7 @@ def trust_in_model(gain: Floats, known_on: Days) -> float:
     """
     if not len(gain):
         return float(sigmoid(PRIOR))
-    _, code, size = np.unique(known_on, return_inverse=True, return_counts=True)
-    worth = (1.0 / (1.0 + (size - 1) * CORRELATION))[code]
-    return float(sigmoid(PRIOR + RATE * float(worth @ gain)))
+    return float(sigmoid(PRIOR + RATE * float(effective_weights(known_on, CORRELATION) @ gain)))
 
 
 @dataclass(frozen=True, kw_only=True)
