@@ -72,7 +72,7 @@ class AgentSettings:
     seconds: float = 600.0
     reserve: float = 60.0
     """With less time than this left, the next step is the last: an answer beats one more search."""
-    again: int = 2
+    retries: int = 2
     """How often a reply that cannot be used is asked for again, within one step."""
     clamp: Clamp = field(default_factory=Clamp)
     asking: Asking = "tools"
@@ -85,7 +85,7 @@ class AgentSettings:
     """Show in a backtest when the market closes. Some sources report when it really closed, which tells the outcome."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.again < 0 or self.seconds <= 0:
+        if self.steps < 1 or self.retries < 0 or self.seconds <= 0:
             raise ValueError("an agent needs at least one step, some time, and a count of repetitions >= 0")
 
 
@@ -93,7 +93,7 @@ class AgentSettings:
 class AgentVariant:
     """One way to run the loop. Ablations differ in these values and in nothing else.
 
-    >>> FULL.name, FULL.told(crowd=True, prior=False).name
+    >>> FULL.name, FULL.with_signals(crowd=True, prior=False).name
     ('full', 'full+crowd')
     """
 
@@ -118,7 +118,7 @@ class AgentVariant:
         """The kind with its flags, as shown in tables."""
         return self.kind + "+crowd" * self.crowd + "+prior" * self.prior
 
-    def told(self, *, crowd: bool, prior: bool) -> "AgentVariant":
+    def with_signals(self, *, crowd: bool, prior: bool) -> "AgentVariant":
         """The same variant with other starting signals."""
         return replace(self, crowd=crowd, prior=prior)
 
@@ -181,5 +181,5 @@ class AgentOptions:
         from foretell.forecasters.agent.agent import BeliefAgent
         from foretell.forecasters.series.forecasters import Auto
 
-        variant = VARIANTS[self.variant].told(crowd=self.crowd, prior=self.prior)
+        variant = VARIANTS[self.variant].with_signals(crowd=self.crowd, prior=self.prior)
         return BeliefAgent(variant=variant, settings=self.settings, bypass={source: Auto() for source in self.bypass})

@@ -208,7 +208,7 @@ class RateTable:
             rate = (yes + STRENGTH * rate) / (n + STRENGTH)
         return rate
 
-    def seen(self, kind: RateClass) -> float:
+    def outcomes_counted(self, kind: RateClass) -> float:
         """How many independent outcomes the narrowest class that has any holds."""
         return next((self.counts[level][1] for level in reversed(kind.levels) if level in self.counts), 0.0)
 

@@ -167,7 +167,7 @@ class Stack:
             return await self._market(question, context)
         estimate = await self._dataset(question, context)
         p = {t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, estimate.p, strict=True)}
-        return self._said(question, context, p, estimate.words)
+        return self._said(question, context, p, estimate.rationale)
 
     def _said(self, question: Question, context: Context, p: dict[str, float], words: str) -> Forecast:
         return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=words)
@@ -180,7 +180,7 @@ class Stack:
             estimate = self._base_rate(question, context)
             if estimate is None:
                 raise
-            words = f"{reason}. {estimate.words}"
+            words = f"{reason}. {estimate.rationale}"
             p = {t.id: float(x) for t, x in zip(question.targets, estimate.p, strict=True)}
             return self._said(question, context, p, words)
 
@@ -207,11 +207,11 @@ class Stack:
         if simple is not None:
             weight = known.weight(family, day)
             words = (
-                f"{own.words} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
+                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
                 f"rate, which says {simple.p[0]:.0%}."
             )
-            own = Estimate(p=weight * own.p + (1 - weight) * simple.p, words=words)
-        return Estimate(p=_fitting(question, own.p), words=own.words) if self.coherent else own
+            own = Estimate(p=weight * own.p + (1 - weight) * simple.p, rationale=words)
+        return Estimate(p=_fitting(question, own.p), rationale=own.rationale) if self.coherent else own
 
     def _base_rate(self, question: Question, context: Context) -> Estimate | None:
         rates = self.rates or context.past
@@ -220,7 +220,7 @@ class Stack:
             return None
         p = np.asarray(found, np.float64)
         of = " ".join(filter(None, [question.source, question.subtype]))
-        return Estimate(p=p, words=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
+        return Estimate(p=p, rationale=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
 
     def _learnt(self, context: Context) -> LearntModels:
         past = context.past.whole
@@ -245,7 +245,9 @@ async def _by_series(question: Question, context: Context, record: Series | None
         said = await Auto().forecast(question, Context(as_of=context.as_of, series=_FetchedSeries(series=record)))
     except CannotForecast:
         return None
-    return Estimate(p=np.asarray([said.p[t.id] for t in question.targets]), words=f"From the series: {said.rationale}")
+    return Estimate(
+        p=np.asarray([said.p[t.id] for t in question.targets]), rationale=f"From the series: {said.rationale}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,8 +274,8 @@ def fresh(record: Series, due: date) -> bool:
 
 
 def _blend(first: Estimate, second: Estimate, weight: float) -> Estimate:
-    words = f"{first.words} Blended {weight:.0%} to {1 - weight:.0%} with: {second.words}"
-    return Estimate(p=weight * first.p + (1 - weight) * second.p, words=words)
+    words = f"{first.rationale} Blended {weight:.0%} to {1 - weight:.0%} with: {second.rationale}"
+    return Estimate(p=weight * first.p + (1 - weight) * second.p, rationale=words)
 
 
 def _fitting(question: Question, p: Floats) -> Floats:

@@ -190,7 +190,7 @@ class TemperatureEstimator:
             f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "
             f"{mean[0]:+.1f} ± {spread[0]:.1f} degrees expected by the first date, {mean[-1]:+.1f} by the last."
         )
-        return Estimate(p=ndtr(mean / spread), words=words)
+        return Estimate(p=ndtr(mean / spread), rationale=words)
 
 
 def _seen(question: Question) -> tuple[float, float] | None:
