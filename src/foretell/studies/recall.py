@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from foretell.forecasters.forecaster import Context, attempt
-from foretell.forecasters.prompt.answers import OutcomeNames, ask_until, closed, rationale_in, read_probabilities
+from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts, known_at, one_line
 from foretell.forecasters.prompt.rendering import NONE, SOURCES, outcomes
@@ -25,7 +25,7 @@ from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.models.capabilities import knowledge_cutoff
 from foretell.models.model import Message, ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -165,7 +165,7 @@ async def ask_recollection(question: Question, context: Context, role: ModelRole
         slot=f"{question.id}/recall {context.trial}",
     )
     try:
-        return await ask_until(model, request, lambda said: read_recollection(said, names))
+        return await ask_until_usable(model, request, lambda said: read_recollection(said, names))
     except ModelError as error:
         return str(error)
 
@@ -226,13 +226,13 @@ def _flag(given: Any) -> bool | None:
 def _schema(names: OutcomeNames) -> dict[str, Any]:
     word = {"type": "string", "enum": ["yes", "no", "unknown"]}
     number = {"type": "number", "minimum": 0, "maximum": 1}
-    return closed(
+    return closed_object(
         {
             "recognised": {"type": "boolean"},
             "facts": {"type": "array", "items": {"type": "string"}},
-            "recalled": closed(dict.fromkeys(names.keys, word)),
+            "recalled": closed_object(dict.fromkeys(names.keys, word)),
             "rationale": {"type": "string"},
-            "probabilities": closed(dict.fromkeys(names.keys, number)),
+            "probabilities": closed_object(dict.fromkeys(names.keys, number)),
         }
     )
 

@@ -94,7 +94,7 @@ def test_the_agent_reads_the_same_bytes(view: str, tools: bool) -> None:
 
 
 def test_the_agents_crowd_variant_starts_from_the_context_s_quotes_only_where_they_are_shown() -> None:
-    agent = BeliefAgent(variant=FULL.told(crowd=True, prior=False))
+    agent = BeliefAgent(variant=FULL.with_signals(crowd=True, prior=False))
     for view in ("both", "sources"):
         _, requests = run(ContextAdapter(forecaster=agent, contexts=One(shared()), view=view), Boxes())
         assert ("the market stood at" in words(requests[0])) == (view == "both")

@@ -1,18 +1,17 @@
-"""The numbers of the loop, in one place."""
+"""The options of the agent: how near to certainty it may go, how long it may work, and which form it has."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.models.model import ModelSettings, ToolSpec
+from foretell.models.structured_output import closed_object
 from foretell.questions.errors import InputError
 from foretell.tools.names import SUBMIT
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
-
-# The answer: the one tool every variant has, and the one place where probabilities are clamped.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +56,7 @@ class Clamp:
 def submit_spec(form: AnswerFormat) -> ToolSpec:
     """The tool that ends a trial."""
     reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
-    parameters: dict[str, Any] = {
-        "type": "object",
-        "properties": {"reason": reason, form.field: form.schema()},
-        "required": ["reason", form.field],
-        "additionalProperties": False,
-    }
+    parameters = closed_object({"reason": reason, form.field: form.schema()})
     return ToolSpec(name=SUBMIT, description="Give the final answer and end the research.", parameters=parameters)
 
 
@@ -78,7 +72,7 @@ class AgentSettings:
     seconds: float = 600.0
     reserve: float = 60.0
     """With less time than this left, the next step is the last: an answer beats one more search."""
-    again: int = 2
+    retries: int = 2
     """How often a reply that cannot be used is asked for again, within one step."""
     clamp: Clamp = field(default_factory=Clamp)
     asking: Asking = "tools"
@@ -91,18 +85,15 @@ class AgentSettings:
     """Show in a backtest when the market closes. Some sources report when it really closed, which tells the outcome."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.again < 0 or self.seconds <= 0:
+        if self.steps < 1 or self.retries < 0 or self.seconds <= 0:
             raise ValueError("an agent needs at least one step, some time, and a count of repetitions >= 0")
-
-
-# The forms the agent comes in, as data: what it keeps, what it may call, and what it is told at the start.
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentVariant:
     """One way to run the loop. Ablations differ in these values and in nothing else.
 
-    >>> FULL.name, FULL.told(crowd=True, prior=False).name
+    >>> FULL.name, FULL.with_signals(crowd=True, prior=False).name
     ('full', 'full+crowd')
     """
 
@@ -127,7 +118,7 @@ class AgentVariant:
         """The kind with its flags, as shown in tables."""
         return self.kind + "+crowd" * self.crowd + "+prior" * self.prior
 
-    def told(self, *, crowd: bool, prior: bool) -> "AgentVariant":
+    def with_signals(self, *, crowd: bool, prior: bool) -> "AgentVariant":
         """The same variant with other starting signals."""
         return replace(self, crowd=crowd, prior=prior)
 
@@ -190,5 +181,5 @@ class AgentOptions:
         from foretell.forecasters.agent.agent import BeliefAgent
         from foretell.forecasters.series.forecasters import Auto
 
-        variant = VARIANTS[self.variant].told(crowd=self.crowd, prior=self.prior)
+        variant = VARIANTS[self.variant].with_signals(crowd=self.crowd, prior=self.prior)
         return BeliefAgent(variant=variant, settings=self.settings, bypass={source: Auto() for source in self.bypass})

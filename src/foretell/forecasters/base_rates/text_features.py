@@ -118,7 +118,9 @@ class TextFeatures:
 
 
 @lru_cache(maxsize=1 << 16)
-def seen(reading: QuestionWording, due: date, resolves: date | None, *, definite: bool = False) -> TextFeatures:
+def text_features(
+    reading: QuestionWording, due: date, resolves: date | None, *, definite: bool = False
+) -> TextFeatures:
     """What is seen of a reading and the date on which it is decided.
 
     A market's closing date is often nominal, so a deadline named outright in the text goes before it; a `definite`
@@ -138,11 +140,11 @@ def seen(reading: QuestionWording, due: date, resolves: date | None, *, definite
     return TextFeatures(reading=reading, course=course, days=days)
 
 
-def seen_in(past: PastQuestions) -> list[TextFeatures]:
+def features_of_past(past: PastQuestions) -> list[TextFeatures]:
     """What is seen of every past question."""
     dues: list[date] = past.due.astype("M8[D]").tolist()
     ends: list[date | None] = past.resolves.astype("M8[D]").tolist()
-    return [seen(r, due, end) for r, due, end in zip(past.readings, dues, ends, strict=True)]
+    return [text_features(r, due, end) for r, due, end in zip(past.readings, dues, ends, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

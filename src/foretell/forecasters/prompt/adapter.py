@@ -11,6 +11,7 @@ from foretell.forecasters.prompt.prediction_context import PredictionContext, Pr
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view
 from foretell.forecasters.prompt.summaries import words
 from foretell.models.model import ToolSpec
+from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -30,12 +31,7 @@ SPEC = ToolSpec(
         "Search the sources that were gathered for this question; nothing else can be reached. Returns those that "
         "share words with the query, the closest first, or all of them where none does."
     ),
-    parameters={
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "The words to search for."}},
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+    parameters=closed_object({"query": {"type": "string", "description": "The words to search for."}}),
 )
 
 

@@ -10,12 +10,13 @@ from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.coherence import CoherentProbabilities, coherent
 from foretell.forecasters.combine.projection import Distance
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.forecasters.prompt.answers import ElicitedAnswer, ask_until
+from foretell.forecasters.prompt.answers import ElicitedAnswer
 from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, PromptCall, call_of, read_elicitation
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view
 from foretell.models.model import ModelError, ModelSettings, Request
 from foretell.models.names import ModelRole
+from foretell.models.structured_output import ask_until_usable
 from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ForecastMade, TraceEvent
@@ -35,11 +36,11 @@ class CallResult:
 
     def as_json(self) -> dict[str, Any]:
         """For the record."""
-        told: dict[str, Any] = {"ask": self.ask.name}
+        text: dict[str, Any] = {"ask": self.ask.name}
         if self.answer is None:
-            return told | {"problem": self.problem}
-        told |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
-        return told | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
+            return text | {"problem": self.problem}
+        text |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
+        return text | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ class PromptForecaster:
         call = call_of(ask, shared, self.shown)
         model = context.model(self.role)
         try:
-            answer = await ask_until(
+            answer = await ask_until_usable(
                 model, self._request(ask, call, shared, context), call.read, attempts=self.attempts
             )
         except ModelError as error:
@@ -204,8 +205,8 @@ def stated_in(events: Sequence[TraceEvent]) -> Mapping[str, float] | None:
 def _check(shared: PredictionContext, question: Question, context: Context) -> None:
     if shared.as_of != context.as_of:
         raise ValueError(f"the context is of {shared.as_of}, the question is asked at {context.as_of}")
-    told, asked = ([target.id for target in one.targets] for one in (shared.question, question))
-    if shared.question.id != question.id or told != asked or shared.question.exclusive != question.exclusive:
+    text, asked = ([target.id for target in one.targets] for one in (shared.question, question))
+    if shared.question.id != question.id or text != asked or shared.question.exclusive != question.exclusive:
         raise ValueError(f"the context is about another question than {question.id}, or about other outcomes")
 
 
@@ -218,9 +219,9 @@ def _lost(said: Sequence[CallResult]) -> str:
 
 def _reasons(said: Sequence[CallResult]) -> str:
     """The reasons of every call, each text once, and which calls were lost or repaired."""
-    told = [(one.ask, one.answer) for one in said if one.answer is not None]
-    texts = dict.fromkeys(answer.rationale for _, answer in told if answer.rationale)
-    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in told for note in answer.notes)
+    text = [(one.ask, one.answer) for one in said if one.answer is not None]
+    texts = dict.fromkeys(answer.rationale for _, answer in text if answer.rationale)
+    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in text for note in answer.notes)
     lost = [f"({one.ask.name} came to nothing: {one.problem})" for one in said if one.answer is None]
     return "\n\n".join([*texts, *notes, *lost])
 

@@ -11,7 +11,7 @@ import numpy as np
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.past import Past, PastTarget
-from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.base_rates.rates import Rates, effective_weights
 from foretell.forecasters.combine.projection import falling, rising
 from foretell.forecasters.combine.rows import Days, sigmoid
 from foretell.forecasters.forecaster import CannotForecast, Context
@@ -46,9 +46,7 @@ def trust_in_model(gain: Floats, known_on: Days) -> float:
     """
     if not len(gain):
         return float(sigmoid(PRIOR))
-    _, code, size = np.unique(known_on, return_inverse=True, return_counts=True)
-    worth = (1.0 / (1.0 + (size - 1) * CORRELATION))[code]
-    return float(sigmoid(PRIOR + RATE * float(worth @ gain)))
+    return float(sigmoid(PRIOR + RATE * float(effective_weights(known_on, CORRELATION) @ gain)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +167,7 @@ class Stack:
             return await self._market(question, context)
         estimate = await self._dataset(question, context)
         p = {t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, estimate.p, strict=True)}
-        return self._said(question, context, p, estimate.words)
+        return self._said(question, context, p, estimate.rationale)
 
     def _said(self, question: Question, context: Context, p: dict[str, float], words: str) -> Forecast:
         return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=words)
@@ -182,7 +180,7 @@ class Stack:
             estimate = self._base_rate(question, context)
             if estimate is None:
                 raise
-            words = f"{reason}. {estimate.words}"
+            words = f"{reason}. {estimate.rationale}"
             p = {t.id: float(x) for t, x in zip(question.targets, estimate.p, strict=True)}
             return self._said(question, context, p, words)
 
@@ -209,11 +207,11 @@ class Stack:
         if simple is not None:
             weight = known.weight(family, day)
             words = (
-                f"{own.words} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
+                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
                 f"rate, which says {simple.p[0]:.0%}."
             )
-            own = Estimate(p=weight * own.p + (1 - weight) * simple.p, words=words)
-        return Estimate(p=_fitting(question, own.p), words=own.words) if self.coherent else own
+            own = Estimate(p=weight * own.p + (1 - weight) * simple.p, rationale=words)
+        return Estimate(p=_fitting(question, own.p), rationale=own.rationale) if self.coherent else own
 
     def _base_rate(self, question: Question, context: Context) -> Estimate | None:
         rates = self.rates or context.past
@@ -222,7 +220,7 @@ class Stack:
             return None
         p = np.asarray(found, np.float64)
         of = " ".join(filter(None, [question.source, question.subtype]))
-        return Estimate(p=p, words=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
+        return Estimate(p=p, rationale=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
 
     def _learnt(self, context: Context) -> LearntModels:
         past = context.past.whole
@@ -247,7 +245,9 @@ async def _by_series(question: Question, context: Context, record: Series | None
         said = await Auto().forecast(question, Context(as_of=context.as_of, series=_FetchedSeries(series=record)))
     except CannotForecast:
         return None
-    return Estimate(p=np.asarray([said.p[t.id] for t in question.targets]), words=f"From the series: {said.rationale}")
+    return Estimate(
+        p=np.asarray([said.p[t.id] for t in question.targets]), rationale=f"From the series: {said.rationale}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,8 +274,8 @@ def fresh(record: Series, due: date) -> bool:
 
 
 def _blend(first: Estimate, second: Estimate, weight: float) -> Estimate:
-    words = f"{first.words} Blended {weight:.0%} to {1 - weight:.0%} with: {second.words}"
-    return Estimate(p=weight * first.p + (1 - weight) * second.p, words=words)
+    words = f"{first.rationale} Blended {weight:.0%} to {1 - weight:.0%} with: {second.rationale}"
+    return Estimate(p=weight * first.p + (1 - weight) * second.p, rationale=words)
 
 
 def _fitting(question: Question, p: Floats) -> Floats:

@@ -111,7 +111,7 @@ class ChangeRate:
             f"{events:.0f} changes in {years:.0f} years of watching such things: the chance of one until the last date "
             f"is {1 - stays[-1]:.1%}."
         )
-        return Estimate(p=1 - stays if says == "changed" else stays, words=words)
+        return Estimate(p=1 - stays if says == "changed" else stays, rationale=words)
 
 
 # Places on a ranking list that is published once a month: will somebody stand as high or higher later?
@@ -163,7 +163,7 @@ class RankEstimator:
             f"{p[-1]:.0%} at the last, from {len(self.learnt.outcome)} outcomes of such questions, {own} of them of "
             "this player."
         )
-        return Estimate(p=p, words=words)
+        return Estimate(p=p, rationale=words)
 
 
 def lists_between(due: date, end: date) -> int:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any, TypeVar
 
-from foretell.forecasters.agent.actions import LONGEST_REPLY, UnusableTurn, read_object
+from foretell.forecasters.agent.actions import UnusableTurn
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.proposition import Proposition
 from foretell.models.model import (
@@ -20,7 +20,7 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import schema_errors
+from foretell.models.structured_output import LONGEST_REPLY, read_object, schema_errors
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 
