@@ -207,8 +207,8 @@ class Stack:
         if simple is not None:
             weight = known.weight(family, day)
             words = (
-                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
-                f"rate, which says {simple.p[0]:.0%}."
+                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the "
+                f"base rate, which says {simple.p[0]:.0%}."
             )
             own = Estimate(p=weight * own.p + (1 - weight) * simple.p, rationale=words)
         return Estimate(p=_fitting(question, own.p), rationale=own.rationale) if self.coherent else own
