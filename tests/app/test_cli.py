@@ -48,9 +48,9 @@ def test_every_command_explains_itself(name: str):
 
 
 def test_command_reference_is_up_to_date():
-    """Refresh with: python -m foretell.cli.help_pages > docs/commands.md."""
+    """Refresh with: foretell --reference > docs/commands.md."""
     # A process of its own: click keeps the help option of a command that another test has called before.
-    command = [sys.executable, "-m", "foretell.cli.help_pages"]
+    command = [sys.executable, "-m", "foretell.cli.main", "--reference"]
     pages = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     assert (DOCS / "commands.md").read_text(encoding="utf-8") == pages
 

@@ -62,9 +62,26 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
+def _print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from foretell.cli.help_pages import command_reference
+
+        assert isinstance(ctx.command, click.Group)
+        click.echo(command_reference(ctx.command), nl=False)
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+@click.option(
+    "--reference",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_reference,
+    help="Print the help of all commands as Markdown.",
 )
 def cli() -> None:
     """Probabilities for the future, the reasons behind them, and proof of how good they are.

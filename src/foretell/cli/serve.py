@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from foretell.cli.options import prints_result, progress_bar
 from foretell.cli.request_options import request_options
 from foretell.operations.requests import McpRequest, ServeRequest, SiteRequest
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from foretell.mcp.permissions import ServerPermissions
+    from foretell.operations.result import Result
 
 
 MCP_TOKEN_VARIABLE = "FORETELL_MCP_TOKEN"
@@ -165,14 +167,14 @@ def _run(app: "FastAPI", host: str, port: int, token: str, *, opened: bool) -> N
 
 @click.command()
 @request_options(SiteRequest)
-def site(request: SiteRequest) -> None:
+@prints_result()
+def site(request: SiteRequest) -> "Result":
     """Write the pages that `foretell serve` shows into FOLDER, as a site that opens from disk.
 
     Trees keep their what-if. Nothing in it needs a server or the network: put it on any static host, or send it along.
     """
     import asyncio
 
-    from foretell.cli.options import progress_bar
     from foretell.questions.errors import MissingExtra
     from foretell.runs.settings import load_settings
 
@@ -185,7 +187,4 @@ def site(request: SiteRequest) -> None:
         raise MissingExtra("foretell site", "web") from None
     chosen = SiteSelection(runs=request.runs, trees=request.trees, arenas=request.arenas, most=request.most)
     with progress_bar("pages") as progress:
-        done = asyncio.run(write_site(request.folder, load_settings(), chosen=chosen, progress=progress))
-    for one in done.broken[:10]:
-        click.echo(f"note: no page at {one}", err=True)
-    click.echo(f"Wrote {done.pages} pages, {done.size / 1e6:.1f} MB: open {request.folder / 'index.html'}")
+        return asyncio.run(write_site(request.folder, load_settings(), chosen=chosen, progress=progress))

@@ -22,6 +22,7 @@ from foretell.operations.requests import (
     TablesRequest,
 )
 from foretell.operations.result import Result
+from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, text_table
 from foretell.scoring.join import ReadOptions, read_costs, read_table
@@ -134,8 +135,10 @@ DETAIL_NOTE = (
 )
 
 
-def score(request: ScoreRequest) -> ScoreResult:
-    """Score a table of forecasts against a table of outcomes."""
+def score(request: ScoreRequest) -> ScoreResult | NumberScores:
+    """Score a table of forecasts against a table of outcomes: probabilities, or quantiles and samples of numbers."""
+    if (numbers := score_numbers(request)) is not None:
+        return numbers
     table = _table(request)
     if DIFFICULTY in request.by and DIFFICULTY not in table.targets.groups:
         table = with_difficulty(table)
