@@ -71,7 +71,7 @@ class QuestionsResult(Result):
             TextColumn(head="targets", right=True, drop=3),
             TextColumn(head="crowd", right=True, drop=1),
             *([TextColumn(head="topic")] if self.topics else []),
-            TextColumn(head="question", shrink=20),
+            TextColumn(head="question", shrink=32),
         ]
         lines = [
             (

@@ -13,7 +13,16 @@ from foretell.operations.requests import ScoreRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, text_table
-from foretell.scoring.table_input import ColumnRule, InputTable, check_rules, open_table, refuse_repeats, text_rules
+from foretell.scoring.table_input import (
+    ColumnRule,
+    InputTable,
+    TableSource,
+    check_rules,
+    open_table,
+    refuse_repeats,
+    table_columns,
+    text_rules,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,9 +90,16 @@ class NumberScores(Result):
         console.file.write(f"{text_table(columns, lines, console.width)}\n{NUMBER_NOTE}\n")
 
 
-def is_number_table(table: InputTable) -> bool:
-    """Whether forecasts are of numbers: no column p, but values at levels or of samples."""
-    return "p" not in table.types and "value" in table.types and bool({"level", "sample"} & set(table.types))
+def is_number_table(source: TableSource) -> bool:
+    """Whether forecasts are of numbers: no column p, but values at levels or of samples. Reads only the head.
+
+    >>> is_number_table([{"forecaster": "A", "question": "q", "level": 0.5, "value": 3}])
+    True
+    >>> is_number_table([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.3}])
+    False
+    """
+    columns = table_columns(source)
+    return "p" not in columns and "value" in columns and bool({"level", "sample"} & columns)
 
 
 def score_numbers(request: ScoreRequest) -> NumberScores | None:
@@ -94,12 +110,14 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
     """
     import duckdb
 
-    with duckdb.connect(":memory:") as con, open_table(request.forecasts, "forecasts", con) as forecasts:
-        if not is_number_table(forecasts):
-            return None
-        with open_table(request.outcomes, "outcomes", con) as outcomes:
-            values = _values(outcomes)
-            given = _given(forecasts)
+    if not is_number_table(request.forecasts):
+        return None
+    with (
+        duckdb.connect(":memory:") as con,
+        open_table(request.forecasts, "forecasts", con) as forecasts,
+        open_table(request.outcomes, "outcomes", con) as outcomes,
+    ):
+        values, given = _values(outcomes), _given(forecasts)
     unknown = sorted({question for _, question in given} - set(values))
     if unknown and not request.drop_unknown:
         hint = "add it, or say --drop-unknown"
