@@ -50,10 +50,11 @@ def json_option(command: Command) -> Command:
 def out_option(*suffixes: str, default: Path | None = None) -> Callable[[Command], Command]:
     """`--out FILE`: a file to write, its format said by its suffix, which is checked before anything is done."""
 
-    def check(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    def check(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         for path in paths:
             if path.suffix not in suffixes:
-                raise click.BadParameter(f"{path} should end in {_alternatives(suffixes)}")
+                folder = "" if path.suffix else _folder_hint(context.command, path)
+                raise click.BadParameter(f"{path} should end in {_alternatives(suffixes)}{folder}")
         return paths
 
     help = f"Write the result to a file that ends in {_alternatives(suffixes)}; may be repeated."
@@ -111,6 +112,12 @@ def progress_bar(what: str) -> "Generator[BacktestProgress]":
             bars.update(task, completed=done, total=total)
 
         yield advance
+
+
+def _folder_hint(command: click.Command, path: Path) -> str:
+    """What to say instead where a folder was meant."""
+    flags = [flag for option in command.params for flag in option.opts if flag in ("--tables", "--folder")]
+    return f"; for a folder say {flags[0]} {path}" if flags else ""
 
 
 def _alternatives(suffixes: tuple[str, ...]) -> str:
