@@ -183,6 +183,21 @@ class CalibrateReportRequest(TrialsRequest):
     seed: int = setting(0, "Seed of the bootstrap.")
 
 
+class EnsembleRequest(Request):
+    """Weights for several forecasters whose mean would have been good, judged on later rounds than they came from."""
+
+    forecasts: Path = setting(help="Table of forecasts by several forecasters.", flag="-f/--forecasts", metavar="FILE")
+    outcomes: Path = setting(
+        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
+    )
+    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+    method: Literal["greedy", "skill", "equal"] = setting(
+        "greedy", "Add the best step by step, weigh by past skill, or count everybody the same."
+    )
+    steps: int = setting(20, "Steps of the greedy selection at most.", ge=1)
+    replacement: bool = setting(True, "Let the greedy selection add a member again, which gives it more weight.")
+
+
 class AuditRequest(Request):
     """Let a second model read what a run was shown and refused, and count what the fence got wrong."""
 
