@@ -258,8 +258,9 @@ class _AnswersWithOracle:
 # What `foretell arena demo` does.
 
 PAGE, HOME = "leaderboard.html", "home"
-COLUMNS = ("Brier", "crowd − entry", "ECE", "events")
-"""The numbers that matter most, so that their intervals have room."""
+COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
+"""The numbers that matter most, so that their intervals have room: in 80 columns, and in more."""
+WIDE = 110
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +280,8 @@ class ArenaDemoResult(Result):
         """The leaderboard alone."""
         from foretell.report.study_report import print_study
 
-        print_study(_narrowed(self.report.study()), console)
+        columns = WIDE_COLUMNS if console.width >= WIDE else COLUMNS
+        print_study(_narrowed(self.report.study(), columns), console)
         console.file.write(f"Wrote {self.page}\n{self.hints}")
 
 
@@ -327,10 +329,10 @@ async def _play(season: ArenaSimulation, folder: Path, tell: Callable[[str], Non
     return ArenaDemoResult(report=report, page=folder / PAGE)
 
 
-def _narrowed(study: "StudyResult") -> "StudyResult":
-    """The leaderboard alone, and of it the numbers that matter most."""
+def _narrowed(study: "StudyResult", columns: tuple[str, ...]) -> "StudyResult":
+    """The leaderboard alone, and of it some columns."""
     board = study.grids[0]
-    kept = [place for place, column in enumerate(board.columns) if column.label in COLUMNS]
+    kept = [place for place, column in enumerate(board.columns) if column.label in columns]
     entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.entries)
     narrow = replace(board, columns=tuple(board.columns[place] for place in kept), entries=entries)
     return replace(study, grids=(narrow,))
