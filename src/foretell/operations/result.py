@@ -75,6 +75,4 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in value]
     if isinstance(value, float) and not isfinite(value):
         return None
-    item = getattr(value, "item", None)
-    # A number of numpy, which JSON does not know.
-    return item() if callable(item) else value
+    return value.item() if hasattr(value, "item") and not isinstance(value, str | bytes) else value
