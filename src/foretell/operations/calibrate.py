@@ -106,16 +106,17 @@ def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
     rule = load(request.fitted)
     found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
     if isinstance(rule, Ensemble):
-        whose, rows = "ensemble", _members(found, rule.names)
+        name, rows = "ensemble", _members(found, rule.names)
     else:
         whose, rows = choose_forecaster(found, request.forecaster)
+        name = f"{whose}, calibrated"
     rows = answered_rows(rows)
     try:
         p = apply_rule(rule, rows, check=request.check)
     except TrainingOverlap as error:
         hint = "fit on earlier rounds, or leave such questions out of the forecasts"
         raise InputError(f"this rule must not judge these forecasts: {error}", path=request.fitted, hint=hint) from None
-    name = request.name or f"{whose}, calibrated"
+    name = request.name or name
     columns = zip(rows.question.tolist(), rows.target.tolist(), rows.due.astype(str).tolist(), p.tolist(), strict=True)
     return CalibratedForecasts(
         forecasts=[

@@ -168,7 +168,9 @@ class CalibrateApplyRequest(Request):
     )
     forecaster: str | None = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
     drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
-    name: str | None = setting(None, "What to call the result; without it, NAME, calibrated.")
+    name: str | None = setting(
+        None, "What to call the result; without it, its forecaster with the word calibrated, or ensemble."
+    )
     check: Literal["time", "ids"] = setting(
         "time",
         "With ids, a rule may judge questions asked before its training ended: for a check, not for publication.",
