@@ -190,35 +190,39 @@ async def open_simulation(season: ArenaSimulation, home: Path) -> "AsyncGenerato
     from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
     from foretell.data.settlements.kalshi import KalshiSettlements
     from foretell.operations.arena import ArenaParts, open_arena
+    from foretell.practice.exchange.forecasters import news_reader
     from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
-    from foretell.practice.models.process import PracticeModelProcess
+    from foretell.practice.models.server import PracticeModels
 
     home.mkdir(parents=True, exist_ok=True)
     world = season.world()
     clock = FileClock(home / "clock.txt")
     clock.set(world.settings.start)
     opening = ArenaParts(markets=True, contexts=True, forecasts=True, here=True)
-    with PracticeModelProcess(brain="foretell.practice.exchange.forecasters:news_reader") as provider:
-        async with SimulatedExchange(world, clock).server() as server, AsyncHttpClient() as http:
-            addresses = {
-                PROVIDER: f"{provider.url}/v1",
-                # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
-                ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{ENGINE}",
-                "kalshi": f"{server.url}{KALSHI}",
-            }
-            # The public exchange is asked ten times a second; this one is our own.
-            client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
-            settings = _settings(home, addresses, clock, KEY)
-            async with open_arena(season.spec(), settings, opening) as plain:
-                arena = replace(
-                    plain,
-                    spec=_with_oracle(plain.spec),
-                    furnish=_AnswersWithOracle(plain.furnish, world),
-                    events={"kalshi": KalshiEvents(client)},
-                    settlements={"kalshi": KalshiSettlements(client)},
-                )
-                await arena.store.aside(arena.open)
-                yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
+    async with (
+        PracticeModels(news_reader) as provider,
+        SimulatedExchange(world, clock).server() as server,
+        AsyncHttpClient() as http,
+    ):
+        addresses = {
+            PROVIDER: f"{provider.url}/v1",
+            # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
+            ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{ENGINE}",
+            "kalshi": f"{server.url}{KALSHI}",
+        }
+        # The public exchange is asked ten times a second; this one is our own.
+        client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
+        settings = _settings(home, addresses, clock, KEY)
+        async with open_arena(season.spec(), settings, opening) as plain:
+            arena = replace(
+                plain,
+                spec=_with_oracle(plain.spec),
+                furnish=_AnswersWithOracle(plain.furnish, world),
+                events={"kalshi": KalshiEvents(client)},
+                settlements={"kalshi": KalshiSettlements(client)},
+            )
+            await arena.store.aside(arena.open)
+            yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
 
 
 def _settings(home: Path, addresses: dict[str, str], clock: "FileClock", key: str) -> "Settings":
@@ -248,10 +252,10 @@ class _AnswersWithOracle:
             yield answer
 
     async def _truth(self, cell: "RunCell", emit: "EmitEvent") -> "Forecast":
-        from foretell.forecasters.forecaster import RunContext
+        from foretell.forecasters.forecaster import Context
         from foretell.practice.exchange.forecasters import OracleForecaster
 
-        context = RunContext(as_of=cell.question.as_of_in("live"))
+        context = Context(as_of=cell.question.as_of_in("live"))
         return await OracleForecaster(world=self._world, name=ORACLE).forecast(cell.question, context)
 
 

@@ -505,3 +505,13 @@ class InitBotRequest(Request):
     budget_per_day: float = setting(3.0, "Dollars a day.", metavar="DOLLARS", ge=0.01)
     interval: int = setting(8, "Hours between two runs; they divide the day.", metavar="HOURS", ge=1, le=24)
     trials: int = setting(3, "Trials of every question.", ge=1, le=20)
+
+
+class PracticeRequest(Request):
+    """A practice world on this machine: models, search, pages, series, markets and inboxes for submissions."""
+
+    port: int = setting(0, "First of 13 ports in a row (default: free ones).", metavar="PORT", ge=0, le=65522)
+    latency: float = setting(0.0, "Seconds before every answer.", metavar="SECONDS", ge=0)
+    home: Path | None = setting(
+        None, "FORETELL_HOME of the practice world (default: a folder beside your runs).", metavar="FOLDER"
+    )
