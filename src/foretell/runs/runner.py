@@ -19,11 +19,12 @@ from foretell.forecasters.series.forecasters import Auto
 from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
+from foretell.models.router import ModelRouter
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
-from foretell.runs.executor import AnswerCell, Executor, RunProgress
+from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runtime import (
     CONTEXT_FORECASTER,
@@ -34,13 +35,15 @@ from foretell.runs.runtime import (
     forecaster_options,
     models_of_run,
     open_runtime,
+    refuse_unpriced,
     under_rules,
 )
-from foretell.runs.settings import Settings
+from foretell.runs.services import SEARCH_ENGINES
+from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
 from foretell.runs.tree_options import ThoughtOptions, TreeOptions
-from foretell.runs.tree_runtime import THOUGHTS_FORECASTER, TREE_FORECASTER, thought_answers, tree_answers
+from foretell.runs.tree_runtime import THOUGHTS_FORECASTER, TREE_FORECASTER, TreeOutput, thought_answers, tree_answers
 
 WatchProgress = Callable[[RunProgress], None]
 AGENT_FORECASTER = "agent"
@@ -73,13 +76,15 @@ def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRu
     return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=told)
 
 
-async def execute_run(
+async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     prepared: PreparedRun,
     settings: Settings,
     *,
     watch: WatchProgress | None = None,
+    on_event: WatchEvents | None = None,
     journal: Journal | None = None,
     concurrency: int = 50,
+    trees: TreeOutput | None = None,
 ) -> RunProgress:
     """Run what has no forecast yet. Started again after a crash, it goes on where it was without paying twice.
 
@@ -91,14 +96,16 @@ async def execute_run(
     store.begin(spec.id, spec.to_json(), began, services=settings.services)
     store.keep_questions(spec.id, prepared.questions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
-    executor = Executor(store, concurrency=concurrency, watch=watch)
+    executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
         if not asks_models(spec):
             resources, series = prepared.benchmark.resources, prepared.benchmark.series
             return await executor.run(cells, model_free(spec, resources, series=series))
         rates = prepared.benchmark.resources["rates"]()
         with closing(journal or Journal(settings.journal)) as kept:
-            async with open_answers(spec, settings, kept, store, rates=rates, concurrency=concurrency) as answer:
+            async with open_answers(
+                spec, settings, kept, store, rates=rates, concurrency=concurrency, trees=trees
+            ) as answer:
                 done = await executor.run(cells, answer)
                 if not has_panel(spec):
                     return done
@@ -128,13 +135,30 @@ def check_options(spec: RunSpec) -> None:
         on_context(ConstantForecaster(), context_options(spec.options), QuestionOnly())
 
 
+def check_run(spec: RunSpec, settings: Settings) -> None:
+    """Raise now, before anything is stored, what this machine would find wrong with a run that asks models."""
+    if not asks_models(spec):
+        return
+    check_options(spec)
+    models, router = models_of_run(spec), ModelRouter(settings.keys)
+    router.check(models.names())
+    refuse_unpriced(spec, models, router, settings.purse)
+    for engine in spec.search:
+        if engine not in SEARCH_ENGINES:
+            hint = f"engines are {', '.join(SEARCH_ENGINES)}"
+            raise InputError(f"there is no search engine {engine!r}", column="search", hint=hint)
+        if engine in KEYS and not settings.key(engine):
+            hint = f"set {KEYS[engine][0]}, or use --search local"
+            raise InputError(f"the search engine {engine} needs a key", column="search", hint=hint)
+
+
 def has_panel(spec: RunSpec) -> bool:
     """Whether a model reads what the trials wrote, in one more cell per question."""
     return spec.aggregate == "judged" and spec.trials > 1
 
 
 @asynccontextmanager
-async def open_answers(
+async def open_answers(  # noqa: PLR0913 - what a run needs around it
     spec: RunSpec,
     settings: Settings,
     journal: Journal,
@@ -142,6 +166,7 @@ async def open_answers(
     *,
     rates: Rates | None = None,
     concurrency: int = 50,
+    trees: TreeOutput | None = None,
 ) -> AsyncGenerator[AnswerCell]:
     """What answers the cells of a run that asks models, so many at once; the cell after the trials is the panel's."""
     limits = ModelLimits(at_once=max(64, concurrency))
@@ -151,7 +176,7 @@ async def open_answers(
         limits = ThoughtOptions.read(forecaster_options(spec.options)).grounding.limits(limits)
     async with (
         open_runtime(spec, settings, journal, rates=rates, limits=limits) as bench,
-        _trials(spec, bench, settings, store) as trial,
+        _trials(spec, bench, settings, store, trees) as trial,
     ):
         panel = _panel(store, bench)
 
@@ -162,7 +187,9 @@ async def open_answers(
 
 
 @asynccontextmanager
-async def _trials(spec: RunSpec, bench: Runtime, settings: Settings, store: RunStore) -> AsyncGenerator[AnswerCell]:
+async def _trials(
+    spec: RunSpec, bench: Runtime, settings: Settings, store: RunStore, trees: TreeOutput | None
+) -> AsyncGenerator[AnswerCell]:
     """The agent, one who only reads a context, or trees and thoughts with whatever their grounders need."""
     if spec.forecaster == CONTEXT_FORECASTER:
         yield bench.answers(context_forecaster(spec.options, contexts_of(spec, store)))
@@ -171,9 +198,12 @@ async def _trials(spec: RunSpec, bench: Runtime, settings: Settings, store: RunS
     if spec.forecaster not in (TREE_FORECASTER, THOUGHTS_FORECASTER):
         yield bench.answers(dress(build_agent(forecaster_options(spec.options))))
         return
-    async with (tree_answers if spec.forecaster == TREE_FORECASTER else thought_answers)(
-        bench, settings, dress
-    ) as answer:
+    opened = (
+        tree_answers(bench, settings, dress, trees)
+        if spec.forecaster == TREE_FORECASTER
+        else thought_answers(bench, settings, dress)
+    )
+    async with opened as answer:
         yield answer
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from foretell.models.budget import Budget, SharedBudget
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelSettings
 from foretell.models.names import MODEL_ROLES, ModelRole, ModelRoles
 from foretell.models.router import ModelRouter
 from foretell.plugins import load, names
@@ -253,10 +254,15 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     others: dict[ModelRole, str] = {
         role: spec.models[role] for role in MODEL_ROLES if role in spec.models and role != "agent"
     }
-    return ModelRoles(agent=spec.models["agent"], others=others)
+    try:
+        sampling = ModelSettings(**spec.sampling)
+    except TypeError:
+        known = ", ".join(field.name for field in fields(ModelSettings))
+        raise InputError("models are not sampled so", column="sampling", hint=f"there are {known}") from None
+    return ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if spec.sampling else {})
 
 
-def _refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, purse: Budget | None) -> None:
+def refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, purse: Budget | None) -> None:
     """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
     if spec.budget.run is None and spec.budget.question is None and purse is None:
         return
@@ -294,7 +300,7 @@ async def open_runtime(
         ) as exchange,
     ):
         exchange.check(models.names())
-        _refuse_unpriced(spec, models, exchange, settings.purse)
+        refuse_unpriced(spec, models, exchange, settings.purse)
         with _budget(spec, journal, settings) as budget:
             yield Runtime(
                 spec=spec,

@@ -77,6 +77,16 @@ def _file_name_part(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TreeOutput:
+    """Where the one tree of a run goes, who watches it grow, and what there is to say about it afterwards."""
+
+    file: Path | None = None
+    """None: the usual place in the home."""
+    watch: EmitEvent = ignore_event
+    warnings: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, kw_only=True)
 class TreeRuntime:
     """Where trees are grown: makes the forecaster with all it needs, and closes that again."""
 
@@ -196,12 +206,24 @@ class TreeRuntime:
 
 @asynccontextmanager
 async def tree_answers(
-    bench: Runtime, settings: Settings, dress: ContextWrapper = without_context
+    bench: Runtime,
+    settings: Settings,
+    dress: ContextWrapper = without_context,
+    output: TreeOutput | None = None,
 ) -> AsyncGenerator[AnswerCell]:
-    """How cells of a run are answered by trees; each tree is kept in the home, in a folder of the run."""
+    """How cells of a run are answered by trees; each tree is stored in the home, in a folder of the run.
+
+    A run of one typed claim has one tree, in one file.
+    """
+    output = output or TreeOutput()
     shelf = TreeFolder(folder=settings.home / "trees" / bench.spec.id)
+    if bench.spec.questions.typed:
+        file = (output.file or settings.home / "trees" / f"{bench.spec.id}.json").resolve()
+        shelf = TreeFolder(folder=file.parent, file=file)
     options = TreeOptions.read(forecaster_options(bench.spec.options))
-    nursery = TreeRuntime(bench=bench, settings=settings, options=options, shelf=shelf)
+    nursery = TreeRuntime(
+        bench=bench, settings=settings, options=options, shelf=shelf, watch=output.watch, warnings=output.warnings
+    )
     async with nursery.answers(dress) as answer:
         yield answer
 
