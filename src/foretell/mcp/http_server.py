@@ -63,7 +63,7 @@ def http_app(permissions: ServerPermissions, token: str) -> Asgi:
 def has_valid_token(token: str, authorization: bytes) -> bool:
     """Whether a header carries the token; compared in the same time wherever they differ.
 
-    >>> knows("a", b"Bearer a"), knows("a", b"Bearer b"), knows("a", b"Basic a"), has_valid_token("a", b"")
+    >>> has_valid_token("a", b"Bearer a"), has_valid_token("a", b"Bearer b"), has_valid_token("a", b"Basic a"), has_valid_token("a", b"")
     (True, False, False, False)
     """
     scheme, _, told = authorization.partition(b" ")
