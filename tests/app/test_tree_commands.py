@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from foretell.cli.tree import tree
 from foretell.cli.whatif import whatif
-from foretell.operations.tree import TREE_FORMATS
+from foretell.operations.requests import TREE_FORMATS
 from foretell.questions.errors import InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"

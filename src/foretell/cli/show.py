@@ -43,7 +43,7 @@ def runs(request: RunsRequest, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
-    from foretell.operations.run import runs as list_runs
+    from foretell.operations.run import list_runs
 
     result = list_runs(request)
     if as_json:

@@ -51,9 +51,9 @@ async def run(permissions: ServerPermissions, request: RunRequest) -> dict[str, 
 
 async def list_runs(permissions: ServerPermissions, request: RunsRequest) -> dict[str, Any]:
     """The newest first."""
-    from foretell.operations.run import runs
+    from foretell.operations import run
 
-    return (await asyncio.to_thread(runs, request, permissions.settings)).to_json()
+    return (await asyncio.to_thread(run.list_runs, request, permissions.settings)).to_json()
 
 
 async def show_run(permissions: ServerPermissions, request: ShowRequest) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def run_to_dict(row: RunRow) -> dict[str, Any]:
 
 
 @operation(RunsRequest)
-def runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
+def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
     """The runs on this machine, the newest first."""
     with closing(RunStore((settings or load_settings()).store)) as store:
         found = store.runs()

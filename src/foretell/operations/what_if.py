@@ -1,6 +1,6 @@
 """What if some claims of a tree had other probabilities? Exact and at once: no model is asked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -165,6 +165,22 @@ def what_if(request: WhatIfRequest, settings: Settings | None = None) -> Scenari
     A leaf gets the new probability. A claim with children is pinned: it holds that value whatever lies beneath it.
     """
     return compare_edits(request)
+
+
+def numbers_by_name(texts: Iterable[str]) -> dict[str, float]:
+    """Texts of the form ID=NUMBER as numbers by id.
+
+    >>> numbers_by_name(["P2.1=0.3"])
+    {'P2.1': 0.3}
+    """
+    found: dict[str, float] = {}
+    for text in texts:
+        id, _, value = text.rpartition("=")
+        try:
+            found[id.strip()] = float(value)
+        except ValueError:
+            raise InputError(f"{text[:80]!r} is not ID=NUMBER", column="set", hint="write P2.1=0.3") from None
+    return found
 
 
 def _tree_of(request: WhatIfRequest) -> TreeFile:

@@ -95,19 +95,23 @@ class RunSpec:
 
 def read_spec(path: str | Path) -> RunSpec:
     """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
-    import yaml
-
     file = Path(path)
     if not file.exists():
         raise InputError("no such file", path=file)
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InputError(" ".join(str(error).split()), path=file, hint="is it well-formed YAML?") from None
-    try:
-        return spec_from_mapping(data)
+        return spec_from_mapping(yaml_mapping(file.read_text(encoding="utf-8")))
     except InputError as error:
         raise error.at(path=file) from None
+
+
+def yaml_mapping(text: str) -> Any:
+    """What a text in YAML or JSON says."""
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(" ".join(str(error).split()), column="spec", hint="is it well-formed YAML?") from None
 
 
 def spec_from_mapping(data: Any) -> RunSpec:
