@@ -54,8 +54,8 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
 
     >>> offered_tools("fred", 1, {"fetch_series", "web_search", "submit"})
     ('fetch_series', 'web_search', 'submit')
-    >>> offered_tools("dbnomics", 1, {"fetch_series", "submit"}), offered_tools("dbnomics", 2, {"fetch_series", "submit"})
-    (('fetch_series',), ('submit',))
+    >>> [offered_tools("dbnomics", step, {"fetch_series", "submit"}) for step in (1, 2)]
+    [('fetch_series',), ('submit',)]
     """
     if step < 1:
         raise ValueError(f"steps count from 1, got {step}")
