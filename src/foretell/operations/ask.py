@@ -149,6 +149,11 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
         raise InputError(
             "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
         )
+    name = request.model
+    if not isinstance(name, str):
+        from foretell.models.providers.function import model_name
+
+        name = model_name(name)
     words = request.model_dump(
         mode="json", include={"question", "claim", "closes", "as_of", "options", "criteria", "price"}
     )
@@ -157,7 +162,7 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
     sampling = {name: getattr(request, name) for name in ("temperature", "effort", "max_tokens")}
     return RunSpec(
         questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{digest[:10]}"),
-        models={"agent": request.model, **request.roles},
+        models={"agent": name, **request.roles},
         search=request.search,
         mode="backtest" if request.as_of else "live",
         strict=request.strict,
@@ -200,10 +205,10 @@ async def answer_question(request: AskRequest, settings: Settings, *, on_event: 
     prepared = prepare_ask(request, settings)
     await execute_run(prepared, settings, on_event=on_event, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
-        return stored_answer(store, prepared.spec, prepared.questions[0], warnings=prepared.warnings)
+        return stored_answer(store, prepared.spec, prepared.questions[0])
 
 
-def stored_answer(store: RunStore, spec: RunSpec, question: Question, *, warnings: tuple[str, ...] = ()) -> AskResult:
+def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:
     """What a run answers to a question: its trials combined as its spec says."""
     # The same words asked earlier today belong to the same run, with an answer of their own.
     at = question.as_of_in(spec.mode).at
@@ -220,7 +225,7 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question, *, warning
         question=question,
         run=spec.id,
         trials=tuple(answers),
-        warnings=warnings,
+        warnings=prepare_run(spec, typed_questions([question])).warnings,
         notes=tuple(notes),
     )
 

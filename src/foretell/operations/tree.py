@@ -141,7 +141,7 @@ async def grow(request: TreeRequest, settings: Settings, *, watch: EmitEvent = i
         result = stored_tree(store, prepared.spec, prepared.questions[0], settings)
     path = request.out or result.path
     write_tree(path, result.tree)  # Also where the same request was answered before, into another file.
-    return replace(result, path=path, warnings=(*prepared.warnings, *output.warnings))
+    return replace(result, path=path, warnings=(*result.warnings, *output.warnings))
 
 
 def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Settings) -> TreeResult:
@@ -153,6 +153,7 @@ def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Se
         forecast=forecast,
         path=settings.home / "trees" / f"{spec.id}.json",
         run=spec.id,
+        warnings=prepare_run(spec, typed_questions([question])).warnings,
         notes=() if forecast.usage.calls else (UNPAID_NOTE,),
     )
 

@@ -146,13 +146,34 @@ class Executor:
                 await self._store.aside(self._once.give_back, *claim)
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
-        """One cell, answered and kept; within `noting`."""
+        """One cell, answered and stored; within `noting`."""
         await self._store.aside(self._store.start_cell, cell.key)
+        in_order = EventOrdering(self._waiting.setdefault(cell.key, []).append)
+
+        def emit(event: TraceEvent) -> None:
+            in_order(event)
+            if self._on_event is not None:
+                self._on_event(cell.trial, event)
+            if isinstance(event, ModelCalled):
+                progress.calls += 1
+                progress.dollars += event.dollars or 0.0
+
         try:
-            found = await self._answer(cell, answer, progress)
+            found = await answer(cell, emit)
         except asyncio.CancelledError:
             self._waiting.pop(cell.key, None)  # Somebody else may be at it by now, and tells it anew.
             raise
+        except Exception as error:  # the boundary of a cell: whatever broke is stored, and the run goes on
+            log.warning("cell %s failed: %s", cell.key, error)
+            emit(Failed(error=f"{type(error).__name__}: {error}"))
+            found = Failure(
+                question_id=cell.question.id,
+                forecaster=type(error).__name__,
+                as_of=cell.question.as_of,
+                trial=cell.trial,
+                error=f"{type(error).__name__}: {error}",
+            )
+        in_order.release()
         await self._flush(cell.key)
         await self._store.aside(self._store.finish_cell, cell.key, found)
         return found
@@ -166,33 +187,6 @@ class Executor:
         finally:
             flusher.cancel()
             await self._flush()
-
-    async def _answer(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
-        told = self._waiting.setdefault(cell.key, [])
-        in_order = EventOrdering(told.append)
-
-        def emit(event: TraceEvent) -> None:
-            in_order(event)
-            if self._on_event is not None:
-                self._on_event(cell.trial, event)
-            if isinstance(event, ModelCalled):
-                progress.calls += 1
-                progress.dollars += event.dollars or 0.0
-
-        try:
-            return await answer(cell, emit)
-        except Exception as error:  # the boundary of a cell: whatever broke is told, and the run goes on
-            log.warning("cell %s failed: %s", cell.key, error)
-            emit(Failed(error=f"{type(error).__name__}: {error}"))
-            return Failure(
-                question_id=cell.question.id,
-                forecaster=type(error).__name__,
-                as_of=cell.question.as_of,
-                trial=cell.trial,
-                error=f"{type(error).__name__}: {error}",
-            )
-        finally:
-            in_order.release()
 
     async def _flush_now_and_then(self) -> None:
         while True:

@@ -178,6 +178,9 @@ async def open_answers(  # noqa: PLR0913 - what a run needs around it
         open_runtime(spec, settings, journal, rates=rates, limits=limits) as bench,
         _trials(spec, bench, settings, store, trees) as trial,
     ):
+        if not has_panel(spec):
+            yield under_rules(trial, spec, settings, store)
+            return
         panel = _panel(store, bench)
 
         async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:

@@ -44,15 +44,16 @@ def form_fields(
         choices: By field, values to choose from where the type says less, such as the engines of this machine.
         leave_out: Fields that the page asks for in another way.
     """
-    standing_in = environment_values(request)
-    return tuple(
-        _form_field(name, info, standing_in.get(name), tuple((choices or {}).get(name, ())))
+    from_environment = environment_values(request)
+    fields = [
+        _form_field(name, info, from_environment.get(name), tuple((choices or {}).get(name, ())))
         for name, info in request.model_fields.items()
         if name not in (*WITHHELD, *leave_out)
-    )
+    ]
+    return tuple(sorted(fields, key=lambda field: not field.required))
 
 
-def _form_field(name: str, info: FieldInfo, standing_in: Any, choices: tuple[str, ...]) -> FormField:
+def _form_field(name: str, info: FieldInfo, named: Any, choices: tuple[str, ...]) -> FormField:
     kind, options = _kind(info, choices)
     default = None if info.is_required() else info.get_default(call_default_factory=True)
     return FormField(
@@ -62,7 +63,7 @@ def _form_field(name: str, info: FieldInfo, standing_in: Any, choices: tuple[str
         kind=kind,
         group=hints(info).get("group", ""),
         required=info.is_required(),
-        value=form_value(default if standing_in is None else standing_in),
+        value=form_value(default if named is None else named),
         choices=options,
         attributes=_attributes(info, kind),
     )
