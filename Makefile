@@ -7,7 +7,7 @@ OUT ?= out
 .PHONY: demo test lint format docs bench model clean
 
 demo: $(VENV)/.demo
-	$(BIN)/foretell demo --html $(OUT)/demo.html
+	$(BIN)/foretell demo --out $(OUT)/demo.html
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder

@@ -154,7 +154,7 @@ def grow_tree(
     shortcut: bool = True,
     kernels: int = 4,
     unsandboxed: bool = False,
-    out: str | Path | None = None,
+    out: Sequence[str | Path] = (),
     settings: Settings | None = None,
 ) -> TreeResult:
     """A claim taken apart into claims, judged and put together again."""

@@ -178,7 +178,7 @@ def test_sent_once_then_verified(home: Path, metaculus: PracticeServer):
     shown = ledger("show", "--platform", "metaculus", "--question", "metaculus/1").output.splitlines()
     assert "to send" in shown[0]
     assert "receipt of entry 1: answered" in shown[1]
-    assert json.loads(ledger("show", "--json", "--last", "1").output)["kind"] == "receipt"
+    assert json.loads(ledger("show", "--json", "--last", "1").output)[0]["kind"] == "receipt"
 
 
 def test_tampering_is_named(home: Path, metaculus: PracticeServer):
@@ -327,7 +327,7 @@ def test_forecastbench(home: Path):
     rows.append({"question": "fred/S0", "p": {"2026-12-01": 0.6, "2027-12-01": 0.7}})
     Path("mine.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     assert "--organization" in refusal(told("mine.jsonl", "--to", "forecastbench", "--yes"))
-    arguments = ("mine.jsonl", "--to", "forecastbench", "--organization", "Ex.", "--model", "full", "--out", "sent")
+    arguments = ("mine.jsonl", "--to", "forecastbench", "--organization", "Ex.", "--model", "full", "--folder", "sent")
     dry = told(*arguments, "--dry-run")
     assert not Path("sent").exists()
     result = told(*arguments, "--yes")
@@ -345,7 +345,7 @@ def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: P
     from foretell.forecasters.agent.answer_format import thresholds_of
 
     fetched = CliRunner().invoke(fetch, ["metaculus", "--tournament", "cup"])
-    assert "Wrote questions.jsonl: 2 questions" in fetched.output
+    assert "2 questions\n" in fetched.output
     asked = read_questions("questions.jsonl")
     by_id = {question.id: question for question in asked.questions}
     assert set(by_id) == {"metaculus/101", "metaculus/103"}

@@ -53,7 +53,7 @@ def answers_kept(house: Any) -> int:
 
 
 def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
-    told = house.foretell("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--html")
+    told = house.foretell("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--out", "bridge.html")
     assert told.returncode == 0, told.stderr
     assert CLAIM in (house.folder / "bridge.html").read_text(encoding="utf-8")
     lines = told.stdout.splitlines()

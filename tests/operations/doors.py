@@ -70,7 +70,7 @@ class Doors:
         return json.loads(done.stdout)
 
     def by_python(self, kind: type[Request], fields: Mapping[str, Any]) -> dict[str, Any]:
-        return getattr(foretell, FUNCTIONS[kind])(**fields, settings=self.settings("python")).to_json()
+        return getattr(foretell, FUNCTIONS[kind])(**fields, settings=self.settings("python")).to_dict()
 
     def by_tool(self, kind: type[Request], fields: Mapping[str, Any]) -> dict[str, Any]:
         from dataclasses import replace

@@ -1,6 +1,5 @@
 """foretell ask: one question, researched step by step."""
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -35,7 +34,7 @@ def ask(request: AskRequest, as_json: bool) -> None:
     for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
     if as_json:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1))
+        click.echo(result.to_json())
     else:
         _print(result)
     for note in result.notes if result.run else (NO_MODEL,):

@@ -64,8 +64,9 @@ def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
             name, type=kind, required=info.is_required(), nargs=-1 if many else 1, metavar=shown.get("metavar")
         )
     text = info.description or ""
-    if default not in (None, "", (), False) and not many and not isinstance(default, Mapping | bool):
-        text = f"{text}  [default: {' '.join(map(str, default)) if isinstance(default, tuple) else default}]"
+    if not isinstance(default, bool | Mapping) and default not in (None, "", ()):
+        usual = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+        text = f"{text}  [default: {usual}]"
     if shown.get("env"):
         # Not click's own envvar: the request reads the variable, so that every door does it alike.
         text = f"{text}  [env: {shown['env']}]"
@@ -73,6 +74,7 @@ def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
         spelled = flags(name, info)[-1]
         both = f"{spelled}/--no-{spelled.removeprefix('--')}" if default else spelled
         return click.option(both, name, default=None, is_flag=True, help=text)
+    alone = {"is_flag": False, "flag_value": shown["alone"]} if "alone" in shown else {}
     return click.option(
         *flags(name, info),
         name,
@@ -83,6 +85,7 @@ def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
         required=info.is_required(),
         metavar=shown.get("metavar") or ("NAME=VALUE" if _by_name(info) else None),
         help=text,
+        **alone,
     )
 
 

@@ -1,7 +1,6 @@
 """foretell run: a spec, many questions, several trials; interrupted and started again at will."""
 
 import asyncio
-import json
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ def run(request: RunRequest, as_json: bool) -> None:
     for note in result.notes:
         _warn(note)
     if as_json:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1))
+        click.echo(result.to_json())
         return
     done = result.progress
     counts = f"{done.done} cells, {done.failed} failed, {done.skipped} were done before"

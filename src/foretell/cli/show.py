@@ -1,6 +1,5 @@
 """foretell runs, show and replay: what was run on this machine, what it found and how, and the same again offline."""
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -10,10 +9,6 @@ from foretell.operations.requests import ReplayRequest, RunsRequest, ShowRequest
 
 if TYPE_CHECKING:
     from foretell.operations.run import ShowResult
-
-
-def _print_json(body: object) -> None:
-    click.echo(json.dumps(body, ensure_ascii=False, indent=1))
 
 
 @click.command()
@@ -28,7 +23,7 @@ def replay(request: ReplayRequest, as_json: bool) -> None:
 
     result = compute_again(request)
     if as_json:
-        _print_json(result.to_json())
+        click.echo(result.to_json())
     else:
         click.echo(str(result))
     if result.same < result.total:
@@ -47,7 +42,7 @@ def runs(request: RunsRequest, as_json: bool) -> None:
 
     result = list_runs(request)
     if as_json:
-        _print_json(result.to_json())
+        click.echo(result.to_json())
         return
     if not result.total:
         click.echo("no runs yet; try: foretell ask, or foretell run SPEC.yaml")
@@ -68,7 +63,7 @@ def show(request: ShowRequest, as_json: bool) -> None:
 
     result = show_run(request)
     if as_json:
-        _print_json(result.to_json())
+        click.echo(result.to_json())
     elif result.question is None:
         _overview(result)
     else:

@@ -1,6 +1,5 @@
 """`foretell tree`: look at a proposition tree, check it, and write it in other forms."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @request_options(TreeRequest)
-@click.option("--html", is_flag=True, help="Also write a report in HTML beside the tree's file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tree as JSON.")
-def grow(request: TreeRequest, html: bool, as_json: bool) -> None:
+def grow(request: TreeRequest, as_json: bool) -> None:
     """Grow a tree for CLAIM: take it apart, have the parts examined, put them together again.
 
     foretell tree "The ECB cuts its deposit rate by 31 March 2027." --closes 2027-03-31 --model openai:NAME
@@ -34,7 +32,7 @@ def grow(request: TreeRequest, html: bool, as_json: bool) -> None:
     for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
     if as_json:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1))
+        click.echo(result.to_json())
     else:
         _print_tree(result.tree)
         usage = result.usage
@@ -42,14 +40,8 @@ def grow(request: TreeRequest, html: bool, as_json: bool) -> None:
         click.echo(f"{cost}. Every step: foretell show {result.run} {result.forecast.question_id}")
     for note in (*map(one_line, result.tree.notes), *result.notes):
         click.echo(f"note: {note}", err=True)
-    click.echo(f"Wrote {result.path}", err=True)
-    if html:
-        from foretell.cli.options import write_text
-        from foretell.report.tree_page import tree_page
-
-        page = result.path.with_suffix(".html")
-        write_text(page, tree_page(result.tree))
-        click.echo(f"Wrote {page}", err=True)
+    for path in result.files:
+        click.echo(f"Wrote {path}", err=True)
 
 
 def _print_tree(tree: "Tree") -> None:

@@ -1,6 +1,5 @@
 """`foretell whatif`: other numbers at some claims of a tree, and what that does to all the others."""
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +27,7 @@ def whatif(request: WhatIfRequest, as_json: bool) -> None:
     if result.saved is not None:
         click.echo(f"Saved {result.saved!r} in {request.tree}", err=True)
     if as_json:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1))
+        click.echo(result.to_json())
         return
     _print(result)
     for note in result.notes:

@@ -28,7 +28,7 @@ async def ask(permissions: ServerPermissions, request: AskRequest) -> dict[str, 
     """A probability: researched by a model, or the outside view where none is named or permitted."""
     permissions.check_research(request)
     result = await answer_question(request, permissions.settings)
-    return {**result.to_json(), "server_spending": permissions.spending()}
+    return {**result.to_dict(), "server_spending": permissions.spending()}
 
 
 async def grow_tree(permissions: ServerPermissions, request: TreeRequest) -> dict[str, Any]:
@@ -37,7 +37,7 @@ async def grow_tree(permissions: ServerPermissions, request: TreeRequest) -> dic
 
     permissions.check_research(request)
     result = await grow(request, permissions.settings)
-    return {**result.to_json(), "server_spending": permissions.spending()}
+    return {**result.to_dict(), "server_spending": permissions.spending()}
 
 
 async def run(permissions: ServerPermissions, request: RunRequest) -> dict[str, Any]:
@@ -46,28 +46,28 @@ async def run(permissions: ServerPermissions, request: RunRequest) -> dict[str, 
 
     request = permissions.check_run(request)
     result = await run_prepared(prepare(request, permissions.settings), request, permissions.settings)
-    return {**result.to_json(), "server_spending": permissions.spending()}
+    return {**result.to_dict(), "server_spending": permissions.spending()}
 
 
 async def list_runs(permissions: ServerPermissions, request: RunsRequest) -> dict[str, Any]:
     """The newest first."""
     from foretell.operations import run
 
-    return (await asyncio.to_thread(run.list_runs, request, permissions.settings)).to_json()
+    return (await asyncio.to_thread(run.list_runs, request, permissions.settings)).to_dict()
 
 
 async def show_run(permissions: ServerPermissions, request: ShowRequest) -> dict[str, Any]:
     """Its answers, or one question with every step."""
     from foretell.operations.run import show
 
-    return (await asyncio.to_thread(show, request, permissions.settings)).to_json()
+    return (await asyncio.to_thread(show, request, permissions.settings)).to_dict()
 
 
 async def replay_run(permissions: ServerPermissions, request: ReplayRequest) -> dict[str, Any]:
     """How many answers are the same."""
     from foretell.operations.run import replay
 
-    return (await asyncio.to_thread(replay, request, permissions.settings)).to_json()
+    return (await asyncio.to_thread(replay, request, permissions.settings)).to_dict()
 
 
 async def what_if(permissions: ServerPermissions, request: WhatIfRequest) -> dict[str, Any]:
@@ -81,7 +81,7 @@ async def what_if(permissions: ServerPermissions, request: WhatIfRequest) -> dic
     else:
         request = request.model_copy(update={"tree": permissions.files.find(str(request.tree))})
     try:
-        return (await asyncio.to_thread(compare_edits, request)).to_json()
+        return (await asyncio.to_thread(compare_edits, request)).to_dict()
     except InvalidTree as error:
         # An assistant repairs several things at once more easily than one after the other.
         raise InputError("; ".join(str(one) for one in error.problems[:MAX_TREE_PROBLEMS])) from None

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from foretell.forecasters.base_rates.reference_class import ReferenceClass, Refe
 from foretell.forecasters.forecaster import CannotForecast, RunContext
 from foretell.operations.operation import operation
 from foretell.operations.requests import AskRequest, TreeRequest
-from foretell.operations.result import OperationResult, text_table
+from foretell.operations.result import Result, text_table
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -42,7 +42,7 @@ UNPAID_NOTE = "No model call was made, since the budget does not pay for one: th
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskResult(OperationResult):
+class AskResult(Result):
     """A probability with its reasons, and how it came about."""
 
     forecast: Forecast
@@ -77,13 +77,13 @@ class AskResult(OperationResult):
         """Dollars."""
         return self.forecast.usage.dollars
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One row for each target."""
         return [
             {"outcome": target.label or target.id, "p": self.forecast.p[target.id]} for target in self.question.targets
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The forecast as it is stored, and what belongs to it."""
         return {
             **json.loads(to_json(self.forecast)),

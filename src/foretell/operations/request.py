@@ -92,6 +92,7 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
     metavar: str | None = None,
     env: str | None = None,
     group: str | None = None,
+    alone: str | None = None,
     **limits: Any,
 ) -> Any:
     """A field of a request.
@@ -104,9 +105,10 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
         metavar: What the command line calls the value, such as DATE.
         env: Environment variable that stands in where nothing is given, in every door.
         group: What it belongs to, such as "agent"; forms fold groups, and `Request.changed` gives one of them.
+        alone: What a flag that is given without a value stands for.
         limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, default_factory, …
     """
-    given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
+    given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group, "alone": alone}
     extra: dict[str, Any] = {"hints": {name: value for name, value in given.items() if value}}
     if "default_factory" in limits:
         return Field(description=help, json_schema_extra=extra, **limits)

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from foretell.operations.ask import stored_questions
 from foretell.operations.operation import operation
 from foretell.operations.requests import ReplayRequest, RunRequest, RunsRequest, ShowRequest
-from foretell.operations.result import OperationResult, text_table
+from foretell.operations.result import Result, text_table
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -29,7 +29,7 @@ from foretell.runs.store import RunRow, RunStore, find_run
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult(OperationResult):
+class RunResult(Result):
     """What a run did this time."""
 
     run: str
@@ -41,11 +41,11 @@ class RunResult(OperationResult):
     tables: tuple[Path, ...] = ()
     """Files for scoring that were written."""
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One row."""
-        return [{name: value for name, value in self.to_json().items() if not isinstance(value, list)}]
+        return [{name: value for name, value in self.to_dict().items() if not isinstance(value, list)}]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Counts, cost and files."""
         done = self.progress
         return {
@@ -149,18 +149,18 @@ def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> tuple[
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunsResult(OperationResult):
+class RunsResult(Result):
     """Runs on this machine."""
 
     stored: tuple[RunRow, ...]
     total: int
     """How many there are in all."""
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One row for each run, the newest first."""
         return [run_to_dict(row) for row in self.stored]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The rows, and how many there are in all."""
         return {"runs": [dict(row) for row in self.rows()], "total": self.total}
 
@@ -190,7 +190,7 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowResult(OperationResult):
+class ShowResult(Result):
     """The answers of a run, or one question with every step to its answer."""
 
     run: RunRow
@@ -203,7 +203,7 @@ class ShowResult(OperationResult):
     """By trial, for one question: what happened, in order."""
     question: str | None = None
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One row for each answer."""
         return [
             {
@@ -219,7 +219,7 @@ class ShowResult(OperationResult):
             for answer in self.answers
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The stored answers, and for one question the stored steps of each trial with a line about each."""
         body: dict[str, Any] = {
             "run": run_to_dict(self.run),
@@ -279,18 +279,18 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayResult(OperationResult):
+class ReplayResult(Result):
     """How many answers of a run are the same when it is computed again from the journal."""
 
     run: str
     same: int
     total: int
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One row."""
-        return [self.to_json()]
+        return [self.to_dict()]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The counts."""
         return {"run": self.run, "same": self.same, "total": self.total}
 

@@ -1,20 +1,20 @@
 """Trees of claims: grown for a claim, and written in other forms."""
 
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from foretell.data.atomic_file import write_atomically
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
 from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import tree_from_dict, tree_to_dict, write_tree
+from foretell.forecasters.tree.tree_file import TreeFile, tree_from_dict, tree_to_dict, write_tree
 from foretell.operations.ask import UNPAID_NOTE, typed_question, typed_questions, typed_run_spec
 from foretell.operations.operation import operation
 from foretell.operations.requests import TreeRequest
-from foretell.operations.result import OperationResult
+from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question
@@ -25,15 +25,23 @@ from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.tree_runtime import TREE_FORECASTER, TreeOutput
 
-if TYPE_CHECKING:
-    from foretell.forecasters.tree.tree_file import TreeFile
-
+TREE_SUFFIXES = {
+    ".json": "json",
+    ".html": "html",
+    ".md": "markdown",
+    ".dot": "dot",
+    ".mmd": "mermaid",
+    ".bif": "bif",
+    ".xml": "xmlbif",
+    ".pl": "problog",
+}
+"""Suffix of a file → the form in which a tree is written to it."""
 INPUTS_SHOWN = 10
 """Inputs that the answer depends on most, as told beside a tree."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeResult(OperationResult):
+class TreeResult(Result):
     """A grown tree, and what it took."""
 
     tree: Tree
@@ -41,6 +49,8 @@ class TreeResult(OperationResult):
     path: Path
     """The tree's file."""
     run: str
+    files: tuple[Path, ...] = ()
+    """Every file that was written."""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -54,7 +64,7 @@ class TreeResult(OperationResult):
         """Dollars, calls and tokens."""
         return self.forecast.usage
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One row for each claim, in the order of the outline."""
         return [
             {
@@ -67,7 +77,7 @@ class TreeResult(OperationResult):
             for line in outline(self.tree)
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The answer, the inputs it depends on most, what it cost, and the whole tree."""
         from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities
 
@@ -127,6 +137,8 @@ def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
     """The run that grows the tree, checked before anything is stored."""
     spec = tree_run_spec(request)
     check_run(spec, settings)
+    for path in request.out:
+        _format_of(path)
     with closing(RunStore(settings.store)) as store:
         question = _unfinished_question(store, spec) or replace(typed_question(request), subtype=CLAIM)
     return prepare_run(spec, typed_questions([question]))
@@ -135,13 +147,25 @@ def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
 async def grow(request: TreeRequest, settings: Settings, *, watch: EmitEvent = ignore_event) -> TreeResult:
     """Grow a tree for a claim. Killed and started again, it finds every reply it had and pays for none twice."""
     prepared = prepare_tree(request, settings)
-    output = TreeOutput(file=request.out, watch=watch)
+    file = next((path for path in request.out if path.suffix == ".json"), None)
+    output = TreeOutput(file=file, watch=watch)
     await execute_run(prepared, settings, trees=output)
     with closing(RunStore(settings.store)) as store:
         result = stored_tree(store, prepared.spec, prepared.questions[0], settings)
-    path = request.out or result.path
+    path = file or result.path
     write_tree(path, result.tree)  # Also where the same request was answered before, into another file.
-    return replace(result, path=path, warnings=(*result.warnings, *output.warnings))
+    for other in request.out:
+        if other != path:
+            write_atomically(other, format_tree(TreeFile(tree=result.tree), _format_of(other)).encode())
+    files = tuple(dict.fromkeys((path, *request.out)))
+    return replace(result, path=path, files=files, warnings=(*result.warnings, *output.warnings))
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix not in TREE_SUFFIXES:
+        hint = f"use {', '.join(TREE_SUFFIXES)}"
+        raise InputError(f"a tree cannot be written as {path.suffix or path.name!r}", column="--out", hint=hint)
+    return TREE_SUFFIXES[path.suffix]
 
 
 def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Settings) -> TreeResult:
@@ -196,7 +220,7 @@ def _tree_of_events(store: RunStore, run: str, question: Question) -> Tree:
     return evaluated(tree_from_dict(grown[-1]).tree)
 
 
-def format_tree(found: "TreeFile", form: str) -> str:
+def format_tree(found: TreeFile, form: str) -> str:
     """The file in one of `TREE_FORMATS`."""
     import json
 

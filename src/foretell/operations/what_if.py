@@ -1,6 +1,6 @@
 """What if some claims of a tree had other probabilities? Exact and at once: no model is asked."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from foretell.forecasters.tree.tree_json import edit_to_dict
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
 from foretell.operations.operation import operation
 from foretell.operations.requests import WhatIfRequest
-from foretell.operations.result import OperationResult, text_table
+from foretell.operations.result import Result, text_table
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 
@@ -36,7 +36,7 @@ MAX_NUMBERS = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScenarioComparison(OperationResult):
+class ScenarioComparison(Result):
     """A tree under one or several scenarios, each compared with the tree as it is."""
 
     tree: Tree
@@ -61,7 +61,7 @@ class ScenarioComparison(OperationResult):
         """Every claim that changes in one of the scenarios."""
         return tuple(change for outcome in self.outcomes for change in outcome.changes)
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """One row for each claim that changes, with a column for each scenario."""
         claims: dict[str, str] = {}
         for outcome in self.outcomes:
@@ -78,7 +78,7 @@ class ScenarioComparison(OperationResult):
             for id in order
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Old and new probabilities, what was asked for beside them, and the notes on claims that did not follow."""
         root = self.tree.nodes[self.tree.root]
         body: dict[str, Any] = {

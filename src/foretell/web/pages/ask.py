@@ -38,7 +38,7 @@ def read_ask(here: CurrentState) -> AskView:
 @router.get("/api/ask/outside", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:  # pyright: ignore[reportInvalidTypeForm]
     """The answer without any model: how questions like it ended. Costs nothing and stores nothing."""
-    return _outside(wording.model_dump(), here).to_json()
+    return _outside(wording.model_dump(), here).to_dict()
 
 
 @router.post("/api/ask", tags=["ask"], status_code=202)
@@ -61,7 +61,7 @@ def read_answer(here: CurrentState, run: str, question: str | None = None, due: 
         found = asked[-1] if asked else None
     if found is None:
         raise HTTPException(404, f"run {row.id} does not ask that")
-    return stored_answer(here.store, spec_from_json(row.spec), found).to_json()
+    return stored_answer(here.store, spec_from_json(row.spec), found).to_dict()
 
 
 def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50) -> StartedRun:

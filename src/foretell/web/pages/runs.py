@@ -100,14 +100,14 @@ def read_answers(
 ) -> dict[str, Any]:
     """The answers of a run, or every step to one answer: the same as `foretell show --json` prints."""
     request = ShowRequest.read({"run": here.run(run).id, "question": question, "limit": limit})
-    return operations.show(request, here.settings).to_json()
+    return operations.show(request, here.settings).to_dict()
 
 
 @runs_router.post("/api/runs/{run}/replay", tags=["runs"])
 def replay_run(here: CurrentState, _: TokenRequired, run: str, dataset: str | None = None) -> dict[str, Any]:
     """Compute a run again from the journal alone and compare the answers."""
     request = ReplayRequest.read({"run": here.run(run).id, "dataset": dataset})
-    return operations.replay(request, here.settings).to_json()
+    return operations.replay(request, here.settings).to_dict()
 
 
 @runs_router.get("/api/runs/{run}/stream", tags=["live"], response_class=Response, responses=STREAM)

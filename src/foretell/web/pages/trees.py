@@ -65,7 +65,7 @@ def read_grown(here: CurrentState, run: str) -> dict[str, Any]:
     asked = here.store.questions(row.id)
     if not asked:
         raise HTTPException(404, f"run {row.id} grows no tree")
-    return stored_tree(here.store, spec_from_json(row.spec), asked[-1], here.settings).to_json()
+    return stored_tree(here.store, spec_from_json(row.spec), asked[-1], here.settings).to_dict()
 
 
 @router.get("/trees", include_in_schema=False)
@@ -213,7 +213,7 @@ def _notebook(here: WebState, name: str, claim: str) -> NotebookView:
 
 def _what_if(here: WebState, name: str, values: dict[str, Any]) -> dict[str, Any]:
     _open_tree_file(here, name)
-    return compare_edits(WhatIfRequest.read({**values, "tree": tree_path(here.settings, name)})).to_json()
+    return compare_edits(WhatIfRequest.read({**values, "tree": tree_path(here.settings, name)})).to_dict()
 
 
 def _save_scenario(here: WebState, name: str, scenario: str, sets: list[str]) -> dict[str, Any]:
