@@ -93,12 +93,12 @@ def demo(html_path: Path | None, out: Path | None) -> None:
     from foretell.cli.options import show_board, write_leaderboard
     from foretell.forecasters.forecaster import build_forecaster
     from foretell.runs.backtest import backtest
-    from foretell.runs.question_sets import demo_benchmark
+    from foretell.runs.question_sets import open_benchmark
     from foretell.scoring.join import read_table
     from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
     from foretell.scoring.score import ScoringOptions, score_table
 
-    benchmark = demo_benchmark()
+    benchmark = open_benchmark("demo")
     questions = benchmark.questions
     targets = sum(len(q.targets) for q in questions.questions)
     series = len({q.id for q in questions.questions})

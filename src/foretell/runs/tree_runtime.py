@@ -239,14 +239,15 @@ class ResearchAwareProvider:
 
 def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "ProviderClient":
     from foretell.models.names import ModelName
+    from foretell.models.provider import load_provider
     from foretell.models.providers.openai_responses import OpenAIResponses
-    from foretell.models.router import PROVIDER_ADDRESSES, api_key_for, open_provider
+    from foretell.models.router import api_key_for, open_provider
 
     name = ModelName.read(written)
     chat = open_provider(written, settings.keys, address=settings.addresses.get(name.provider))
     if name.provider != "openai":
         return chat
-    address = settings.addresses.get("openai") or PROVIDER_ADDRESSES["openai"]
+    address = settings.addresses.get("openai") or load_provider("openai").address
     return ResearchAwareProvider(
         chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.reach(one.slot))
     )

@@ -9,7 +9,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.cache import DownloadCache, cache_home
+from foretell.data.datasets.dataset import Dataset, DatasetRequest
 from foretell.data.datasets.forecastbench import (
     question_file,
     read_resolution_set,
@@ -17,7 +18,7 @@ from foretell.data.datasets.forecastbench import (
     resolution_file,
     resolution_revisions,
 )
-from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.data.http import HttpClient, Progress, SourceError
 from foretell.questions.errors import InputError
 
@@ -160,3 +161,15 @@ def _check_body(body: bytes, list_name: str, url: str) -> None:
         raise SourceError(f"what came is not whole JSON ({error})", url=url) from None
     if not isinstance(value, dict) or not isinstance(value.get(list_name), list):
         raise SourceError(f"what came has no list named {list_name!r}", url=url)
+
+
+def forecastbench(request: DatasetRequest) -> Dataset:
+    """The data set `forecastbench`: the rounds that were pulled to this machine."""
+    cache = DownloadCache(request.folder or cache_home() / "forecastbench")
+    pulled = pulled_rounds(cache)
+    missing = [day for day in request.rounds if day not in pulled]
+    if missing or not pulled:
+        wanted = f"--round {missing[0]}" if missing else "--latest"
+        raise InputError(f"no such round in {cache.root}", hint=f"foretell data pull forecastbench {wanted}")
+    history = union("forecastbench", [read_pulled(cache, day) for day in pulled])
+    return Dataset.rounds_of(history, request.rounds, path=cache.root)
