@@ -135,18 +135,25 @@ def pull(source: str, rounds: tuple[str, ...], latest: bool, url: str | None, de
     Files that are here and intact are not downloaded again; outcomes are brought up to date.
     """
     from foretell.data.datasets.forecastbench_download import FORECASTBENCH_URL, ForecastBenchDownload
-    from foretell.data.http import HttpClient, SourceError
+    from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+    from foretell.runs import event_loop
+
+    cache = _cache(source, dest)
+
+    async def download() -> "list[PulledFile]":
+        async with AsyncHttpClient(limits=HttpLimits()) as client:
+            bench = ForecastBenchDownload(cache, client, url=url or FORECASTBENCH_URL)
+            newest = [await bench.latest()] if latest or not rounds else []
+            return await bench.pull(sorted({*rounds, *newest}), watch)
 
     try:
-        with HttpClient() as client, _download_progress() as watch:
-            bench = ForecastBenchDownload(_cache(source, dest), client, url=url or FORECASTBENCH_URL)
-            newest = [bench.latest()] if latest or not rounds else []
-            pulled = bench.pull(sorted({*rounds, *newest}), watch)
+        with _download_progress() as watch:
+            pulled = event_loop.run(download())
     except SourceError as error:
         raise click.ClickException(str(error)) from None
     for one in pulled:
         click.echo(_line(one))
-    click.echo(f"in {bench.cache.root}")
+    click.echo(f"in {cache.root}")
 
 
 @data.command("list")

@@ -72,11 +72,15 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
 
 
 def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> SeriesByProvider:
-    """Every source of series that needs no key or has one."""
+    """Every source of series that needs no key or has one; rows that lead to the same class share one, and its pace."""
+    opened: dict[Any, SeriesSource] = {}
     sources: dict[str, SeriesSource] = {}
     for name in names("series"):
-        if settings.key(name) or not needs_key(load("series", name)):
-            sources[name] = open_service("series", name, config(name))
+        plugin = load("series", name)
+        if settings.key(name) or not needs_key(plugin):
+            if plugin not in opened:
+                opened[plugin] = open_service("series", name, config(name))
+            sources[name] = opened[plugin]
     return SeriesByProvider(sources)
 
 
