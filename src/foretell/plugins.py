@@ -64,7 +64,6 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "metaculus": "foretell.data.markets.metaculus:MARKET",
         "prophet_arena": "foretell.data.markets.prophet_arena:MARKET",
     },
-    "settlements": {},
     "datasets": {
         "demo": "foretell.data.datasets.demo:demo",
         "forecastbench": "foretell.data.datasets.forecastbench_download:forecastbench",
@@ -75,24 +74,16 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "questions": "foretell.data.datasets.question_files:questions",
         "tables": "foretell.data.datasets.forecastbench_tables:tables",
     },
-    "tools": {},
-    "grounders": {
-        "search": "foretell.forecasters.tree.grounders.search:SearchGrounder",
-        "agent": "foretell.forecasters.tree.grounders.agent:AgentGrounder",
-        "plain": "foretell.forecasters.tree.grounders.plain:PlainGrounder",
-    },
-    "synthesis_rules": {},
-    "metrics": {},
-    "studies": {},
     "live_questions": {"arena": "foretell.arena.forecast:ArenaQuestions"},
 }
-"""Kind → name → "module:attribute".
-
-A market's answers are found through its own row, and `settlements` holds those of markets whose row names none. Tools,
-synthesis rules, metrics and studies that are built in are listed by the packages that use them; the kinds stand here so
-that other packages can add to them.
-"""
-KEYED_KINDS = ("models", "search_engines", "series", "markets")
+"""Kind → name → "module:attribute"."""
+KINDS = (
+    *("forecasters", "models", "search_engines", "series", "markets", "settlements", "datasets", "tools"),
+    *("grounders", "synthesis_rules", "combiners", "metrics", "studies", "live_questions"),
+)
+"""Everything that can be added. A market's answers are found through its own row; `settlements` holds those of markets
+whose row names none. The built-in tools and metrics are listed by the packages that use them."""
+KEYED_KINDS = ("models", "search_engines", "series", "markets", "tools")
 """Kinds whose plug-ins may need a key; a name means one service in all of them."""
 _REGISTERED: dict[tuple[str, str], Any] = {}
 
@@ -143,8 +134,8 @@ class Names(Sequence[str]):
 
 def register(kind: str, name: str, plugin: Any) -> None:
     """Make an object of this program known by name, in this process; registering again replaces it."""
-    if kind not in BUILT_IN:
-        raise InputError(f"there is no kind of plug-in {kind!r}", hint=f"kinds are {', '.join(BUILT_IN)}")
+    if kind not in KINDS:
+        raise InputError(f"there is no kind of plug-in {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
     if name in places(kind):
         raise InputError(f"the name {name!r} is taken among {kind}", hint="register it under another name")
     _REGISTERED[kind, name] = plugin
@@ -188,7 +179,8 @@ def describe(kind: str) -> str:
     >>> describe("search_engines"), describe("series")
     ('search engine', 'series source')
     """
-    return {"series": "series source", "models": "model provider"}.get(kind, kind.removesuffix("s").replace("_", " "))
+    special = {"series": "series source", "models": "model provider", "studies": "study"}
+    return special.get(kind, kind.removesuffix("s").replace("_", " "))
 
 
 class KeyVariables(Mapping[str, tuple[str, ...]]):

@@ -16,7 +16,9 @@ from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.wikipedia import Wikipedia
 from foretell.plugins import Names, exists, load, load_object, names
 from foretell.questions.errors import InputError
+from foretell.questions.question import Question
 from foretell.runs.settings import Settings
+from foretell.tools.tool import Tool
 
 SEARCH_ENGINES = Names("search_engines")
 
@@ -69,6 +71,23 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
         prices=_open_markets(settings, client, names("markets")).prices,
         config=config,
     )
+
+
+def plugin_tools(services: Services, question: Question) -> list[Tool]:
+    """The tools that other packages add: those with their key, for questions of the sources they name, or for all.
+
+    They stand behind the fence like every tool, and whatever they return is judged by its content.
+    """
+    tools: list[Tool] = []
+    for name in names("tools"):
+        plugin, config = load("tools", name), services.config(name)
+        sources = getattr(plugin, "sources", ())
+        if (config.key or not needs_key(plugin)) and (not sources or question.source in sources):
+            tool: Tool = open_service("tools", name, config)
+            if tool.spec.name != name:
+                raise InputError(f"the tool {name!r} calls itself {tool.spec.name!r}", hint="use one name")
+            tools.append(tool)
+    return tools
 
 
 def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> SeriesByProvider:

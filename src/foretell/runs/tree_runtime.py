@@ -13,13 +13,14 @@ from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
 from foretell.forecasters.tree.thought_search import ThoughtSettings
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.models.model import Reply, Request
+from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.executor import AnswerCell
 from foretell.runs.runtime import ContextWrapper, Runtime, forecaster_options, without_context
 from foretell.runs.settings import Settings
-from foretell.runs.tree_options import ThoughtOptions, TreeOptions
+from foretell.runs.tree_options import GROUNDERS, ThoughtOptions, TreeOptions
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.grounders.deep_research import SearchServer
@@ -30,11 +31,6 @@ TREE_FORECASTER, THOUGHTS_FORECASTER = "tree", "thoughts"
 """The names of the forecasters in run specs."""
 SEARCH_SERVER_PORT = 8765
 """Where the search is served when a tunnel leads to it; without one any free port will do."""
-SERIES_PROVIDERS = {
-    "fred": "US and international economic data by FRED id, such as DGS10, UNRATE, CPIAUCSL",
-    "yahoo": "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X",
-    "dbnomics": "official statistics of many countries by DBnomics id, provider/dataset/series",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +62,7 @@ class TreeFolder:
 def _file_name_part(text: str) -> str:
     """A part of a file name: letters, digits and dashes, with something of the rest so that no two are the same.
 
-    >>> _plain("fred/DGS10"), _file_name_part("yes")
+    >>> _file_name_part("fred/DGS10"), _file_name_part("yes")
     ('fred-DGS10-44bcbd', 'yes')
     """
     import hashlib
@@ -127,6 +123,8 @@ class TreeRuntime:
 
         wanted = self.options.grounder
         bench = self.bench
+        if wanted not in GROUNDERS:
+            return bench, load("grounders", wanted)()
         made: dict[str, Grounder] = {"search": SearchGrounder(), "agent": AgentGrounder(), "plain": PlainGrounder()}
         if wanted in ("deep", "auto"):
             bench, made["deep"] = await self._deep(stack)
@@ -258,9 +256,12 @@ def _endpoints(bench: Runtime) -> "list[Endpoint]":
     from foretell.tools.notebook.endpoints import JournaledEndpoint, MarketPricesEndpoint, SeriesEndpoint
 
     source = bench.equipment.series
-    providers = {
-        name: line for name, line in SERIES_PROVIDERS.items() if source.supplies(SeriesRef(provider=name, id=name))
-    }
+    providers: dict[str, str] = {}
+    for name in names("series"):
+        description: str = getattr(load("series", name), "description", name)
+        # A source that has two names is shown under the first.
+        if description not in providers.values() and source.supplies(SeriesRef(provider=name, id=name)):
+            providers[name] = description
     series = SeriesEndpoint(source=source, providers=providers, allow_revised=frozenset({"dbnomics"}))
     prices = MarketPricesEndpoint(sources=bench.equipment.prices)
     return [JournaledEndpoint(endpoint=one, journal=bench.journal) for one in (series, prices)]

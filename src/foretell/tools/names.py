@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from foretell.plugins import names
+
 WEB_SEARCH = "web_search"
 SUMMARIZE_RESULTS = "summarize_results"
 LOOKUP_URL = "lookup_url"
@@ -54,21 +56,22 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
 
     >>> offered_tools("fred", 1, {"fetch_series", "web_search", "submit"})
     ('fetch_series', 'web_search', 'submit')
-    >>> offered("dbnomics", 1, {"fetch_series", "submit"}), offered_tools("dbnomics", 2, {"fetch_series", "submit"})
-    (('fetch_series',), ('submit',))
+    >>> [offered_tools("dbnomics", step, {"fetch_series", "submit"}) for step in (1, 2)]
+    [('fetch_series',), ('submit',)]
     """
     if step < 1:
         raise ValueError(f"steps count from 1, got {step}")
     steps = FIXED.get(source) if fixed else None
     if steps is not None and all(set(tools) <= set(available) for tools in steps):
         return steps[min(step, len(steps)) - 1]
-    return tuple(tool for tool in TOOLS.get(source, ANY_SOURCE) if tool in available)
+    *others, last = TOOLS.get(source, ANY_SOURCE)
+    return tuple(tool for tool in (*others, *names("tools"), last) if tool in available)
 
 
 def tool_hint(tools: Collection[str]) -> str:
     """What to begin with, named only if it is really on offer.
 
-    >>> hint(("web_search", "submit")).split(",")[0], tool_hint(("submit",))
+    >>> tool_hint(("web_search", "submit")).split(",")[0], tool_hint(("submit",))
     ('Begin with web_search', '')
     """
     return next((text for tool, text in HINTS.items() if tool in tools), "")

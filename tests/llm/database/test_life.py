@@ -17,7 +17,7 @@ from foretell.models.journal import Journal, JournalRequest
 Place = Path | str
 CHILD = """
 import sys, time
-from foretell.models.journal import Journal, JournalRequest
+from foretell.models.journal import JournalRequest, Journal
 journal = Journal(sys.argv[1])
 assert journal.intend(JournalRequest(key=sys.argv[2], kind="tool"))
 print(journal.database.life.id, flush=True)
