@@ -214,3 +214,16 @@ def test_results_show_themselves(doors: Doors) -> None:
     pandas = pytest.importorskip("pandas", reason="to_frame needs it")
     assert list(result.to_frame()["p"]) == [0.25]
     assert isinstance(result.to_frame(), pandas.DataFrame)
+
+
+def test_a_function_is_a_model(doors: Doors) -> None:
+    asked: list[str] = []
+
+    def careful(prompt: str) -> dict[str, Any]:
+        asked.append(prompt)
+        return {"reason": "It was discussed.", "probability": 0.3}
+
+    fields: dict[str, Any] = {"as_of": "2026-07-01", "variant": "zero-shot", "combine": "mean"}
+    result = foretell.ask(QUESTION, model=careful, settings=doors.settings("python"), **fields)
+    assert result.p["yes"] == pytest.approx(0.3)
+    assert QUESTION in asked[0]

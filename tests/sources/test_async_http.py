@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import httpx2
 import pytest
 
-from foretell.data.http import AsyncHttpClient, HttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
+from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
 from foretell.practice.server import (
     PracticeServer,
     ServerRequest,
@@ -179,13 +179,17 @@ def test_keys_are_hidden_in_logs_and_hops(caplog: pytest.LogCaptureFixture) -> N
     assert "7%2B7" not in caplog.text
 
 
-def test_the_sync_client_hides_keys_too() -> None:
+def test_an_error_of_the_connection_hides_keys() -> None:
     def refuse(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError(f"cannot reach {request.url}")
 
-    client = HttpClient(limits=QUICK, transport=httpx2.MockTransport(refuse), secrets=(CANARY,))
+    async def ask() -> None:
+        transport = httpx2.MockTransport(refuse)
+        async with AsyncHttpClient(limits=QUICK, transport=transport, secrets=(CANARY,)) as client:
+            await client.get("https://example.org/", params={"key": CANARY})
+
     with pytest.raises(SourceError) as caught:
-        client.get("https://example.org/", params={"key": CANARY})
+        asyncio.run(ask())
     shown = "".join(traceback.format_exception(caught.value))
     assert "7%2B7" not in shown
     assert "key=•••" in shown

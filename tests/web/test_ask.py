@@ -104,7 +104,8 @@ def test_a_wish_that_cannot_be_met_costs_nothing(
 
 def test_a_question_is_researched_in_the_background(keyed_app: FastAPI, token: str, keyed: Settings) -> None:
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
-        wish = {"question": TEXT, "closes": "2027-03-01", "model": "openai:gpt-5-mini", "search": ["local"], "trials": 2}
+        model = {"model": "openai:gpt-5-mini", "search": ["local"], "trials": 2}
+        wish = {"question": TEXT, "closes": "2027-03-01", **model}
         begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"})
         assert begun.status_code == 202, begun.text
         run = begun.json()["run"]

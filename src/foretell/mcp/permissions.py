@@ -10,7 +10,6 @@ from foretell.models.budget import Budget
 from foretell.models.names import ModelName
 from foretell.operations.requests import NO_CHOICE, AskRequest, RunRequest, TreeRequest
 from foretell.questions.errors import InputError
-from foretell.runs.question_sets import BUILT_IN_SETS
 from foretell.runs.settings import Settings
 from foretell.runs.spec import COMBINATIONS, read_spec, spec_from_mapping
 
@@ -24,6 +23,8 @@ GROUNDERS = ("search", "agent", "plain")
 """Grounders that strangers may use: none that runs code or calls other services."""
 FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-else-prior", "outside", "auto")
 """Forecasters that strangers may run: none that reads files by any name."""
+QUESTION_SETS = ("demo", "forecastbench")
+"""Question sets that strangers may use by name; others are files under the directories on offer."""
 WITHHELD = ("out", "unsandboxed", "save", "dataset", "where")
 """Fields of requests that are not offered: those that write files, run code freely or read files by any name."""
 ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model NAME"
@@ -134,7 +135,7 @@ class ServerPermissions:
         if found.aggregate not in COMBINATIONS:
             self.files.find(found.aggregate)
         questions = found.questions
-        if questions.dataset not in BUILT_IN_SETS:
+        if questions.dataset not in QUESTION_SETS:
             questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
         return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
 

@@ -29,7 +29,7 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.executor import AnswerCell
-from foretell.runs.services import Services, open_services
+from foretell.runs.services import Services, open_services, plugin_tools
 from foretell.runs.settings import Settings, clock_of
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore
@@ -227,7 +227,7 @@ class Runtime:
         ref = market_ref(question)
         if ref is not None and ref.platform in self.equipment.prices:
             tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=note_event))
-        return tools
+        return tools + plugin_tools(self.equipment, question)
 
     def _watched(self, context: AgentContext, role: ModelRole) -> TracedModel:
         return TracedModel(context.model, context.emit, role, context.prices)

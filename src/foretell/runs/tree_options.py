@@ -12,6 +12,7 @@ from foretell.forecasters.tree.grow.ground import GroundSettings
 from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings, rule_named
 from foretell.forecasters.tree.thought_search import ThoughtKind, ThoughtSettings
 from foretell.models.limits import ModelLimits
+from foretell.plugins import load
 from foretell.questions.errors import InputError
 
 OptionsType = TypeVar("OptionsType")
@@ -67,7 +68,7 @@ class TreeOptions:
 
     def __post_init__(self) -> None:
         if self.grounder not in GROUNDERS:
-            raise InputError(f"there is no grounder {self.grounder!r}", hint=f"grounders are {', '.join(GROUNDERS)}")
+            load("grounders", self.grounder)
         rule_named(self.rule)
 
     @classmethod
