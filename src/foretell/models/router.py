@@ -1,8 +1,9 @@
 """From a model's name to something that answers: the wire, behind journal, limits and budget."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from importlib.util import find_spec
 from types import TracebackType
+from typing import Any
 
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
@@ -98,9 +99,9 @@ class ModelRouter:
         """The same, with a budget around it."""
         return BudgetedModel(self, self.prices, budget)
 
-    async def complete(self, request: Request) -> Reply:
-        """The kept reply or a new one."""
-        return await self._front.complete(request)
+    def complete(self, request: Request) -> Coroutine[Any, Any, Reply]:
+        """The stored reply or a new one."""
+        return self._front.complete(request)
 
     def _open(self, written: str) -> ProviderClient:
         return open_provider(written, self._keys, address=self._addresses.get(ModelName.read(written).provider))
@@ -126,5 +127,5 @@ class _Dispatch:
     def __init__(self, find: Callable[[str], Model]) -> None:
         self._find = find
 
-    async def complete(self, request: Request) -> Reply:
-        return await self._find(request.model).complete(request)
+    def complete(self, request: Request) -> Coroutine[Any, Any, Reply]:
+        return self._find(request.model).complete(request)

@@ -15,9 +15,9 @@ from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pu
 from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.operations.operation import operation
 from foretell.operations.requests import AskRequest, TreeRequest
 from foretell.operations.result import Result, text_table
@@ -28,7 +28,7 @@ from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.executor import WatchEvents
-from foretell.runs.past import past_questions
+from foretell.runs.past import past_of
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, load_settings
@@ -235,25 +235,23 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
     question = typed_question(request)
     as_of = question.as_of_in("backtest" if request.as_of else "live")
     priced = all(target.snapshot is not None for target in question.targets)
-    bank = _pulled_rounds(settings.home)
-    forecaster = CrowdForecaster() if priced else OutsideView(bank=bank)
+    past = Past() if priced else _pulled_rounds(settings.home)
+    forecaster = CrowdForecaster() if priced else OutsideView()
     try:
-        forecast = await forecaster.forecast(question, RunContext(as_of=as_of))
+        forecast = await forecaster.forecast(question, Context(as_of=as_of, past=past))
     except CannotForecast as reason:
         hint = "foretell data pull forecastbench brings rounds to learn from, or give --model"
         raise InputError(str(reason), hint=hint) from None
-    similar = ReferenceClass.of(question, bank, as_of).members[:SIMILAR_SHOWN] if bank is not None else ()
+    similar = ReferenceClass.of(question, past.table, as_of).members[:SIMILAR_SHOWN] if past else ()
     return AskResult(forecast=forecast, question=question, similar=similar, notes=(OUTSIDE_NOTE,))
 
 
 @cache
-def _pulled_rounds(home: Path) -> PastQuestions | None:
+def _pulled_rounds(home: Path) -> Past:
     cache = DownloadCache(home / "forecastbench")
     found = [found for day in pulled_rounds(cache) if (found := _readable_round(cache, day))]
-    if not found:
-        return None
     everything = union("pulled", found)
-    return past_questions(everything.questions, everything.resolutions)
+    return past_of(everything.questions, everything.resolutions)
 
 
 def _readable_round(cache: DownloadCache, day: str) -> QuestionSet | None:

@@ -74,9 +74,9 @@ def _answers(
     from foretell.forecasters.forecaster import build_forecaster
     from foretell.runs.backtest import backtest as run
 
-    forecasters = [build_forecaster(name, benchmark.resources) for name in names]
+    forecasters = [build_forecaster(name) for name in names]
     more = {} if progress is None else {"progress": progress}
-    return run(benchmark.questions.questions, forecasters, series=series, **more)
+    return run(forecasters, benchmark.questions.questions, series=series, past=benchmark.past, **more)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,10 +20,10 @@ from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
+from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.store import RunStore
-from foretell.runs.tree_runtime import TREE_FORECASTER, TreeOutput
 
 TREE_SUFFIXES = {
     ".json": "json",
@@ -36,6 +36,8 @@ TREE_SUFFIXES = {
     ".pl": "problog",
 }
 """Suffix of a file → the form in which a tree is written to it."""
+TREE = "tree"
+"""The name of the forecaster."""
 INPUTS_SHOWN = 10
 """Inputs that the answer depends on most, as told beside a tree."""
 
@@ -127,7 +129,7 @@ def tree_run_spec(request: TreeRequest) -> RunSpec:
     limit = request.question_budget if request.question_budget is not None else request.budget
     return typed_run_spec(
         request,
-        forecaster=TREE_FORECASTER,
+        forecaster=TREE,
         options=request.changed("tree"),
         budget=BudgetSpec(run=request.budget, question=limit),
     )

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
@@ -23,6 +23,9 @@ from foretell.runs import event_loop
 from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings
 
+if TYPE_CHECKING:
+    from foretell.forecasters.base_rates.past import Past
+
 DATASETS = Names("datasets")
 FALLBACK_FORMAT = "questions"
 """How a file is read that no other format recognises."""
@@ -33,16 +36,11 @@ class Benchmark(Dataset):
     """A data set with what forecasters may learn from its past."""
 
     @cached_property
-    def resources(self) -> Mapping[str, Callable[[], Any]]:
-        """What forecasters may learn from, each made when the first of them asks for it."""
-        from foretell.runs import past
+    def past(self) -> "Past":
+        """What forecasters may learn from; each question is shown only what was known before its date."""
+        from foretell.runs.past import past_of
 
-        asked, answered = self.history.questions, self.history.resolutions
-        return {
-            "rates": cache(lambda: past.base_rates(asked, answered)),
-            "past": cache(lambda: past.known_past(asked, answered)),
-            "bank": cache(lambda: past.past_questions(asked, answered)),
-        }
+        return past_of(self.history.questions, self.history.resolutions)
 
 
 def open_benchmark(

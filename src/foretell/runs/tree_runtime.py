@@ -1,7 +1,7 @@
 """Where trees are grown: the forecaster with its grounders, notebooks, served search and files."""
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +17,7 @@ from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
-from foretell.runs.executor import AnswerCell
-from foretell.runs.runtime import ContextWrapper, Runtime, forecaster_options, without_context
+from foretell.runs.runtime import Runtime
 from foretell.runs.settings import Settings
 from foretell.runs.tree_options import GROUNDERS, ThoughtOptions, TreeOptions
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from foretell.models.router import ProviderClient
     from foretell.tools.notebook.endpoints import Endpoint
 
-TREE_FORECASTER, THOUGHTS_FORECASTER = "tree", "thoughts"
-"""The names of the forecasters in run specs."""
 SEARCH_SERVER_PORT = 8765
 """Where the search is served when a tunnel leads to it; without one any free port will do."""
 
@@ -73,16 +70,6 @@ def _file_name_part(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeOutput:
-    """Where the one tree of a run goes, who watches it grow, and what there is to say about it afterwards."""
-
-    file: Path | None = None
-    """None: the usual place in the home."""
-    watch: EmitEvent = ignore_event
-    warnings: list[str] = field(default_factory=list[str])
-
-
-@dataclass(frozen=True, kw_only=True)
 class TreeRuntime:
     """Where trees are grown: makes the forecaster with all it needs, and closes that again."""
 
@@ -94,36 +81,20 @@ class TreeRuntime:
     warnings: list[str] = field(default_factory=list[str])
 
     @asynccontextmanager
-    async def forecaster(self) -> AsyncGenerator[tuple[TreeForecaster, Runtime]]:
-        """The forecaster and the bench it works at; kernels and served search are closed with it."""
+    async def trees(self) -> AsyncGenerator[tuple[TreeForecaster, Runtime]]:
+        """The forecaster that grows trees and the runtime it works with; kernels and served search close with it."""
         spec = self.bench.spec
         async with AsyncExitStack() as stack:
             bench, grounder = await self._grounder(stack)
-            yield (
-                TreeForecaster(
-                    grounder=grounder,
-                    settings=self.options.settings(spec.budget.question, spec.seed),
-                    keep=self.shelf.keep,
-                    watch=self.watch,
-                ),
-                bench,
-            )
+            settings = self.options.settings(spec.budget.question, spec.seed)
+            yield TreeForecaster(grounder=grounder, settings=settings, keep=self.shelf.keep, watch=self.watch), bench
 
     @asynccontextmanager
-    async def answers(self, dress: ContextWrapper = without_context) -> AsyncGenerator[AnswerCell]:
-        """How the cells of a run are answered."""
-        async with self.forecaster() as (forecaster, bench):
-            yield bench.answers(dress(forecaster))
-
-    @asynccontextmanager
-    async def thoughts(
-        self, settings: ThoughtSettings, dress: ContextWrapper = without_context
-    ) -> AsyncGenerator[AnswerCell]:
-        """How the cells of a run are answered by thoughts over the same grounders."""
+    async def thoughts(self, settings: ThoughtSettings) -> AsyncGenerator[tuple[ThoughtsForecaster, Runtime]]:
+        """The forecaster that thinks over the same grounders, and the runtime it works with."""
         async with AsyncExitStack() as stack:
             bench, grounder = await self._grounder(stack)
-            forecaster = ThoughtsForecaster(grounder=grounder, settings=settings, watch=self.watch)
-            yield bench.answers(dress(forecaster))
+            yield ThoughtsForecaster(grounder=grounder, settings=settings, watch=self.watch), bench
 
     async def _grounder(self, stack: AsyncExitStack) -> tuple[Runtime, Grounder]:
         from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder
@@ -202,40 +173,34 @@ class TreeRuntime:
         )
 
 
-@asynccontextmanager
-async def tree_answers(
-    bench: Runtime,
-    settings: Settings,
-    dress: ContextWrapper = without_context,
-    output: TreeOutput | None = None,
-) -> AsyncGenerator[AnswerCell]:
-    """How cells of a run are answered by trees; each tree is stored in the home, in a folder of the run.
+def open_tree(options: TreeOptions, runtime: Runtime) -> AbstractAsyncContextManager[tuple[TreeForecaster, Runtime]]:
+    """The forecaster `tree`. Each tree is stored in the home, in a folder of the run, or in the one file named."""
+    folder = TreeFolder(folder=runtime.settings.home / "trees" / runtime.spec.id)
+    if runtime.spec.questions.typed:  # One claim that a person typed: one tree, in one file.
+        file = (runtime.trees.file or folder.folder.with_suffix(".json")).resolve()
+        folder = TreeFolder(folder=file.parent, file=file)
+    return _tree_runtime(runtime, options, folder).trees()
 
-    A run of one typed claim has one tree, in one file.
-    """
-    output = output or TreeOutput()
-    shelf = TreeFolder(folder=settings.home / "trees" / bench.spec.id)
-    if bench.spec.questions.typed:
-        file = (output.file or settings.home / "trees" / f"{bench.spec.id}.json").resolve()
-        shelf = TreeFolder(folder=file.parent, file=file)
-    options = TreeOptions.read(forecaster_options(bench.spec.options))
-    nursery = TreeRuntime(
-        bench=bench, settings=settings, options=options, shelf=shelf, watch=output.watch, warnings=output.warnings
+
+def open_thoughts(
+    options: ThoughtOptions, runtime: Runtime
+) -> AbstractAsyncContextManager[tuple[ThoughtsForecaster, Runtime]]:
+    """The forecaster `thoughts`. Notebooks are stored in the home, in a folder of the run."""
+    folder = TreeFolder(folder=runtime.settings.home / "thoughts" / runtime.spec.id)
+    settings = options.settings(runtime.spec.budget.question)
+    return _tree_runtime(runtime, options.grounding, folder).thoughts(settings)
+
+
+def _tree_runtime(runtime: Runtime, options: TreeOptions, folder: TreeFolder) -> TreeRuntime:
+    output = runtime.trees
+    return TreeRuntime(
+        bench=runtime,
+        settings=runtime.settings,
+        options=options,
+        shelf=folder,
+        watch=output.watch,
+        warnings=output.warnings,
     )
-    async with nursery.answers(dress) as answer:
-        yield answer
-
-
-@asynccontextmanager
-async def thought_answers(
-    bench: Runtime, settings: Settings, dress: ContextWrapper = without_context
-) -> AsyncGenerator[AnswerCell]:
-    """How cells of a run are answered by thoughts; notebooks are kept in the home, in a folder of the run."""
-    options = ThoughtOptions.read(forecaster_options(bench.spec.options))
-    shelf = TreeFolder(folder=settings.home / THOUGHTS_FORECASTER / bench.spec.id)
-    nursery = TreeRuntime(bench=bench, settings=settings, options=options.grounding, shelf=shelf)
-    async with nursery.thoughts(options.settings(bench.spec.budget.question), dress) as answer:
-        yield answer
 
 
 class ResearchAwareProvider:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models
 from foretell.forecasters.tree.grow.ground import Leaf
 from foretell.forecasters.tree.grow.prompting import StructuredClient, TreeQuestion
 from foretell.models.canonical import request_key
 from foretell.models.model import AssistantMessage, Model, Reply, Request, TokenCount, ToolCall, ToolSpec
 from foretell.models.names import ModelRoles
+from foretell.models.prices import PriceList
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedReply
 from foretell.practice.models.scripts import tree_script as play
@@ -128,15 +129,15 @@ class Desk:
     name: str = "scripted:planner"
     search: CannedSearch = field(default_factory=CannedSearch)
     events: list[TraceEvent] = field(default_factory=list)
+    prices: PriceList | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def context(self) -> AgentContext:
-        return AgentContext(
+    def context(self) -> Context:
+        return Context(
             as_of=self.question.as_of,
-            models=ModelRoles(agent=self.name),
-            model=self.model,
-            toolbox=self._toolbox,
+            models=Models(roles=ModelRoles(agent=self.name), model=self.model, prices=self.prices),
+            tools=self._toolbox,
             emit=self.events.append,
             **self.extra,
         )
@@ -160,6 +161,6 @@ class Desk:
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    def _toolbox(self, asked: Question, context: AgentContext) -> FencedTools:
+    def _toolbox(self, asked: Question, context: Context) -> FencedTools:
         fence = FenceRules(as_of=context.as_of, question=asked, emit=context.emit)
         return FencedTools.around([self.search], fence, DropMarked())

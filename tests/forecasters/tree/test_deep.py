@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.growing import Desk, playing
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder, SearchAndFetch
 from foretell.forecasters.tree.grow.ground import GroundingResult
 from foretell.models.journal import Journal
@@ -111,7 +111,7 @@ def test_no_token_no_tools():
 
         desk = Desk()
         async with open_search_server() as bridge, httpx2.AsyncClient(trust_env=False) as client:
-            toolbox = desk.context.toolbox(desk.question, desk.context)
+            toolbox = desk.context.tools_for(desk.question)
             with bridge.offer("slot", toolbox) as reach:
                 for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {reach.token}"}):
                     assert (await client.post(bridge.url, json={}, headers=header)).status_code == 401
@@ -129,7 +129,7 @@ def test_no_token_no_tools():
 def test_the_tools_answer_in_words_when_they_cannot():
     async def run() -> None:
         desk = Desk()
-        offered = SearchAndFetch(toolbox=desk.context.toolbox(desk.question, desk.context))
+        offered = SearchAndFetch(toolbox=desk.context.tools_for(desk.question))
         assert await offered.use("fetch", {"id": "https://never.seen"}) == (
             "There is no result 'https://never.seen': fetch what a search has shown.",
             False,
@@ -183,4 +183,4 @@ def test_a_research_that_ends_badly_tells_why():
 
 
 def test_contexts_are_typed():
-    assert isinstance(Desk(model=ScriptedModel([])).context, AgentContext)
+    assert isinstance(Desk(model=ScriptedModel([])).context, Context)

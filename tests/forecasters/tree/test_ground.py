@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.growing import Desk, playing, reply_of
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder, claim_kind
 from foretell.forecasters.tree.grounders.agent import AgentGrounder
 from foretell.forecasters.tree.grounders.plain import GivenGrounder, PlainGrounder
@@ -36,7 +36,7 @@ class Moody:
     peak: int = 0
     name: str = "moody"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         self.slots.append(leaf.slot)
         self.at_work += 1
         self.peak = max(self.peak, self.at_work)
@@ -84,7 +84,7 @@ def test_what_a_person_must_mend_is_raised():
 
 def test_a_leaf_that_takes_too_long_fails():
     class Slow(Moody):
-        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+        async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
             await asyncio.sleep(60)
             raise AssertionError
 
@@ -280,7 +280,7 @@ def searches(request: Request) -> Reply | None:
 
 @pytest.mark.parametrize(("share", "rounds"), [(None, 5), (1.0, 5), (0.1, 3), (0.01, 2)])
 def test_a_purse_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
-    desk = Desk(model=playing(searches), extra={"prices": PRICES})
+    desk = Desk(model=playing(searches), prices=PRICES)
     purse = LeafBudget("P1", share)
     found = asyncio.run(SearchGrounder().ground(desk.leaf(purse=purse), purse.within(desk.context)))
     assert found.p is not None

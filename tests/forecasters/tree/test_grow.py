@@ -13,7 +13,7 @@ import pytest
 from tests.forecasters.tree.growing import CannedSearch, Desk, playing, question, reply_of
 
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings, claim_of_target
 from foretell.forecasters.tree.grounders.plain import GivenGrounder
@@ -221,7 +221,7 @@ def test_what_a_person_must_mend_ends_everything_at_once():
         name = "broken"
         started = 0
 
-        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+        async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
             self.started += 1
             await asyncio.sleep(0)
             raise InputError("no key")
@@ -341,7 +341,7 @@ def test_no_leaf_at_all_is_a_failure_and_never_one_half():
 
 
 def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
-    desk = Desk(extra={"prices": PRICES})
+    desk = Desk(prices=PRICES)
     inner = desk.model
     # Every call costs 3 cents and sets 4.2 dollars aside: the wall is hit after about twenty-seven calls.
     desk.model = BudgetedModel(inner, PRICES, Budget("question", dollars=5.0))
@@ -359,16 +359,16 @@ def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
 @pytest.mark.parametrize(("dollars", "nodes"), [(100.0, 21), (20.0, 9), (4.0, 1)])
 def test_a_tree_is_no_larger_than_its_money_is_enough_for(dollars: float, nodes: int):
     """A leaf costs 2.6 dollars at these prices, and three quarters of the money go to leaves."""
-    desk = Desk(extra={"prices": PRICES}, name="scripted:planner-4")
+    desk = Desk(prices=PRICES, name="scripted:planner-4")
     prices = PriceList({desk.name: TokenPrice(input=100, output=1000)})
-    desk.extra = {"prices": prices}
+    desk.prices = prices
     tree, _ = grown(desk, size=TreeSizeSettings(rounds=2, dollars=dollars))
     assert len(tree.nodes) <= nodes
     assert len(leaves(tree)) * 2.6 <= max(0.75 * dollars + 4 * 2.6, 2.6)
 
 
 def test_no_money_at_all_is_a_failure():
-    desk = Desk(extra={"prices": PRICES})
+    desk = Desk(prices=PRICES)
     desk.model = BudgetedModel(desk.model, PRICES, Budget("question", dollars=0.01))
     answer = forecast(desk)
     assert isinstance(answer, Failure)
@@ -386,8 +386,8 @@ def test_the_forecast_is_clamped_and_the_tree_is_not():
 
 
 def test_a_tree_needs_models():
-    with pytest.raises(TypeError, match="AgentContext"):
-        asyncio.run(TreeForecaster().attempt(Desk().question, RunContext(as_of=Desk().question.as_of)))
+    with pytest.raises(CannotForecast, match="asks a model"):
+        asyncio.run(TreeForecaster().attempt(Desk().question, Context(as_of=Desk().question.as_of)))
 
 
 def test_trials_are_asked_and_seeded_apart():

@@ -15,7 +15,7 @@ from tests.forecasters.tree.growing import Desk, playing, question
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.plain import GivenGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, GroundSettings, Leaf
@@ -93,7 +93,7 @@ class Notebook:
     leaves: list[Leaf] = field(default_factory=list)
     name: str = "notes"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         self.leaves.append(leaf)
         await asyncio.sleep(0)
         if self.fail(leaf):
@@ -265,7 +265,7 @@ def test_a_model_that_fails_later_ends_the_line():
 
 def test_what_a_person_must_mend_is_raised():
     class NoSandbox(Notebook):
-        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+        async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
             raise InputError("no sandbox")
 
     with pytest.raises(InputError, match="no sandbox"):
@@ -334,8 +334,8 @@ def test_thoughts_over_the_search_grounder_stay_behind_the_fence():
 
 def test_thoughts_need_models():
     desk = Desk()
-    with pytest.raises(TypeError, match="AgentContext"):
-        asyncio.run(ThoughtsForecaster().forecast(desk.question, RunContext(as_of=desk.question.as_of)))
+    with pytest.raises(CannotForecast, match="asks a model"):
+        asyncio.run(ThoughtsForecaster().forecast(desk.question, Context(as_of=desk.question.as_of)))
     desk.model = ScriptedModel(lambda request: ModelError("down"))
     with pytest.raises(CannotForecast, match="came to nothing"):
         asyncio.run(ThoughtsForecaster(grounder=GivenGrounder(p={})).forecast(desk.question, desk.context))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
 
+from foretell.models.structured_output import closed_object
 from foretell.questions.forecast import Categorical, Numeric
 from foretell.questions.question import Question
 
@@ -145,11 +146,11 @@ class AnswerFormat:
         """JSON schema of that field."""
         if self.thresholds is not None:
             number = {key: {"type": "number", "description": f"value at {q:.0%}"} for key, q in LEVELS.items()}
-            return _closed(number, "Quantiles of the quantity asked about, increasing.")
+            return closed_object(number, "Quantiles of the quantity asked about, increasing.")
         if len(self.targets) == 1:
             return self._number("Probability that it resolves YES.")
         told = "Exactly one of them comes true." if self.exclusive else "Each on its own."
-        return _closed({key: self._number(self.labels[key][:200]) for key in self.targets}, told)
+        return closed_object({key: self._number(self.labels[key][:200]) for key in self.targets}, told)
 
     def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
         """What an object says about the targets; never raises."""
@@ -251,13 +252,3 @@ def as_percent(value: Any) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100 or number % 1:
         raise ValueError(f"is {repr(value)[:40]}, not a whole number from 0 to 100")
     return float(number) / 100
-
-
-def _closed(properties: dict[str, Any], told: str) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": told,
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

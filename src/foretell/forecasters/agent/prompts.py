@@ -15,7 +15,7 @@ from foretell.forecasters.agent.actions import ACTION, ACTIONS, TOOL, AgentTools
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import BELIEF
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.models.model import Message, SystemMessage, ToolSpec, UserMessage
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
@@ -150,10 +150,10 @@ def crowd_of(question: Question, as_of: AsOf) -> tuple[dict[str, float] | None, 
     return prices, min(known[id].at for id in prices).date().isoformat()
 
 
-def prior_of(question: Question, context: AgentContext) -> dict[str, float] | None:
+def prior_of(question: Question, context: Context) -> dict[str, float] | None:
     """Base rates by target, for questions about data sets; markets have their price."""
-    if context.rates is None or question.kind != "dataset":
+    if question.kind != "dataset":
         return None
-    rates = {t.id: context.rates.rate(question, t, context.as_of) for t in question.targets}
+    rates = {t.id: context.past.rate(question, t, context.as_of) for t in question.targets}
     known = {id: rate for id, rate in rates.items() if rate is not None}
     return known or None

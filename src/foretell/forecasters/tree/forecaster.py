@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import BudgetWaitingModel, TreeSizeSettings
@@ -130,20 +130,18 @@ class TreeForecaster:
         """As shown in tables."""
         return self.label or f"{self.settings.name} {self.grounder.name}"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target, or `CannotForecast` where no leaf of a tree could be grounded."""
         answer = await self.attempt(question, context)
         if isinstance(answer, Failure):
             raise CannotForecast(answer.error)
         return answer
 
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
         """One trial. It ends in one of the two unless the settings themselves cannot work."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("a tree needs models and tools: give it an AgentContext")
         began = asyncio.get_running_loop().time()
         targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
-        plans = self._plans(question, replace(context, model=BudgetWaitingModel(context.model)), targets)
+        plans = self._plans(question, context.with_model(BudgetWaitingModel), targets)
         trees = await _all_grown(plans)
         for target, tree in trees.items():
             for event in plans[target].record.events(tree):
@@ -157,7 +155,7 @@ class TreeForecaster:
         spent = Cost.side_by_side(plan.record.usage() for plan in plans.values())
         return replace(answer, usage=replace(spent, seconds=asyncio.get_running_loop().time() - began))
 
-    def _plans(self, question: Question, context: AgentContext, targets: tuple[Target, ...]) -> dict[str, GrowthPlan]:
+    def _plans(self, question: Question, context: Context, targets: tuple[Target, ...]) -> dict[str, GrowthPlan]:
         """One plan per target; all of them share the crew, and each has an equal part of the money."""
         settings = self.settings
         dollars = settings.size.dollars
@@ -177,8 +175,8 @@ class TreeForecaster:
             for target in targets
         }
 
-    def _answer(self, question: Question, context: AgentContext, trees: Mapping[str, Tree]) -> Forecast | Failure:
-        marked = context.toolbox(question, context).clairvoyant
+    def _answer(self, question: Question, context: Context, trees: Mapping[str, Tree]) -> Forecast | Failure:
+        marked = context.tools_for(question).clairvoyant
         name = f"{self.name}+clairvoyant" if marked else self.name
         for target, tree in trees.items():
             if all(tree.nodes[leaf].p is None for leaf in leaves(tree)):

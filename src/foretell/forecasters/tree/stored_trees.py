@@ -11,7 +11,7 @@ from random import Random
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze, tree_summary
 from foretell.forecasters.tree.grow.claims import tidy
@@ -73,7 +73,7 @@ class StoredTreesForecaster:
         """As shown in tables."""
         return "tree-file" if self.rule == STORED else f"tree-file {self.rule}"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The roots' probabilities, options of which exactly one comes true divided by their sum."""
         found = {
             target.id: self._of(question, target, context.as_of)

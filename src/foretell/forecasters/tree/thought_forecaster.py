@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.budget import FOR_LEAVES, BudgetWaitingModel
@@ -43,21 +43,19 @@ class ThoughtsForecaster:
         """As shown in tables."""
         return self.label or f"{self.settings.name} {self.grounder.name}"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target, or `CannotForecast` where nothing could be looked into."""
         answer = await self.attempt(question, context)
         if isinstance(answer, Failure):
             raise CannotForecast(answer.error)
         return answer
 
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
         """One trial. It ends in one of the two unless the settings themselves cannot work."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("thoughts need models and tools: give them an AgentContext")
         began = asyncio.get_running_loop().time()
         targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
         minutes = {target.id: ThoughtEventLog(self.watch) for target in targets}
-        thinkers = self._thinkers(question, replace(context, model=BudgetWaitingModel(context.model)), targets, minutes)
+        thinkers = self._thinkers(question, context.with_model(BudgetWaitingModel), targets, minutes)
         ends = await gather_or_cancel(_ended(one, self.settings) for one in thinkers)
         for one in minutes.values():
             for event in one.events():
@@ -71,7 +69,7 @@ class ThoughtsForecaster:
     def _thinkers(
         self,
         question: Question,
-        context: AgentContext,
+        context: Context,
         targets: Sequence[Target],
         minutes: Mapping[str, ThoughtEventLog],
     ) -> list[Thinker]:
@@ -95,9 +93,9 @@ class ThoughtsForecaster:
         ]
 
     def _answer(
-        self, question: Question, context: AgentContext, ends: Mapping[str, ThoughtResult | str]
+        self, question: Question, context: Context, ends: Mapping[str, ThoughtResult | str]
     ) -> Forecast | Failure:
-        marked = context.toolbox(question, context).clairvoyant
+        marked = context.tools_for(question).clairvoyant
         name = f"{self.name}+clairvoyant" if marked else self.name
         found: dict[str, ThoughtResult] = {}
         for target, end in ends.items():

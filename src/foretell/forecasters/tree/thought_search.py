@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
 from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.claims import claim_faults, claim_likeness, tidy
@@ -182,7 +182,7 @@ class Thinker:
 
     claim: str
     matter: TreeQuestion
-    context: AgentContext
+    context: Context
     crew: GroundingPool
     minutes: ThoughtEventLog
     slot: str

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.base_rates.baselines import BaseRateForecaster, CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster
 from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze, tree_summary
@@ -34,7 +33,7 @@ class ViewsForecaster:
     """A linear tree over views. A view without anything to say is left out, and the others share its weight."""
 
     rates: Rates | None = None
-    bank: PastQuestions | None = None
+    """Other base rates than those counted from the past."""
     price: float = 1.0
     """Weight of the crowd's price; 0 leaves it out. The same for the other three."""
     rate: float = 1.0
@@ -52,7 +51,7 @@ class ViewsForecaster:
             raise ValueError(f"weights {weights} are no weights: none may be negative, and one must be more than 0")
         object.__setattr__(self, "_views", self._asked())
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The roots of one tree for each target that is analysed."""
         said = await self._said(question, context)
         targets = targets_to_analyze(question, shortcut=self.shortcut)
@@ -71,7 +70,7 @@ class ViewsForecaster:
             distribution=Categorical(p=p, normalise=True) if several else None,
         )
 
-    def tree(self, question: Question, target: Target, said: Mapping[str, Forecast], context: RunContext) -> Tree:
+    def tree(self, question: Question, target: Target, said: Mapping[str, Forecast], context: Context) -> Tree:
         """The tree of one target."""
         claim = claim_of_target(question, target)
         total = sum(getattr(self, view) for view in said)
@@ -89,7 +88,7 @@ class ViewsForecaster:
         top = Proposition(id=ROOT, claim=claim, children=tuple(nodes), causality="Opinions, weighed.", link=link)
         return evaluated(Tree(root=ROOT, nodes={ROOT: top, **nodes}, as_of=context.as_of))
 
-    async def _said(self, question: Question, context: RunContext) -> dict[str, Forecast]:
+    async def _said(self, question: Question, context: Context) -> dict[str, Forecast]:
         found: dict[str, Forecast] = {}
         problems: list[str] = []
         for view, forecaster in self._views.items():
@@ -105,9 +104,8 @@ class ViewsForecaster:
         """Those with a weight, made once: the outside view is fitted anew for each date, and keeps what it fitted."""
         made: dict[str, Forecaster] = {
             "price": CrowdForecaster(),
-            "outside": OutsideView(bank=self.bank),
+            "rate": BaseRateForecaster(rates=self.rates),
+            "outside": OutsideView(),
             "series": Auto(),
         }
-        if self.rates is not None:
-            made["rate"] = BaseRateForecaster(rates=self.rates)
-        return {view: made[view] for view in WORDS if view in made and getattr(self, view)}
+        return {view: made[view] for view in WORDS if getattr(self, view)}

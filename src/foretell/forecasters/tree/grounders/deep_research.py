@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from foretell.forecasters.agent.actions import UnusableTurn, read_object
-from foretell.forecasters.forecaster import AgentContext, TracedModel
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import cited_sources, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
@@ -26,7 +26,6 @@ from foretell.forecasters.tree.grow.prompting import (
     fill_prompts,
     object_schema,
     sections,
-    seeded,
 )
 from foretell.models.model import Reply, SystemMessage, ToolSpec, UserMessage
 from foretell.models.names import ModelName
@@ -269,29 +268,28 @@ class DeepResearchGrounder:
         """As it stands in the tree."""
         return "deep"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Report and probability of the research."""
         model = self.model or context.models.name("grounder")
         if self.bridge is None or not is_deep_research_model(model):
             inner = replace(context, models=context.models.with_model("grounder", model))
             return await self.loop.ground(leaf, inner)
         reply = await self._research(leaf, context, model, self.bridge)
-        toolbox = context.toolbox(leaf.fenced, context)
+        toolbox = context.tools_for(leaf.fenced)
         await self._retrace(reply, toolbox, context)
         return await self._read(reply, leaf, context, toolbox)
 
-    async def _research(self, leaf: Leaf, context: AgentContext, model: str, bridge: SearchServer) -> Reply:
+    async def _research(self, leaf: Leaf, context: Context, model: str, bridge: SearchServer) -> Reply:
         slot = f"{leaf.slot}/research"
         system = fill_prompts("ground_role", "ground_deep", "rules", today=leaf.matter.today)
         messages = (SystemMessage(text=system), UserMessage(text=leaf_task(leaf)))
-        asked = context.models.request("grounder", messages, slot=slot)
-        asked = replace(asked, model=model, tools=SPECS, settings=seeded(asked.settings, context))
+        asked = replace(context.request("grounder", messages, slot=slot), model=model, tools=SPECS)
         # What the fence withholds from the provider is told when its calls are retraced, also in a replay.
-        toolbox = context.toolbox(leaf.fenced, replace(context, emit=ignore_event))
+        toolbox = replace(context, emit=ignore_event).tools_for(leaf.fenced)
         with bridge.offer(slot, toolbox):
-            return await TracedModel(context.model, context.emit, "grounder", context.prices).complete(asked)
+            return await context.model("grounder").complete(asked)
 
-    async def _retrace(self, reply: Reply, toolbox: FencedTools, context: AgentContext) -> None:
+    async def _retrace(self, reply: Reply, toolbox: FencedTools, context: Context) -> None:
         """Make the provider's calls once more, in their order: the journal has the results, and all goes on record."""
         offered = SearchAndFetch(toolbox=toolbox)
         for step, call in enumerate(reply.calls, start=1):
@@ -306,7 +304,7 @@ class DeepResearchGrounder:
                 ToolUsed(step=step, tool=call.name, arguments=arguments, result=text, sources=shown, failed=not worked)
             )
 
-    async def _read(self, reply: Reply, leaf: Leaf, context: AgentContext, toolbox: FencedTools) -> GroundingResult:
+    async def _read(self, reply: Reply, leaf: Leaf, context: Context, toolbox: FencedTools) -> GroundingResult:
         if not reply.text.strip():
             raise CannotGround("the research ended without a report")
         report, found = _parts(reply.text)
@@ -317,7 +315,7 @@ class DeepResearchGrounder:
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
         return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.shelf))
 
-    async def _extract(self, report: str, leaf: Leaf, context: AgentContext) -> Mapping[str, Any]:
+    async def _extract(self, report: str, leaf: Leaf, context: Context) -> Mapping[str, Any]:
         """The probability that a report without one comes down to, asked of another model."""
         wanted = StructuredRequest(
             role="judge",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
@@ -198,9 +198,9 @@ class NotebookGrounder:
         """As it stands in the tree."""
         return "notebook"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """What the notebook came to; the notebook itself is saved."""
-        toolbox = context.toolbox(leaf.fenced, context)
+        toolbox = context.tools_for(leaf.fenced)
         offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
         listed = [*(FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered), *self.endpoints]
         book = JournaledNotebook(
@@ -216,11 +216,11 @@ class NotebookGrounder:
         return replace(grounded, grounding=replace(grounded.grounding, notebook=self._saved(leaf, context.trial, book)))
 
     def _opener(
-        self, leaf: Leaf, context: AgentContext
+        self, leaf: Leaf, context: Context
     ) -> Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]]:
         def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
             # A toolbox of its own: what its fence withholds is heard with the turn in which it was.
-            toolbox = context.toolbox(leaf.fenced, replace(context, emit=emit))
+            toolbox = replace(context, emit=emit).tools_for(leaf.fenced)
             offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
             fenced = [FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered]
             return open_notebook(self.pool, context.as_of, [*fenced, *self.endpoints], emit=emit)
@@ -249,9 +249,7 @@ def _data(endpoints: Sequence[Endpoint], leaf: Leaf) -> str:
 class _NotebookConversation:
     """The model's conversation over one notebook."""
 
-    def __init__(
-        self, how: NotebookGrounder, leaf: Leaf, context: AgentContext, book: JournaledNotebook, data: str
-    ) -> None:
+    def __init__(self, how: NotebookGrounder, leaf: Leaf, context: Context, book: JournaledNotebook, data: str) -> None:
         self._how = how
         self._leaf = leaf
         self._context = context

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell.forecasters.agent.answer_format import as_probability
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
@@ -79,7 +79,7 @@ class PlainGrounder:
         """As it stands in the tree."""
         return "plain"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """What the model thinks of the claim."""
         wanted = StructuredRequest(
             role="grounder",
@@ -104,7 +104,7 @@ class GivenGrounder:
         """As it stands in the tree."""
         return self.label
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The number, or `CannotGround` where there is none."""
         found = self.p(leaf) if callable(self.p) else self.p.get(leaf.claim)
         if found is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.forecasters.agent.actions import UnusableTurn, read_object
-from foretell.forecasters.forecaster import AgentContext, TracedModel
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import (
     CONCLUDE,
     CONCLUDE_TOOL,
@@ -63,9 +63,9 @@ class SearchGrounder:
         """As it stands in the tree."""
         return self.label
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """What the research came to."""
-        toolbox = context.toolbox(leaf.fenced, context)
+        toolbox = context.tools_for(leaf.fenced)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the claim is examined at {context.as_of}")
         system = fill_prompts("ground_role", self.wording, "rules", steps=self.steps, today=leaf.matter.today)
@@ -84,13 +84,13 @@ class SearchGrounder:
 class SearchConversation:
     """The conversation of one leaf."""
 
-    def __init__(self, leaf: Leaf, context: AgentContext, toolbox: FencedTools, opening: Sequence[Message]) -> None:
+    def __init__(self, leaf: Leaf, context: Context, toolbox: FencedTools, opening: Sequence[Message]) -> None:
         self._leaf = leaf
         self._context = context
         self._toolbox = toolbox
         self._messages = list(opening)
         self._research = tuple(spec for spec in toolbox.specs() if spec.name != CONCLUDE)
-        self._model = TracedModel(context.model, context.emit, "grounder", context.prices)
+        self._model = context.model("grounder")
         self._asker = StructuredClient(context=context, slot=leaf.slot)
 
     async def round(self, step: int, *, last: bool) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, replace
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.analyze import AnalysisLimits, depth_of
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.model import BudgetExceeded, Model, Reply, Request, TokenCount
@@ -91,9 +91,9 @@ LOW = 0.5
 """Once this part of a leaf's share is spent, it is time to conclude: the conclusion costs something too."""
 
 
-def cost_of_leaf(context: AgentContext) -> float:
+def cost_of_leaf(context: Context) -> float:
     """What a leaf usually costs at least, in dollars; 0 where prices are not known."""
-    price = context.prices.of(context.models.name("grounder")) if context.prices is not None else None
+    price = context.models.price("grounder")
     return price.dollars(USUAL_LEAF) if price is not None else 0.0
 
 
@@ -153,8 +153,9 @@ class LeafBudget:
         """Whether it is time to conclude."""
         return self.dollars is not None and self.spent >= LOW * self.dollars
 
-    def within(self, context: AgentContext) -> AgentContext:
+    def within(self, context: Context) -> Context:
         """The context with a model whose calls are counted. Without prices there is nothing to count."""
-        if self.dollars is None or context.prices is None:
+        prices = context.models.prices
+        if self.dollars is None or prices is None:
             return context
-        return replace(context, model=BudgetedModel(context.model, context.prices, self._counted))
+        return context.with_model(lambda model: BudgetedModel(model, prices, self._counted))

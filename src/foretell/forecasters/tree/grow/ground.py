@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding
@@ -83,7 +83,7 @@ class Grounder(Protocol):
         """As it stands in the tree."""
         ...
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Probability, report and sources, or `CannotGround`."""
         ...
 
@@ -113,7 +113,7 @@ class GroundingPool:
         self.settings = settings
         self._places = asyncio.Semaphore(settings.at_once)
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The leaf's grounding, or after the last attempt one that holds the error in place of a probability."""
         async with self._places:
             problem = ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisLimits, Analyzer, AnalyzeSettings, ClaimAnalysis
 from foretell.forecasters.tree.grow.budget import FOR_LEAVES, LeafBudget, SubtreeBudget, TreeSizeSettings, cost_of_leaf
@@ -37,7 +37,7 @@ class GrowthPlan:
     matter: TreeQuestion
     claim: str
     """The root."""
-    context: AgentContext
+    context: Context
     crew: GroundingPool
     record: TreeEventLog
     size: TreeSizeSettings = field(default_factory=TreeSizeSettings)
@@ -221,7 +221,7 @@ class TreeGrowth:
             path=tuple(reversed(path)), siblings=tuple(self.nodes[other].claim for other in beside)
         )
 
-    def _asker(self, context: AgentContext) -> StructuredClient:
+    def _asker(self, context: Context) -> StructuredClient:
         return StructuredClient(context=context, slot=self.plan.slot, attempts=self.plan.attempts)
 
     def _tree(self) -> Tree:

@@ -1,26 +1,25 @@
 """Asking a model of a tree for a value: what cannot be used goes back with the reason, a few times."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Template
 from typing import Any, TypeVar
 
-from foretell.forecasters.agent.actions import LONGEST_REPLY, UnusableTurn, read_object
-from foretell.forecasters.forecaster import AgentContext, TracedModel
+from foretell.forecasters.agent.actions import UnusableTurn
+from foretell.forecasters.forecaster import Context
 from foretell.models.model import (
     AssistantMessage,
     Message,
     ModelError,
-    ModelSettings,
     Reply,
     Request,
     SystemMessage,
     UserMessage,
 )
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import schema_errors
+from foretell.models.structured_output import LONGEST_REPLY, read_object, schema_errors
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 
@@ -57,14 +56,14 @@ class StructuredRequest:
 class StructuredClient:
     """Asks the models of one tree. Requests depend on what is asked and where, never on when."""
 
-    context: AgentContext
+    context: Context
     slot: str
     """Question, trial and tree."""
     attempts: int = 3
 
     async def ask(self, wanted: StructuredRequest, read: Callable[[Mapping[str, Any]], T]) -> T:
         """What `read` makes of the answer. An `UnfitAnswer` is asked for again; in the end `NoStructuredAnswer`."""
-        model = TracedModel(self.context.model, self.context.emit, wanted.role, self.context.prices)
+        model = self.context.model(wanted.role)
         messages: tuple[Message, ...] = (
             SystemMessage(text=wanted.system),
             UserMessage(text=wanted.user, cached=True),
@@ -85,13 +84,7 @@ class StructuredClient:
         self, role: ModelRole, messages: tuple[Message, ...], *, slot: str, schema: Mapping[str, Any] | None = None
     ) -> Request:
         """A request in a role, sampled as the run says."""
-        asked = self.context.models.request(role, messages, slot=slot)
-        return replace(asked, settings=seeded(asked.settings, self.context), schema=schema)
-
-
-def seeded(settings: ModelSettings, context: AgentContext) -> ModelSettings:
-    """The settings with the trial's own seed, where the run has one."""
-    return settings if context.seed is None else replace(settings, seed=context.seed + context.trial)
+        return self.context.request(role, messages, slot=slot, schema=schema)
 
 
 def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
