@@ -1,7 +1,9 @@
 """The same request through command line, Python, web and MCP gives the same answer; every way in offers all of it."""
 
+import dataclasses
 import json
 import runpy
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from inspect import signature
@@ -18,15 +20,19 @@ from tests.operations.doors import TOKEN, Doors
 import foretell
 from foretell.cli.main import cli
 from foretell.data.corpus import Corpus, CorpusDocument
+from foretell.forecasters.agent.settings import AgentOptions
 from foretell.mcp.permissions import WITHHELD, ServerPermissions
 from foretell.mcp.tools import TOOLS
 from foretell.models.budget import Budget
+from foretell.models.providers.openai_chat import OpenAIChat
+from foretell.operations.request import hints
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.operations.table import OPERATIONS
 from foretell.practice.models.process import PracticeModelProcess
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
+from foretell.runs.tree_options import TreeOptions
 from foretell.web.app import create_app
 
 QUESTION = "Will the harbour bridge be approved?"
@@ -202,6 +208,14 @@ def test_every_field_is_in_the_form(page: str, kind: Any, elsewhere: set[str], t
         assert f'name="{name}"' in text, name
 
 
+@pytest.mark.parametrize(
+    ("kind", "group", "options"), [(AskRequest, "agent", AgentOptions), (TreeRequest, "tree", TreeOptions)]
+)
+def test_every_option_of_a_forecaster_is_a_field(kind: Any, group: str, options: Any) -> None:
+    found = {name: info.default for name, info in kind.model_fields.items() if hints(info).get("group") == group}
+    assert found == {field.name: field.default for field in dataclasses.fields(options)}
+
+
 def test_the_stub_is_made_from_the_requests() -> None:
     made = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "write_stub.py"))
     assert made["STUB"].read_text(encoding="utf-8") == made["stub"](), "run python tools/write_stub.py"
@@ -227,3 +241,21 @@ def test_a_function_is_a_model(doors: Doors) -> None:
     result = foretell.ask(QUESTION, model=careful, settings=doors.settings("python"), **fields)
     assert result.p["yes"] == pytest.approx(0.3)
     assert QUESTION in asked[0]
+
+
+def test_a_question_reaches_the_model_in_few_steps(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames: list[list[str]] = []
+
+    async def complete(_client: OpenAIChat, _request: Any) -> Any:
+        frame, found = sys._getframe().f_back, list[str]()
+        while frame is not None:
+            if str(Path(foretell.__file__).parent) in frame.f_code.co_filename:
+                found.append(f"{Path(frame.f_code.co_filename).name} {frame.f_code.co_name}")
+            frame = frame.f_back
+        frames.append(found)
+        raise RuntimeError("far enough")
+
+    monkeypatch.setattr(OpenAIChat, "complete", complete)
+    with pytest.raises(InputError, match="far enough"):
+        doors.by_command(AskRequest, {"question": QUESTION, **MODEL})
+    assert len(frames[0]) <= 15, frames[0]

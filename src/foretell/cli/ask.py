@@ -29,8 +29,8 @@ def ask(request: AskRequest, as_json: bool) -> None:
     from foretell.runs.settings import load_settings
 
     settings = load_settings()
-    with run_live_view(shown=not as_json and request.model is not None) as on_event:
-        result = event_loop.run(answer_question(request, settings, on_event=on_event))
+    with run_live_view(shown=not as_json and request.model is not None) as on_event, event_loop.runner() as loop:
+        result = loop.run(answer_question(request, settings, on_event=on_event))
     for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
     if as_json:

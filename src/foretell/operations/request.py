@@ -4,12 +4,17 @@ A field is declared with `setting`. The command line makes its options from it, 
 schema and Python its signature, so that a new option is one field.
 """
 
+import ast
+import inspect
 import os
 from collections.abc import Mapping
+from dataclasses import fields
+from itertools import pairwise
+from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Self, Union, cast, get_args, get_origin
+from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -81,6 +86,33 @@ def plain_type(info: FieldInfo) -> Any:
         others = [one for one in get_args(info.annotation) if one is not NoneType]
         return others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007 - made at run time
     return info.annotation
+
+
+def fields_of(options: type[Any], *, group: str) -> type[Request]:
+    """A request with the fields of a dataclass, so that an option of a forecaster is declared in one place.
+
+    Args:
+        options: A dataclass; the text below a field is what people read about it.
+        group: The group that all of its fields belong to.
+    """
+    types, texts = get_type_hints(options, include_extras=True), attribute_texts(options)
+    made: dict[str, Any] = {
+        field.name: (types[field.name], setting(field.default, texts.get(field.name, ""), group=group))
+        for field in fields(options)
+    }
+    return create_model(f"{options.__name__}Fields", __base__=Request, **made)
+
+
+def attribute_texts(kind: type[Any]) -> dict[str, str]:
+    """By attribute of a class, the text that stands below it."""
+    (definition,) = ast.parse(dedent(inspect.getsource(kind))).body
+    found: dict[str, str] = {}
+    for line, below in pairwise(cast("ast.ClassDef", definition).body):
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(below, ast.Expr):
+            text = below.value.value if isinstance(below.value, ast.Constant) else None
+            if isinstance(text, str):
+                found[line.target.id] = " ".join(text.split())
+    return found
 
 
 def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of a field

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.operations.request import Request, setting
+from foretell.forecasters.agent.settings import AgentOptions
+from foretell.operations.request import Request, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
 NO_CHOICE = "none"
@@ -97,7 +98,7 @@ class _ResearchRequest(Request):
         return self
 
 
-class AskRequest(_ResearchRequest):
+class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
     """A question to be answered with a probability, and who is to answer it."""
 
     question: str = setting(
@@ -110,21 +111,6 @@ class AskRequest(_ResearchRequest):
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
-    variant: Literal["full", "nobelief", "zero-shot", "batch"] = setting(
-        "full", "Which form of the agent researches.", group="agent"
-    )
-    steps: int = setting(10, "Replies of the agent at most; at the last one it can only submit.", ge=1, group="agent")
-    seconds: float = setting(600.0, "Time at most; the last minute is kept for submitting.", gt=0, group="agent")
-    crowd: bool = setting(True, "Tell the agent the market's price, where there is one.", group="agent")
-    prior: bool = setting(True, "Tell the agent how often such questions came true before.", group="agent")
-    asking: Literal["tools", "schema"] = setting(
-        "tools", "schema: for models that cannot call tools.", group="agent", title="How the agent answers"
-    )
-    clamp: Clamp = setting((0.05, 0.95), "How near to certainty an answer may come.", metavar="LOW HIGH", group="agent")
-    bypass: tuple[str, ...] = setting(
-        ("dbnomics",), "Sources answered by the series model, without any language model.", group="agent"
-    )
-    fixed: bool = setting(True, "Obey sources whose steps are laid down.", group="agent")
     concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
 
     @field_validator("options")
