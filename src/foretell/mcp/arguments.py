@@ -56,5 +56,8 @@ def read_arguments(kind: type[RequestType], arguments: dict[str, Any]) -> Reques
         return kind.model_validate(arguments)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        problems = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in found[:MAX_PROBLEMS]]
+        problems = [
+            f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg'].removeprefix('Value error, ')}"
+            for one in found[:MAX_PROBLEMS]
+        ]
         raise InputError("; ".join(problems), hint=f"arguments are {', '.join(kind.model_fields)}") from None
