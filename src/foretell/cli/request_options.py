@@ -74,7 +74,7 @@ def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
         spelled = flags(name, info)[-1]
         both = f"{spelled}/--no-{spelled.removeprefix('--')}" if default else spelled
         return click.option(both, name, default=None, is_flag=True, help=text)
-    alone = {"is_flag": False, "flag_value": shown["alone"]} if "alone" in shown else {}
+    alone: dict[str, Any] = {"is_flag": False, "flag_value": shown["alone"]} if "alone" in shown else {}
     return click.option(
         *flags(name, info),
         name,

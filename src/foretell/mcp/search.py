@@ -135,9 +135,9 @@ async def _by_model(
 
     spec = RunSpec(questions=QuestionsSpec(dataset="search"), models={"agent": permissions.model()}, search=(engine,))
     with closing(Journal(permissions.settings.journal)) as journal:
-        async with open_runtime(spec, permissions.settings, journal) as bench:
-            context = bench.context(question, 0, lookout.emit)
-            yield bench.toolbox(question, context)
+        async with open_runtime(spec, permissions.settings, journal) as runtime:
+            context = runtime.context(question, 0, lookout.emit)
+            yield runtime.tools(question, context)
 
 
 def _pay(permissions: ServerPermissions, engine: str) -> None:

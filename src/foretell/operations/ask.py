@@ -53,7 +53,7 @@ class AskResult(Result):
     trials: tuple[Forecast | Failure, ...] = ()
     similar: tuple[ReferenceQuestion, ...] = ()
     """The most similar past questions, for the outside view where rounds were pulled to this machine."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
     notes: tuple[str, ...] = ()
     """What a reader should know before relying on the number: failed trials, nothing researched, …"""
 

@@ -36,7 +36,7 @@ class RunResult(Result):
     questions: int
     trials: int
     progress: RunProgress
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
     notes: tuple[str, ...] = ()
     tables: tuple[Path, ...] = ()
     """Files for scoring that were written."""
@@ -92,7 +92,9 @@ async def run_prepared(
         from foretell.operations.shared_runs import run_together
 
         work = request.concurrency if request.where == "both" else None
-        progress = await run_together(prepared, settings, watch=watch, tell=tell or (lambda _: None), work=work)
+        progress = await run_together(
+            prepared, settings, watch=watch or (lambda _: None), tell=tell or (lambda _: None), work=work
+        )
     else:
         progress = await execute_run(prepared, settings, watch=watch, concurrency=request.concurrency)
     return RunResult(

@@ -53,7 +53,7 @@ class TreeResult(Result):
     run: str
     files: tuple[Path, ...] = ()
     """Every file that was written."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
     notes: tuple[str, ...] = ()
 
     @property
