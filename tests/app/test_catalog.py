@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from foretell.data.datasets.demo import DEMO, demo
-from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
 from foretell.forecasters.forecaster import build_forecaster, make_forecaster
 from foretell.plugins import BUILT_IN
 from foretell.questions.errors import InputError

@@ -179,6 +179,8 @@ class RunRequest(Request):
     @field_validator("spec", mode="before")
     @classmethod
     def _spec_value(cls, given: Any) -> Any:
+        if isinstance(given, str) and "\x00" in given:
+            raise ValueError("the name of a file holds no null character")
         return json.loads(given.to_json()) if hasattr(given, "to_json") else given
 
 

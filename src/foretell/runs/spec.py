@@ -31,6 +31,10 @@ class QuestionsSpec:
     limit: int | None = None
     """Only the first so many, for a cheap first look."""
 
+    def __post_init__(self) -> None:
+        if "\x00" in self.dataset:
+            raise ValueError("the name of a data set holds no null character")
+
     @property
     def typed(self) -> bool:
         """Whether a person typed the question, so that it is nowhere but in the store."""

@@ -104,9 +104,9 @@ def read_answers(
 
 
 @runs_router.post("/api/runs/{run}/replay", tags=["runs"])
-def replay_run(here: CurrentState, _: TokenRequired, run: str, dataset: str | None = None) -> dict[str, Any]:
+def replay_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, Any]:
     """Compute a run again from the journal alone and compare the answers."""
-    request = ReplayRequest.read({"run": here.run(run).id, "dataset": dataset})
+    request = ReplayRequest.read({"run": here.run(run).id})
     return operations.replay(request, here.settings).to_dict()
 
 
