@@ -122,7 +122,7 @@ def _name_and_value(written: str) -> tuple[str, str]:
     """`name=value`, for fields that hold values by name."""
     name, equals, value = written.partition("=")
     if not equals or not name:
-        raise click.BadParameter(f"{written!r} is not of the form NAME=VALUE")
+        raise InputError(f"{written!r} is not of the form NAME=VALUE")
     return name, value
 
 
