@@ -78,6 +78,23 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "questions": "foretell.data.datasets.question_files:questions",
         "tables": "foretell.data.datasets.forecastbench_tables:tables",
     },
+    "synthesis_rules": {
+        "linear": "foretell.forecasters.tree.grow.rules:LINEAR",
+        "logic": "foretell.forecasters.tree.grow.rules:LOGIC",
+        "vanilla": "foretell.forecasters.tree.grow.rules:VANILLA",
+        "average": "foretell.forecasters.tree.grow.rules:AVERAGE",
+        "random": "foretell.forecasters.tree.grow.rules:RANDOM",
+        "noisy-or": "foretell.forecasters.tree.grow.rules:NOISY_OR",
+        "inhibited-noisy-or": "foretell.forecasters.tree.grow.rules:INHIBITED",
+    },
+    "grounders": {
+        "search": "foretell.forecasters.tree.grounders.search:SearchGrounder",
+        "agent": "foretell.forecasters.tree.grounders.agent:AgentGrounder",
+        "notebook": "foretell.forecasters.tree.grounders.notebook:NotebookGrounder",
+        "deep": "foretell.forecasters.tree.grounders.deep_research:DeepResearchGrounder",
+        "plain": "foretell.forecasters.tree.grounders.plain:PlainGrounder",
+        "auto": "foretell.forecasters.tree.grounders.adaptive:AdaptiveGrounder",
+    },
     "live_questions": {"arena": "foretell.arena.forecast:ArenaQuestions"},
 }
 """Kind → name → "module:attribute"."""

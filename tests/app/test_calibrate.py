@@ -51,6 +51,28 @@ def test_fit_then_apply_to_a_later_round(method: str, rounds, tmp_path: Path):
     assert all(0 <= float(row["p"]) <= 1 for row in rows)
 
 
+@pytest.mark.parametrize("method", ["greedy", "skill", "equal"])
+def test_an_ensemble_is_fitted_and_applied(method: str, tmp_path: Path):
+    good, bad = grown(made(rounds=5, size=24), 1.0), grown(made(rounds=5, size=24), 4.0)
+    last = good.rows.due.max()
+    (tmp_path / "early").mkdir()
+    (tmp_path / "late").mkdir()
+    members = {"good": good, "bad": bad}
+    early = write_long({name: one.take(one.known_on < last) for name, one in members.items()}, tmp_path / "early")
+    late = write_long({name: one.take(one.rows.due == last) for name, one in members.items()}, tmp_path / "late")
+    rule, out = tmp_path / "rule.json", tmp_path / "out.csv"
+    fitted = run("ensemble", "-f", early[0], "-o", early[1], "--method", method, "--out", rule)
+    assert fitted.exit_code == 0, (fitted.output, fitted.exception)
+    assert sum(json.loads(rule.read_text())["parameters"]["weights"]) == pytest.approx(1)
+    applied = run("apply", rule, "-f", late[0], "-o", late[1], "--out", out)
+    assert applied.exit_code == 0, (applied.output, applied.exception)
+    with out.open() as file:
+        assert {row["forecaster"] for row in csv.DictReader(file)} == {"ensemble"}
+    if method != "equal":
+        again = run("apply", rule, "-f", early[0], "-o", early[1], "--out", out)
+        assert "must not judge these forecasts" in str(again.exception)
+
+
 def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
     from foretell.scoring.score import score
 

@@ -7,10 +7,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli.lazy_group import OLD_COMMANDS, OLD_SPELLINGS
-from foretell.cli.main import cli
+from foretell.cli.lazy_group import OLD_SPELLINGS
+from foretell.cli.main import MOVED, cli
 
-SERVICES = {"serve", "mcp", "worker", "arena run", "dev fakes", "practice"}
+SERVICES = {"serve", "mcp", "worker", "arena run", "practice"}
 """Commands that run until they are stopped."""
 
 
@@ -86,7 +86,7 @@ def test_an_old_spelling_is_answered_with_the_new_one():
     assert "--interval HOURS" in refused("init", "bot", "x", "--every", "8")
     assert "--tables FOLDER" not in refused("score", *tables, "--out", "board.txt")
     assert "--folder FOLDER" in refused("arena", "collect", "--out", "x")
-    for old, new in OLD_COMMANDS.items():
+    for old, new in MOVED.items():
         assert new in refused(old)
     assert all(new.strip() for new in OLD_SPELLINGS.values())
 

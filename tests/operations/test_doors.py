@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 from tests.operations.doors import TOKEN, Doors
 
 import foretell
+from fakes.models import FakeModelProcess
 from foretell.cli.main import cli
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.forecasters.agent.settings import AgentOptions
@@ -28,7 +29,6 @@ from foretell.models.providers.openai_chat import OpenAIChat
 from foretell.operations.request import hints
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.operations.table import OPERATIONS
-from foretell.practice.models.process import PracticeModelProcess
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -53,13 +53,13 @@ TREE = {
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[PracticeModelProcess]:
-    with PracticeModelProcess(brain="foretell.practice.models.scripts:tree_script") as server:
+def provider() -> Iterator[FakeModelProcess]:
+    with FakeModelProcess(script="foretell.practice.models.scripts:tree_script") as server:
         yield server
 
 
 @pytest.fixture
-def doors(tmp_path: Path, provider: PracticeModelProcess, monkeypatch: pytest.MonkeyPatch) -> Doors:
+def doors(tmp_path: Path, provider: FakeModelProcess, monkeypatch: pytest.MonkeyPatch) -> Doors:
     for name in ("FORETELL_MODEL", "FORETELL_SEARCH", "FORETELL_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "home").mkdir()

@@ -6,7 +6,12 @@ import click
 
 from foretell.cli.options import prints_result, progress_bar
 from foretell.cli.request_options import request_options
-from foretell.operations.requests import CalibrateApplyRequest, CalibrateFitRequest, CalibrateReportRequest
+from foretell.operations.requests import (
+    CalibrateApplyRequest,
+    CalibrateFitRequest,
+    CalibrateReportRequest,
+    EnsembleRequest,
+)
 
 if TYPE_CHECKING:
     from foretell.operations.result import Result
@@ -50,6 +55,24 @@ def apply(request: CalibrateApplyRequest) -> "Result":
     from foretell.operations.calibrate import apply
 
     return apply(request)
+
+
+@calibrate.command()
+@request_options(EnsembleRequest)
+@prints_result(".json", ".csv")
+def ensemble(request: EnsembleRequest) -> "Result":
+    """Choose weights for several forecasters whose mean would have been good.
+
+    How far to go is judged on later rounds than the weights came from; where that shows no gain beyond noise, everybody
+    counts the same. The file is applied like any other rule:
+
+      foretell calibrate ensemble -f past.csv -o outcomes.csv --out rule.json
+
+      foretell calibrate apply rule.json -f new.csv -o questions.csv --out combined.csv
+    """
+    from foretell.operations.calibrate import fit_ensemble
+
+    return fit_ensemble(request)
 
 
 @calibrate.command()

@@ -10,10 +10,6 @@ import click
 Table = Mapping[str, tuple[str, str]]
 """Command name → (module:attribute, one line of help), in the order a newcomer meets them."""
 
-OLD_COMMANDS = {
-    "leaderboard": "foretell score -f FORECASTS -o OUTCOMES --out board.html",
-}
-"""A command of earlier versions → what to type instead."""
 OLD_SPELLINGS = {
     "--html": "--out FILE.html",
     "--markdown": "--out FILE.md",
@@ -36,9 +32,11 @@ OLD_SPELLINGS = {
 class LazyGroup(click.Group):
     """Lists commands from its table and imports a command's module when it is needed."""
 
-    def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: Table, moved: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        """`moved` leads from the old name of a command to the new one."""
         super().__init__(*args, **kwargs)
         self.table = table
+        self.moved = moved or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -46,6 +44,8 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported."""
+        if cmd_name in self.moved:
+            ctx.fail(f"`{ctx.command_path} {cmd_name}` is now `{ctx.command_path} {self.moved[cmd_name]}`.")
         if cmd_name not in self.table:
             return None
         module, attribute = self.table[cmd_name][0].split(":")
@@ -59,9 +59,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is meant; one of an earlier version is refused with its successor."""
-        if args and args[0] in OLD_COMMANDS and ctx.parent is None:
-            raise click.UsageError(f"`foretell {args[0]}` is now: {OLD_COMMANDS[args[0]]}", ctx)
+        """The command that is meant; the words after it are kept for what `new_spelling` says."""
         ctx.meta["foretell.words"] = list(args)
         return super().resolve_command(ctx, args)
 

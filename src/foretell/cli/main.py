@@ -49,9 +49,11 @@ COMMANDS = {
     "site": ("foretell.cli.serve:site", "The same pages as files that open from disk."),
     "mcp": ("foretell.cli.serve:mcp", "Serve foretell to assistants over MCP."),
     "init": ("foretell.cli.init:init", "Begin something of your own: a bot."),
-    "dev": ("foretell.cli.dev:dev", "For developers: fake services on this machine."),
+    "practice": ("foretell.cli.practice:practice", "Try everything: models, markets and inboxes on this machine."),
 }
 """Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""
+MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out board.html"}
+"""Old command → the one that does it now."""
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -71,7 +73,7 @@ def _print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> No
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, table=COMMANDS, moved=MOVED, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )

@@ -256,7 +256,8 @@ def asks_models(name: str, models: Mapping[str, str] | None = None) -> bool:
 
     A plain function says nothing: it gets models where the run names some.
     """
-    return bool(getattr(load("forecasters", name), "asks_models", models))
+    found = load("forecasters", name)
+    return bool(models) if _is_forecasting_function(found) else getattr(found, "asks_models", False)
 
 
 def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
@@ -359,9 +360,7 @@ def forecast_of(result: Any, question: Question, context: Context, name: str) ->
     if not isinstance(result, Mapping):
         if len(question.targets) != 1:
             targets = ", ".join(target.id for target in question.targets)
-            raise CannotForecast(
-                f"{name} gave one number for the targets {targets}: return a mapping with one for each"
-            )
+            raise CannotForecast(f"{name} gave one number for {targets}: return a mapping with one for each target")
         result = {question.targets[0].id: result}
     try:
         return Forecast(

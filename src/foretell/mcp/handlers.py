@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.problems import InvalidTree
 from foretell.mcp.arguments import ScoreArguments
 from foretell.mcp.permissions import ServerPermissions
 from foretell.operations.ask import answer_question

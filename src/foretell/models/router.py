@@ -1,8 +1,8 @@
 """From a model's name to something that answers: the wire, behind journal, limits and budget."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any
 
 from foretell.models.budget import Budget, BudgetedModel
@@ -99,7 +99,7 @@ class ModelRouter:
         """The same, with a budget around it."""
         return BudgetedModel(self, self.prices, budget)
 
-    def complete(self, request: Request) -> Coroutine[Any, Any, Reply]:
+    def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
         """The stored reply or a new one."""
         return self._front.complete(request)
 
@@ -127,5 +127,5 @@ class _Dispatch:
     def __init__(self, find: Callable[[str], Model]) -> None:
         self._find = find
 
-    def complete(self, request: Request) -> Coroutine[Any, Any, Reply]:
+    def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
         return self._find(request.model).complete(request)

@@ -448,14 +448,14 @@ def score_arena(request: ArenaScoreRequest) -> ArenaScores:
     from foretell.arena.score_data import read_arena_table
     from foretell.report.arena_report import arena_report
 
+    # The engine of arenas calls this dimension by two words.
+    by = tuple(name.replace("lead_time", "lead time") for name in request.by)
+
     async def scored(arena: LiveArena) -> "ArenaReport":
         folder = load_settings().home / "standings"
         table = await arena.store.aside(read_arena_table, arena.store.database, arena.name, keep=folder)
-        # The engine of arenas calls this dimension by two words.
-        by = tuple(name.replace("lead_time", "lead time") for name in request.by)
         return arena_report(table, by=by, choice=request.choice, draws=request.draws, seed=request.seed)
 
-    by = tuple(name.replace("lead_time", "lead time") for name in request.by)
     return ArenaScores(report=with_arena(request.file, ArenaParts(), scored), by=by)
 
 

@@ -190,35 +190,39 @@ async def open_simulation(season: ArenaSimulation, home: Path) -> "AsyncGenerato
     from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
     from foretell.data.settlements.kalshi import KalshiSettlements
     from foretell.operations.arena import ArenaParts, open_arena
+    from foretell.practice.exchange.forecasters import news_reader
     from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
-    from foretell.practice.models.process import PracticeModelProcess
+    from foretell.practice.models.server import PracticeModels
 
     home.mkdir(parents=True, exist_ok=True)
     world = season.world()
     clock = FileClock(home / "clock.txt")
     clock.set(world.settings.start)
     opening = ArenaParts(markets=True, contexts=True, forecasts=True, here=True)
-    with PracticeModelProcess(brain="foretell.practice.exchange.forecasters:news_reader") as provider:
-        async with SimulatedExchange(world, clock).server() as server, AsyncHttpClient() as http:
-            addresses = {
-                PROVIDER: f"{provider.url}/v1",
-                # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
-                ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{ENGINE}",
-                "kalshi": f"{server.url}{KALSHI}",
-            }
-            # The public exchange is asked ten times a second; this one is our own.
-            client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
-            settings = _settings(home, addresses, clock, KEY)
-            async with open_arena(season.spec(), settings, opening) as plain:
-                arena = replace(
-                    plain,
-                    spec=_with_oracle(plain.spec),
-                    furnish=_AnswersWithOracle(plain.furnish, world),
-                    events={"kalshi": KalshiEvents(client)},
-                    settlements={"kalshi": KalshiSettlements(client)},
-                )
-                await arena.store.aside(arena.open)
-                yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
+    async with (
+        PracticeModels(news_reader) as provider,
+        SimulatedExchange(world, clock).server() as server,
+        AsyncHttpClient() as http,
+    ):
+        addresses = {
+            PROVIDER: f"{provider.url}/v1",
+            # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
+            ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{ENGINE}",
+            "kalshi": f"{server.url}{KALSHI}",
+        }
+        # The public exchange is asked ten times a second; this one is our own.
+        client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
+        settings = _settings(home, addresses, clock, KEY)
+        async with open_arena(season.spec(), settings, opening) as plain:
+            arena = replace(
+                plain,
+                spec=_with_oracle(plain.spec),
+                furnish=_AnswersWithOracle(plain.furnish, world),
+                events={"kalshi": KalshiEvents(client)},
+                settlements={"kalshi": KalshiSettlements(client)},
+            )
+            await arena.store.aside(arena.open)
+            yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
 
 
 def _settings(home: Path, addresses: dict[str, str], clock: "FileClock", key: str) -> "Settings":
@@ -258,8 +262,9 @@ class _AnswersWithOracle:
 # What `foretell arena demo` does.
 
 PAGE, HOME = "leaderboard.html", "home"
-COLUMNS = ("Brier", "crowd − entry", "ECE", "events")
-"""The numbers that matter most, so that their intervals have room."""
+COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
+"""The numbers that matter most, so that their intervals have room: in 80 columns, and in more."""
+WIDE = 110
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +284,8 @@ class ArenaDemoResult(Result):
         """The leaderboard alone."""
         from foretell.report.study_report import print_study
 
-        print_study(_narrowed(self.report.study()), console)
+        columns = WIDE_COLUMNS if console.width >= WIDE else COLUMNS
+        print_study(_narrowed(self.report.study(), columns), console)
         console.file.write(f"Wrote {self.page}\n{self.hints}")
 
 
@@ -327,10 +333,10 @@ async def _play(season: ArenaSimulation, folder: Path, tell: Callable[[str], Non
     return ArenaDemoResult(report=report, page=folder / PAGE)
 
 
-def _narrowed(study: "StudyResult") -> "StudyResult":
-    """The leaderboard alone, and of it the numbers that matter most."""
+def _narrowed(study: "StudyResult", columns: tuple[str, ...]) -> "StudyResult":
+    """The leaderboard alone, and of it some columns."""
     board = study.grids[0]
-    kept = [place for place, column in enumerate(board.columns) if column.label in COLUMNS]
+    kept = [place for place, column in enumerate(board.columns) if column.label in columns]
     entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.entries)
     narrow = replace(board, columns=tuple(board.columns[place] for place in kept), entries=entries)
     return replace(study, grids=(narrow,))

@@ -75,8 +75,8 @@ def _answers(
     from foretell.runs.backtest import backtest as run
 
     forecasters = [build_forecaster(name) for name in names]
-    more = {} if progress is None else {"progress": progress}
-    return run(forecasters, benchmark.questions.questions, series=series, past=benchmark.past, **more)
+    questions = benchmark.questions.questions
+    return run(forecasters, questions, series=series, past=benchmark.past, progress=progress)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -402,7 +402,9 @@ class CalibrateApplyRequest(Request):
     )
     forecaster: str | None = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
     drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
-    name: str | None = setting(None, "What to call the result; without it, NAME, calibrated.")
+    name: str | None = setting(
+        None, "What to call the result; without it, its forecaster with the word calibrated, or ensemble."
+    )
     check: Literal["time", "ids"] = setting(
         "time",
         "With ids, a rule may judge questions asked before its training ended: for a check, not for publication.",
@@ -415,6 +417,21 @@ class CalibrateReportRequest(TrialsRequest):
     methods: tuple[CalibrationMethod, ...] = setting((), "Only this method; may be repeated.", flag="--method")
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
+
+
+class EnsembleRequest(Request):
+    """Weights for several forecasters whose mean would have been good, judged on later rounds than they came from."""
+
+    forecasts: Path = setting(help="Table of forecasts by several forecasters.", flag="-f/--forecasts", metavar="FILE")
+    outcomes: Path = setting(
+        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
+    )
+    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+    method: Literal["greedy", "skill", "equal"] = setting(
+        "greedy", "Add the best step by step, weigh by past skill, or count everybody the same."
+    )
+    steps: int = setting(20, "Steps of the greedy selection at most.", ge=1)
+    replacement: bool = setting(True, "Let the greedy selection add a member again, which gives it more weight.")
 
 
 class AuditRequest(Request):
@@ -722,3 +739,13 @@ class InitBotRequest(Request):
     budget_per_day: float = setting(3.0, "Dollars a day.", metavar="DOLLARS", ge=0.01)
     interval: int = setting(8, "Hours between two runs; they divide the day.", metavar="HOURS", ge=1, le=24)
     trials: int = setting(3, "Trials of every question.", ge=1, le=20)
+
+
+class PracticeRequest(Request):
+    """A practice world on this machine: models, search, pages, series, markets and inboxes for submissions."""
+
+    port: int = setting(0, "First of 13 ports in a row (default: free ones).", metavar="PORT", ge=0, le=65522)
+    latency: float = setting(0.0, "Seconds before every answer.", metavar="SECONDS", ge=0)
+    home: Path | None = setting(
+        None, "FORETELL_HOME of the practice world (default: a folder beside your runs).", metavar="FOLDER"
+    )

@@ -305,11 +305,11 @@ async def _metaculus(
 
     named = _named(request, found)
     comment = request.comment if request.comment in ("private", "public") else None
-    wishes = MetaculusOptions(comment=comment, clip=request.clip, named=named)
+    options = MetaculusOptions(comment=comment, clip=request.clip, named=named)
     client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host, **wire.paces)
-    desk = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host, **wire.paces)
-    account, seen = await read_posts(desk, found.forecasts, found.questions, wishes)
-    return MetaculusSubmitter(desk=desk, account=account, seen=seen, now=at, wishes=wishes)
+    writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host, **wire.paces)
+    account, seen = await read_posts(writer, found.forecasts, found.questions, options)
+    return MetaculusSubmitter(desk=writer, account=account, seen=seen, now=at, wishes=options)
 
 
 def _named(request: SubmitRequest, found: SubmissionForecasts) -> dict[str, str]:
@@ -335,9 +335,9 @@ async def _prophet_arena(
     if not request.agent:
         raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
     client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.host, **wire.paces)
-    desk = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host, **wire.paces)
+    writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host, **wire.paces)
     entrant = ProphetArenaOptions(agent=request.agent, rationale=request.comment is not None, window=request.window)
-    return ProphetArenaSubmitter(desk=desk, entrant=entrant, seen=await read_events(desk, found.forecasts), now=at)
+    return ProphetArenaSubmitter(desk=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at)
 
 
 def _round(request: SubmitRequest, found: SubmissionForecasts, at: datetime) -> Submitter:

@@ -224,8 +224,6 @@ def _tree_of_events(store: RunStore, run: str, question: Question) -> Tree:
 
 def format_tree(found: TreeFile, form: str) -> str:
     """The file in one of `TREE_FORMATS`."""
-    import json
-
     from foretell.forecasters.tree import exports
     from foretell.forecasters.tree.what_if import compare_scenarios
 
@@ -235,10 +233,6 @@ def format_tree(found: TreeFile, form: str) -> str:
         from foretell.forecasters.tree.tree_file import tree_text
 
         return tree_text(found.tree, found.scenarios)
-    if form == "circuit":
-        from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values
-
-        return json.dumps(circuit_and_values(found.tree)[0].to_dict(), ensure_ascii=False) + "\n"
     outcomes = compare_scenarios(found.tree, found.scenarios.values())
     if form == "markdown":
         from foretell.forecasters.tree.markdown import to_markdown

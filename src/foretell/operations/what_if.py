@@ -18,7 +18,7 @@ from foretell.forecasters.tree.description import format_probability
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP, Unpin
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_from_dict, write_tree
-from foretell.forecasters.tree.tree_json import edit_to_dict
+from foretell.forecasters.tree.tree_json import to_dict
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
 from foretell.operations.operation import operation
 from foretell.operations.requests import WhatIfRequest
@@ -89,7 +89,7 @@ class ScenarioComparison(Result):
             "scenarios": [
                 {
                     "name": outcome.name,
-                    "edits": [edit_to_dict(edit) for edit in scenario.edits],
+                    "edits": [to_dict(edit) for edit in scenario.edits],
                     "p": outcome.p,
                     "changes": [
                         {**asdict(change), "fields": list(change.fields)}

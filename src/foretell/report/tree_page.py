@@ -4,16 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities, tornado
-from foretell.forecasters.tree.description import (
-    OutlineLine,
-    claim_marks,
-    format_probability,
-    link_in_numbers,
-    link_in_words,
-    outline,
-)
+from foretell.forecasters.tree.description import OutlineLine, claim_marks, link_in_numbers, link_in_words, outline
 from foretell.forecasters.tree.markdown import READING
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.text import format_probability
 from foretell.forecasters.tree.what_if import WhatIfResult
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.html import (

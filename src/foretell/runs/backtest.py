@@ -73,8 +73,8 @@ def backtest(
     >>> backtest(lambda question: 0.3, [snow]).forecasts[0].p
     {'yes': 0.3}
     """
-    several = isinstance(forecasters, Sequence) and not isinstance(forecasters, str)
-    chosen = [as_forecaster(one) for one in (forecasters if several else [forecasters])]
+    several = [forecasters] if isinstance(forecasters, str) or not isinstance(forecasters, Sequence) else forecasters
+    chosen = [as_forecaster(one) for one in several]
     cells = [(question, forecaster) for question in questions for forecaster in chosen]
 
     async def run() -> list[BacktestAnswer]:

@@ -67,8 +67,8 @@ def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRu
                 found = check_knowledge_cutoff(model, question.opens_at or question.due, strict=spec.strict)
                 if found is not None:
                     warnings[found.text] = warnings.get(found.text, 0) + 1
-    told = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
-    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=told)
+    message = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
+    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message)
 
 
 async def execute_run(  # noqa: PLR0913 - who watches, and where things go

@@ -8,7 +8,8 @@ from foretell.forecasters.tree.forecaster import TreeSettings
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import TreeSizeSettings
 from foretell.forecasters.tree.grow.ground import GroundSettings
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings, rule_named
+from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.thought_search import ThoughtKind, ThoughtSettings
 from foretell.models.limits import ModelLimits
 from foretell.plugins import load
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from foretell.forecasters.forecaster import Forecaster
     from foretell.runs.runtime import Runtime
 
-GROUNDERS = ("search", "agent", "notebook", "deep", "plain", "auto")
 RESEARCH_SECONDS = 3600.0
 """Longest time for a deep research."""
 
@@ -55,8 +55,7 @@ class TreeOptions:
     """Let notebooks run with all the rights of the user."""
 
     def __post_init__(self) -> None:
-        if self.grounder not in GROUNDERS:
-            load("grounders", self.grounder)
+        load("grounders", self.grounder)
         rule_named(self.rule)
 
     def open(self, runtime: "Runtime") -> "AbstractAsyncContextManager[tuple[Forecaster, Runtime]]":

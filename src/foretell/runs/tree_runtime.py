@@ -19,7 +19,7 @@ from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.runtime import Runtime
 from foretell.runs.settings import Settings
-from foretell.runs.tree_options import GROUNDERS, ThoughtOptions, TreeOptions
+from foretell.runs.tree_options import ThoughtOptions, TreeOptions
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.grounders.deep_research import SearchServer
@@ -52,7 +52,7 @@ class TreeFolder:
 
     def notebook(self, leaf: Leaf, trial: int) -> Path:
         """The file of a leaf's notebook, beside the tree's."""
-        file = self.path(leaf.matter.question.id, trial, leaf.matter.target)
+        file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
         return file.with_name(f"{file.stem}_notebooks") / f"{leaf.id}.ipynb"
 
 
@@ -87,26 +87,26 @@ class TreeRuntime:
         async with AsyncExitStack() as stack:
             bench, grounder = await self._grounder(stack)
             settings = self.options.settings(spec.budget.question, spec.seed)
-            yield TreeForecaster(grounder=grounder, settings=settings, keep=self.shelf.keep, watch=self.watch), bench
+            forecaster = TreeForecaster(
+                grounder=grounder, settings=settings, store_tree=self.shelf.keep, on_event=self.watch
+            )
+            yield forecaster, bench
 
     @asynccontextmanager
     async def thoughts(self, settings: ThoughtSettings) -> AsyncGenerator[tuple[ThoughtsForecaster, Runtime]]:
         """The forecaster that thinks over the same grounders, and the runtime it works with."""
         async with AsyncExitStack() as stack:
             bench, grounder = await self._grounder(stack)
-            yield ThoughtsForecaster(grounder=grounder, settings=settings, watch=self.watch), bench
+            yield ThoughtsForecaster(grounder=grounder, settings=settings, on_event=self.watch), bench
 
     async def _grounder(self, stack: AsyncExitStack) -> tuple[Runtime, Grounder]:
         from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder
-        from foretell.forecasters.tree.grounders.agent import AgentGrounder
-        from foretell.forecasters.tree.grounders.plain import PlainGrounder
-        from foretell.forecasters.tree.grounders.search import SearchGrounder
 
         wanted = self.options.grounder
         bench = self.bench
-        if wanted not in GROUNDERS:
-            return bench, load("grounders", wanted)()
-        made: dict[str, Grounder] = {"search": SearchGrounder(), "agent": AgentGrounder(), "plain": PlainGrounder()}
+        # The other three need more than the context of a question; those of other packages are made without arguments.
+        simple = [wanted] if wanted not in ("deep", "notebook", "auto") else ["search", "agent", "plain"]
+        made: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
         if wanted in ("deep", "auto"):
             bench, made["deep"] = await self._deep(stack)
         if wanted == "notebook":
@@ -139,7 +139,7 @@ class TreeRuntime:
         bridge = await stack.enter_async_context(
             open_search_server(public_url=public, port=SEARCH_SERVER_PORT if public else 0)
         )
-        return await self._researching(stack, bridge), DeepResearchGrounder(model=model, bridge=bridge)
+        return await self._researching(stack, bridge), DeepResearchGrounder(model=model, server=bridge)
 
     async def _researching(self, stack: AsyncExitStack, bridge: "SearchServer") -> Runtime:
         """The bench with an exchange that knows how to talk to models that research by themselves."""
@@ -234,7 +234,7 @@ def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "Provider
         return chat
     address = settings.addresses.get("openai") or load_provider("openai").address
     return ResearchAwareProvider(
-        chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.reach(one.slot))
+        chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.address_for(one.slot))
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.forecasters.tree.growing import question
+from tests.forecasters.tree.scripted_tree import question
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.base_rates.rates import FixedRates
@@ -14,7 +14,8 @@ from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.forecaster import claim_of_target
-from foretell.forecasters.tree.proposition import LinearLink, Proposition, Tree
+from foretell.forecasters.tree.links import LinearLink
+from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.stored_trees import StoredTreesForecaster, relink, stored_trees
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.forecasters.tree.views import ViewsForecaster

@@ -169,8 +169,8 @@ class BeliefAgent:
         except CannotForecast:
             return None
         p = self.settings.clamp.apply(estimate.p, exclusive=AnswerFormat.of(question).exclusive)
-        told = f"{StopReason.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
-        return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=told)
+        text = f"{StopReason.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
+        return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=text)
 
 
 def _research(toolbox: FencedTools, source: str) -> tuple[ToolSpec, ...]:

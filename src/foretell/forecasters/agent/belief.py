@@ -243,8 +243,8 @@ class _EvidenceLog:
     def notes(self, retracted: tuple[str, ...]) -> list[str]:
         notes = [f"recorded {', '.join(self.added)}"] if self.added else []
         if self.unknown:
-            told = ", ".join(dict.fromkeys(self.unknown))
-            notes.append(f"no result has the id {told}: that evidence is kept without a source")
+            text = ", ".join(dict.fromkeys(self.unknown))
+            notes.append(f"no result has the id {text}: that evidence is kept without a source")
         if unheard := [id for id in retracted if id not in self.known]:
             notes.append(f"nothing to retract under {', '.join(unheard)}")
         return notes

@@ -125,8 +125,8 @@ class Conversation:
             self._messages.append(AssistantMessage(text=said))
         declined = DECLINED if reply.finish == "refusal" else ""
         shorter = " Be briefer: the reply was cut off." if reply.finish == "length" else ""
-        told = f"{declined}Your reply could not be used: {problem}.{shorter} Call one of: {', '.join(names)}."
-        self._messages.append(UserMessage(text=told))
+        text = f"{declined}Your reply could not be used: {problem}.{shorter} Call one of: {', '.join(names)}."
+        self._messages.append(UserMessage(text=text))
 
     def add(self, turn: AgentTurn, results: Sequence[str]) -> None:
         """A turn with the results of its actions, in their order."""
@@ -329,8 +329,8 @@ class AgentTrial:
             return Observation(text=f"{action.tool} failed: {error}. Try another way.", failed=True)
 
     def _footer(self, notes: Sequence[str]) -> str:
-        told = f"\n\n(Step {self.number} of {self.job.steps} is done"
-        return told + "".join(f"; {note}" for note in notes) + ".)"
+        text = f"\n\n(Step {self.number} of {self.job.steps} is done"
+        return text + "".join(f"; {note}" for note in notes) + ".)"
 
     def _submit(self, turn: AgentTurn) -> TrialResult:
         assert turn.final is not None
@@ -356,8 +356,8 @@ class AgentTrial:
         """No tools, no belief, no conversation: the question, what was found, and a schema that holds the numbers."""
         offer = replace(self.job.offer, form=replace(self.job.offer.form, percent=True))
         found = self._history.found()
-        told = "\n\n".join(filter(None, [found and f"What was found:\n{found}", PLAINLY.format(offer.form.field)]))
-        messages = (*self.job.request.messages, UserMessage(text=told))
+        text = "\n\n".join(filter(None, [found and f"What was found:\n{found}", PLAINLY.format(offer.form.field)]))
+        messages = (*self.job.request.messages, UserMessage(text=text))
         slot = f"{self.job.request.slot}/step {self.number}/plain"
         request = replace(self.job.request, messages=messages, schema=offer.numbers_alone(), slot=slot)
         try:
@@ -368,8 +368,8 @@ class AgentTrial:
     def _end_with_belief(self, stop: StopReason, detail: str = "") -> TrialResult:
         return result_from_belief(stop, self.belief, detail=detail, steps=self.number)
 
-    def _end(self, stop: StopReason, **told: Any) -> TrialResult:
-        return TrialResult(stop=stop, belief=self.belief, steps=self.number, **told)
+    def _end(self, stop: StopReason, **fields: Any) -> TrialResult:
+        return TrialResult(stop=stop, belief=self.belief, steps=self.number, **fields)
 
     def _emit_tool(self, tool: str, arguments: Mapping[str, Any], seen: Observation) -> None:
         event = ToolUsed(

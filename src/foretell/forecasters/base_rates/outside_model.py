@@ -413,13 +413,13 @@ def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
     rarity = data["rarity"].astype(np.float64)
     words: Floats = np.zeros(len(rarity))
     words[data["used"]] = data["words"]
-    told = report["level"]
+    written = report["level"]
     level = DriftingLevel(
-        long_run=told["long run"],
-        source=told["source"],
+        long_run=written["long run"],
+        source=written["source"],
         grid=data["grid"].astype(np.int64),
         drift=data["drift"].astype(np.float64),
-        drift_of=dict(zip(told["drifting"], data["drift_of"].astype(np.float64), strict=True)),
+        drift_of=dict(zip(written["drifting"], data["drift_of"].astype(np.float64), strict=True)),
     )
     text = TextModel(
         level=level,

@@ -35,16 +35,16 @@ def reasons_of_text(parts: Sequence[LogOddsPart], seen: TextFeatures, source: st
     """The level, then the strongest parts with the direction and size of their pull; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
-    told = [f"{whose} start at {_percent(level)} at this time."]
+    text = [f"{whose} start at {_percent(level)} at this time."]
     ranked = sorted((p for p in parts if p.name not in ("level", UNSEEN)), key=lambda p: -abs(p.log_odds))
     strong = [p for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
     for pull, way in (("Raised", 1), ("Lowered", -1)):
         these = [f"{_told(p.name, seen)} ({p.log_odds:+.2f})" for p in strong if p.log_odds * way > 0]
         if these:
-            told.append(f"{pull}, in log-odds, by: {'; '.join(these)}.")
+            text.append(f"{pull}, in log-odds, by: {'; '.join(these)}.")
     if seen.days is None:
-        told.append("No deadline is named.")
-    return " ".join(told)
+        text.append("No deadline is named.")
+    return " ".join(text)
 
 
 def reasons_of_rate(kind: RateClass, table: RateTable) -> str:
@@ -111,8 +111,8 @@ class OutsideView:
         if question.exclusive and len(p) > 1:
             total = sum(p.values())
             p = {target: value / total for target, value in p.items()}
-        told = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
-        rationale = " ".join(filter(None, told))
+        text = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
+        rationale = " ".join(filter(None, text))
         return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=rationale)
 
     def _target(
@@ -122,12 +122,12 @@ class OutsideView:
         rate = model.rates.rate(kind) if question.kind == "dataset" else None
         if rate is not None:
             return rate, reasons_of_rate(kind, model.rates)
-        looked = target_features(question, target)
-        parts = model.text.parts(looked, question.source, question.due.date())
+        features = target_features(question, target)
+        parts = model.text.parts(features, question.source, question.due.date())
         p = float(sigmoid(sum(part.log_odds for part in parts)))
         blended = p if found is None else found.blended(p)
         source = question.source if question.source in model.text.level.source else None
-        return min(max(blended, LEAST), MOST), reasons_of_text(parts, looked, source)
+        return min(max(blended, LEAST), MOST), reasons_of_text(parts, features, source)
 
     def _model(self, question: Question, cutoff: AsOf, past: Past) -> OutsideModel:
         day = cutoff.at.date()

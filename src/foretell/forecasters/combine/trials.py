@@ -73,25 +73,25 @@ class ReasonsPanel:
         """The panel's forecast, or the logit mean and why; `CannotForecast` only where there is no trial at all."""
         if not forecasts:
             raise CannotForecast("a panel needs at least one trial")
-        tally = UsageMeter(context.emit)
+        meter = UsageMeter(context.emit)
         form = AnswerFormat.of(question)
         mean = form.coherent(Aggregate(rule="logit-mean").apply([one.p for one in forecasts]))
         try:
-            opinion = await self._ask(question, forecasts, replace(context, emit=tally))
+            opinion = await self._ask(question, forecasts, replace(context, emit=meter))
             stated, reason = form.read(opinion.said()), opinion.reason.strip()
         except ModelError as error:
             stated, reason = StatedProbabilities(p={}, problems=(str(error),)), ""
         p = self.clamp.apply(form.coherent({**mean, **stated.p}), exclusive=form.exclusive) if stated.p else mean
-        told = _told(stated, len(forecasts))
-        tally(ForecastMade(p=p, how=told.rstrip(".")))
+        text = _told(stated, len(forecasts))
+        meter(ForecastMade(p=p, how=text.rstrip(".")))
         return Forecast(
             question_id=question.id,
             forecaster=self.name,
             as_of=context.as_of,
             p=p,
             trial=context.trial,
-            rationale="\n\n".join(filter(None, [told, reason])),
-            usage=tally.usage,
+            rationale="\n\n".join(filter(None, [text, reason])),
+            usage=meter.usage,
             distribution=form.distribution(p, stated.distribution),
         )
 
@@ -198,7 +198,7 @@ class RepeatedTrials:
         if question.exclusive and len(p) > 1:
             p = Categorical(p=p, normalise=True).p
         spread = max(abs(a.p[t] - b.p[t]) for a in made for b in made for t in p)
-        told = f"{len(made)} of {self.count} trials answered; they differ by at most {spread:.3f}."
+        text = f"{len(made)} of {self.count} trials answered; they differ by at most {spread:.3f}."
         reasons = [f"Trial {one.trial}:\n{one.rationale}" for one in made]
         failed = [f"Trial {one.trial} failed: {one.error}" for one in failures]
         return Forecast(
@@ -206,7 +206,7 @@ class RepeatedTrials:
             forecaster=self.name,
             as_of=context.as_of,
             p=p,
-            rationale="\n\n".join([told, *([judged.rationale] if judged else []), *reasons, *failed]),
+            rationale="\n\n".join([text, *([judged.rationale] if judged else []), *reasons, *failed]),
             usage=Cost.side_by_side([*(one.usage for one in made), *([judged.usage] if judged else [])]),
             distribution=_distribution(made, p),
         )

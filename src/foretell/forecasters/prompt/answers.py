@@ -126,14 +126,14 @@ def _entries(said: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeNa
     return {str(name): part for name, part in entries.items()}
 
 
-def _paired(items: list[Any], told: str) -> dict[str, Any]:
+def _paired(items: list[Any], text: str) -> dict[str, Any]:
     """[{"outcome": …, "probability": …}, …] as a mapping."""
     pairs: dict[str, Any] = {}
     for item in items[: MOST_ENTRIES + 1]:
         row = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {}
         name = next((row[key] for key in ("outcome", "name", "key", "id") if isinstance(row.get(key), str)), None)
         if name is None or name in pairs:
-            raise UnusableReply(f"`{told}` must be an object with one entry for every outcome, not a list")
+            raise UnusableReply(f"`{text}` must be an object with one entry for every outcome, not a list")
         rest = {key: part for key, part in row.items() if part != name}
         number = next((rest[key] for key in ("probability", "p", "value") if key in rest), None)
         pairs[name] = rest if number is None else number
@@ -155,8 +155,8 @@ def _by_target(entries: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict
         found[target] = said
     missing = [key for key, target in outcomes.keys.items() if target not in found]
     if missing:
-        told = ", ".join(f"`{key}`" for key in missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
-        raise UnusableReply(f"{told} missing; give exactly the outcomes that are listed, under their names")
+        text = ", ".join(f"`{key}`" for key in missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
+        raise UnusableReply(f"{text} missing; give exactly the outcomes that are listed, under their names")
     notes = [f"{extra} outcomes that nobody asked about left out"] if extra else []
     return found, (*notes, *([f"{respelt} outcomes named in another way"] if respelt else []))
 
@@ -192,19 +192,19 @@ def _are_percentages(numbers: Sequence[float], *, exclusive: bool) -> bool:
 
 def _number(value: Any) -> float:
     """A finite number, also as text, as "35 %" or inside an object; anything else is refused in words."""
-    told = repr(value)[:40]
+    text = repr(value)[:40]
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
         value = next((inner[name] for name in ("probability", "p", "value") if name in inner), None)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"is {told}, not a number from 0 to 1")
+        raise ValueError(f"is {text}, not a number from 0 to 1")
     percent = _PERCENT.fullmatch(value[:40]) if isinstance(value, str) else None
     try:
         number = float(percent[1]) / 100 if percent else float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"is {told}, not a number from 0 to 1") from None
+        raise ValueError(f"is {text}, not a number from 0 to 1") from None
     if not isfinite(number) or (percent and not 0 <= number <= 1):
-        raise ValueError(f"is {told}, not a number from 0 to 1")
+        raise ValueError(f"is {text}, not a number from 0 to 1")
     return number
 
 

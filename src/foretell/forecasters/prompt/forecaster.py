@@ -36,11 +36,11 @@ class CallResult:
 
     def as_json(self) -> dict[str, Any]:
         """For the record."""
-        told: dict[str, Any] = {"ask": self.ask.name}
+        text: dict[str, Any] = {"ask": self.ask.name}
         if self.answer is None:
-            return told | {"problem": self.problem}
-        told |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
-        return told | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
+            return text | {"problem": self.problem}
+        text |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
+        return text | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,8 +205,8 @@ def stated_in(events: Sequence[TraceEvent]) -> Mapping[str, float] | None:
 def _check(shared: PredictionContext, question: Question, context: Context) -> None:
     if shared.as_of != context.as_of:
         raise ValueError(f"the context is of {shared.as_of}, the question is asked at {context.as_of}")
-    told, asked = ([target.id for target in one.targets] for one in (shared.question, question))
-    if shared.question.id != question.id or told != asked or shared.question.exclusive != question.exclusive:
+    text, asked = ([target.id for target in one.targets] for one in (shared.question, question))
+    if shared.question.id != question.id or text != asked or shared.question.exclusive != question.exclusive:
         raise ValueError(f"the context is about another question than {question.id}, or about other outcomes")
 
 
@@ -219,9 +219,9 @@ def _lost(said: Sequence[CallResult]) -> str:
 
 def _reasons(said: Sequence[CallResult]) -> str:
     """The reasons of every call, each text once, and which calls were lost or repaired."""
-    told = [(one.ask, one.answer) for one in said if one.answer is not None]
-    texts = dict.fromkeys(answer.rationale for _, answer in told if answer.rationale)
-    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in told for note in answer.notes)
+    text = [(one.ask, one.answer) for one in said if one.answer is not None]
+    texts = dict.fromkeys(answer.rationale for _, answer in text if answer.rationale)
+    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in text for note in answer.notes)
     lost = [f"({one.ask.name} came to nothing: {one.problem})" for one in said if one.answer is None]
     return "\n\n".join([*texts, *notes, *lost])
 

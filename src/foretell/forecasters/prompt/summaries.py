@@ -106,8 +106,8 @@ def query_messages(question: Question, as_of: AsOf, count: int) -> tuple[Message
         f"# Outcomes\n\n{outcomes(question)[:4000]}",
         f"# Moment\n\n{as_of.at:%Y-%m-%d %H:%M} UTC",
     ]
-    told = INSTRUCTION.replace("$count", str(count))
-    return SystemMessage(text=told), UserMessage(text="\n\n".join(filter(None, parts)))
+    text = INSTRUCTION.replace("$count", str(count))
+    return SystemMessage(text=text), UserMessage(text="\n\n".join(filter(None, parts)))
 
 
 QUERY_SCHEMA = closed_object({"queries": {"type": "array", "items": {"type": "string"}, "minItems": 1}})

@@ -181,15 +181,15 @@ class ConflictEstimator:
 
     def _stand_in(self, asked: ReferenceValue) -> tuple[float, str]:
         """What earlier rounds said of the place, else of the kind: the round's own references are all nil."""
-        told = "Every reference value of this round is nil, so its feed was down;"
+        text = "Every reference value of this round is nil, so its feed was down;"
         place = self.references.before(asked.place, self.day)
         same = [r for r in place if r.kind == asked.kind]
         if same:
             p = float(self.learnt.pooled.chances(_cases(same[-1:], [""]))[0])
-            return p, f"{told} an earlier round had {same[-1].average:g} {asked.kind.lower()} a month here."
+            return p, f"{text} an earlier round had {same[-1].average:g} {asked.kind.lower()} a month here."
         around = sum(chance(r) for r in place)
         p = (around + NEIGHBOURS * self._by_kind(asked.kind)) / (len(place) + NEIGHBOURS)
-        return p, f"{told} what is known of {asked.place} and of {asked.kind.lower()} elsewhere stands in."
+        return p, f"{text} what is known of {asked.place} and of {asked.kind.lower()} elsewhere stands in."
 
     def _by_kind(self, kind: str) -> float:
         return self._kinds.get(kind, float(np.mean(list(self._kinds.values()))) if self._kinds else 0.2)

@@ -91,7 +91,7 @@ class AdaptiveGrounder:
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Whatever the chosen grounder finds; it is named in the grounding."""
         kind = await self._judged(leaf, context) if self.judged else claim_kind(leaf.claim)
-        return await self.grounders[self.choice(kind, leaf.purse.dollars)].ground(leaf, context)
+        return await self.grounders[self.choice(kind, leaf.budget.dollars)].ground(leaf, context)
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
         """The first grounder for a kind of claim that there is and that a share of the budget can pay for.
@@ -105,7 +105,7 @@ class AdaptiveGrounder:
     async def _judged(self, leaf: Leaf, context: Context) -> ClaimKind:
         wanted = StructuredRequest(
             role="grounder",
-            place="kind",
+            slot_suffix="kind",
             system=fill_prompts("kind"),
             user=leaf_task(leaf),
             schema=object_schema({"reason": TEXT, "kind": {"type": "string", "enum": list(CLAIM_KINDS)}}),

@@ -1,4 +1,4 @@
-"""A desk for one tree: a question, a model that plays all parts, a fenced toolbox over canned results, events."""
+"""The setup of one tree: a question, a model that plays all parts, a fenced toolbox over canned results, events."""
 
 import asyncio
 import json
@@ -121,7 +121,7 @@ def playing(override: Callable[[Request], Reply | Exception | str | None] | None
 
 
 @dataclass
-class Desk:
+class TreeSetup:
     """Everything a part of a tree needs, and what happened."""
 
     question: Question = field(default_factory=question)
@@ -143,11 +143,11 @@ class Desk:
         )
 
     @property
-    def matter(self) -> TreeQuestion:
+    def tree_question(self) -> TreeQuestion:
         return TreeQuestion(question=self.question, as_of=self.question.as_of, target=self.question.targets[0].id)
 
     @property
-    def asker(self) -> StructuredClient:
+    def client(self) -> StructuredClient:
         return StructuredClient(context=self.context, slot="slot")
 
     @property
@@ -156,7 +156,7 @@ class Desk:
         return self.model.requests
 
     def leaf(self, claim: str = "The bridge is painted by 31 December 2025.", **fields: Any) -> Leaf:
-        return Leaf(id="P1", claim=claim, matter=self.matter, slot="slot/P1", **fields)
+        return Leaf(id="P1", claim=claim, tree_question=self.tree_question, slot="slot/P1", **fields)
 
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
