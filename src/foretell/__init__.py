@@ -1,76 +1,93 @@
 """Probabilities for the future, the reasons behind them, and proof of how good they are."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from foretell.forecasters.forecaster import build_forecaster
-    from foretell.forecasters.tree.tree_file import read_tree, write_tree
-    from foretell.forecasters.tree.what_if import what_if
-    from foretell.inspect_tasks.logs import read_inspect_log
-    from foretell.operations.ask import ask
-    from foretell.questions.as_of import AsOf
-    from foretell.questions.errors import InputError
-    from foretell.questions.forecast import Forecast
-    from foretell.questions.question import Question, Snapshot, Target
-    from foretell.questions.resolution import Resolution
-    from foretell.runs.backtest import backtest
-    from foretell.runs.combine import CombinationSettings, combine_trials
-    from foretell.runs.question_sets import open_benchmark
-    from foretell.scoring.join import ReadOptions, read_table
-    from foretell.scoring.score import ScoringOptions, compare, compare_pair, score, score_table
+from typing import Any
 
 _HOMES = {
     "AsOf": "foretell.questions",
+    "AskRequest": "foretell.operations.requests",
+    "AskResult": "foretell.operations.ask",
     "CombinationSettings": "foretell.runs.combine",
     "Forecast": "foretell.questions",
     "InputError": "foretell.questions",
     "Question": "foretell.questions",
     "ReadOptions": "foretell.scoring.join",
+    "ReplayResult": "foretell.operations.run",
     "Resolution": "foretell.questions",
+    "RunRequest": "foretell.operations.requests",
+    "RunResult": "foretell.operations.run",
+    "RunsResult": "foretell.operations.run",
+    "ScenarioComparison": "foretell.operations.what_if",
     "ScoringOptions": "foretell.scoring.score",
+    "ShowRequest": "foretell.operations.requests",
+    "ShowResult": "foretell.operations.run",
     "Snapshot": "foretell.questions",
     "Target": "foretell.questions",
+    "TreeRequest": "foretell.operations.requests",
+    "TreeResult": "foretell.operations.tree",
+    "WhatIfRequest": "foretell.operations.requests",
     "ask": "foretell.operations.ask",
     "backtest": "foretell.runs.backtest",
     "build_forecaster": "foretell.forecasters.forecaster",
     "combine_trials": "foretell.runs.combine",
     "compare": "foretell.scoring.score",
     "compare_pair": "foretell.scoring.score",
+    "grow_tree": "foretell.operations.tree",
+    "list_runs": "foretell.operations.run",
     "open_benchmark": "foretell.runs.question_sets",
     "read_inspect_log": "foretell.inspect_tasks.logs",
     "read_table": "foretell.scoring.join",
     "read_tree": "foretell.forecasters.tree.tree_file",
+    "replay": "foretell.operations.run",
+    "run": "foretell.operations.run",
     "score": "foretell.scoring.score",
     "score_table": "foretell.scoring.score",
-    "what_if": "foretell.forecasters.tree.what_if",
+    "show": "foretell.operations.run",
+    "what_if": "foretell.operations.what_if",
     "write_tree": "foretell.forecasters.tree.tree_file",
 }
 """Public name → module. Loaded on first use, so that importing foretell costs nothing."""
 
 __all__ = [
     "AsOf",
+    "AskRequest",
+    "AskResult",
     "CombinationSettings",
     "Forecast",
     "InputError",
     "Question",
     "ReadOptions",
+    "ReplayResult",
     "Resolution",
+    "RunRequest",
+    "RunResult",
+    "RunsResult",
+    "ScenarioComparison",
     "ScoringOptions",
+    "ShowRequest",
+    "ShowResult",
     "Snapshot",
     "Target",
+    "TreeRequest",
+    "TreeResult",
+    "WhatIfRequest",
     "ask",
     "backtest",
     "build_forecaster",
     "combine_trials",
     "compare",
     "compare_pair",
+    "grow_tree",
+    "list_runs",
     "open_benchmark",
     "read_inspect_log",
     "read_table",
     "read_tree",
+    "replay",
+    "run",
     "score",
     "score_table",
+    "show",
     "what_if",
     "write_tree",
 ]

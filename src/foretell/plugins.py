@@ -2,14 +2,15 @@
 
 Built-in plug-ins stand in `BUILT_IN`. Another package announces its own in the entry-point group `foretell.<kind>`,
 for example `[project.entry-points."foretell.forecasters"]`, and a program registers an object with `register`.
+What an object of each kind looks like is written in docs/design/plugins.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, overload
 
 from foretell.questions.errors import InputError
 
@@ -35,6 +36,48 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "tree-views": "foretell.forecasters.tree.views:ViewsForecaster",
         "tree-file": "foretell.forecasters.tree.stored_trees:stored_trees",
     },
+    "models": {
+        "openai": "foretell.models.providers.openai_chat:OPENAI",
+        "anthropic": "foretell.models.providers.vendors:ANTHROPIC",
+        "google": "foretell.models.providers.vendors:GOOGLE",
+        "openrouter": "foretell.models.providers.openai_chat:OPENROUTER",
+        "compat": "foretell.models.providers.openai_chat:COMPATIBLE_SERVER",
+        "local": "foretell.models.providers.llama_cpp:GGUF_FILE",
+        "scripted": "foretell.models.providers.scripted:SCRIPT_FILE",
+        "python": "foretell.models.providers.function:PYTHON",
+    },
+    "search_engines": {
+        "brave": "foretell.data.search.brave:BraveSearch",
+        "exa": "foretell.data.search.exa:ExaSearch",
+        "tavily": "foretell.data.search.tavily:TavilySearch",
+        "serper": "foretell.data.search.serper:SerperSearch",
+        "asknews": "foretell.data.search.asknews:AskNewsSearch",
+        "gdelt": "foretell.data.search.gdelt:GdeltSearch",
+        "local": "foretell.data.search.local:CorpusSearch",
+    },
+    "series": {
+        "fred": "foretell.data.series.fred:FredSeries",
+        "yahoo": "foretell.data.series.yahoo:YahooSeries",
+        "yfinance": "foretell.data.series.yahoo:YahooSeries",
+        "dbnomics": "foretell.data.series.dbnomics:DbnomicsSeries",
+    },
+    "markets": {
+        "kalshi": "foretell.data.markets.kalshi:MARKET",
+        "manifold": "foretell.data.markets.manifold:MARKET",
+        "polymarket": "foretell.data.markets.polymarket:MARKET",
+        "metaculus": "foretell.data.markets.metaculus:MARKET",
+        "prophet_arena": "foretell.data.markets.prophet_arena:MARKET",
+    },
+    "datasets": {
+        "demo": "foretell.data.datasets.demo:demo",
+        "forecastbench": "foretell.data.datasets.forecastbench_download:forecastbench",
+        "metaculus": "foretell.runs.question_sets:metaculus_tournament",
+        "prophet_arena": "foretell.data.datasets.prophet_arena:prophet_arena",
+        "claims": "foretell.data.datasets.claims:claims",
+        "options": "foretell.data.datasets.payoff_tasks:options",
+        "questions": "foretell.data.datasets.question_files:questions",
+        "tables": "foretell.data.datasets.forecastbench_tables:tables",
+    },
     "synthesis_rules": {
         "linear": "foretell.forecasters.tree.grow.rules:LINEAR",
         "logic": "foretell.forecasters.tree.grow.rules:LOGIC",
@@ -55,41 +98,124 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "live_questions": {"arena": "foretell.arena.forecast:ArenaQuestions"},
 }
 """Kind → name → "module:attribute"."""
+KINDS = (
+    *("forecasters", "models", "search_engines", "series", "markets", "settlements", "datasets", "tools"),
+    *("grounders", "synthesis_rules", "combiners", "metrics", "studies", "live_questions"),
+)
+"""Everything that can be added. A market's answers are found through its own row; `settlements` holds those of markets
+whose row names none. The built-in tools and metrics are listed by the packages that use them."""
+KEYED_KINDS = ("models", "search_engines", "series", "markets", "tools")
+"""Kinds whose plug-ins may need a key; a name means one service in all of them."""
 _REGISTERED: dict[tuple[str, str], Any] = {}
 
 
 @cache
-def _announced(kind: str) -> Mapping[str, str]:
+def _announced(kind: str) -> Mapping[str, EntryPoint]:
     """What other packages announce; a built-in name cannot be taken."""
-    return {point.name: point.value for point in entry_points(group=f"foretell.{kind}")}
+    return {point.name: point for point in entry_points(group=f"foretell.{kind}")}
 
 
 def places(kind: str) -> dict[str, str]:
     """Name → "module:attribute" of everything of this kind that is installed, built-in ones first."""
     built_in = dict(BUILT_IN.get(kind, {}))
-    return built_in | {name: place for name, place in _announced(kind).items() if name not in built_in}
+    return built_in | {name: point.value for name, point in _announced(kind).items() if name not in built_in}
 
 
 def names(kind: str) -> list[str]:
-    """The names of this kind, built-in ones first."""
+    """The names of this kind: built-in ones, those of other packages, those registered in this process."""
     return [*places(kind), *(name for other, name in _REGISTERED if other == kind)]
 
 
+def added(kind: str) -> list[str]:
+    """The names of this kind that are not built in."""
+    return [name for name in names(kind) if name not in BUILT_IN.get(kind, {})]
+
+
+def exists(kind: str, name: str) -> bool:
+    """Whether there is a plug-in of this name; other packages are looked at only where it is not built in."""
+    return name in BUILT_IN.get(kind, {}) or (kind, name) in _REGISTERED or name in _announced(kind)
+
+
+class Names(Sequence[str]):
+    """The names of a kind as a sequence that is read anew at every look, so that it holds what is registered later."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return names(self._kind)[index]
+
+    def __len__(self) -> int:
+        return len(names(self._kind))
+
+
 def register(kind: str, name: str, plugin: Any) -> None:
-    """Make an object of this program known by name, in this process."""
+    """Make an object of this program known by name, in this process; registering again replaces it."""
+    if kind not in KINDS:
+        raise InputError(f"there is no kind of plug-in {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
     if name in places(kind):
         raise InputError(f"the name {name!r} is taken among {kind}", hint="register it under another name")
     _REGISTERED[kind, name] = plugin
+
+
+def unregister(kind: str, name: str) -> None:
+    """Forget what was registered in this process."""
+    _REGISTERED.pop((kind, name), None)
 
 
 def load(kind: str, name: str) -> Any:
     """The plug-in of this name; an unknown name raises an `InputError` that says which there are."""
     if (kind, name) in _REGISTERED:
         return _REGISTERED[kind, name]
-    known = places(kind)
-    if name not in known:
+    if name in BUILT_IN.get(kind, {}):
+        return load_object(BUILT_IN[kind][name])
+    point = _announced(kind).get(name)
+    if point is None:
         near = get_close_matches(name, names(kind), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names(kind)) or 'none'}"
-        raise InputError(f"no {kind.removesuffix('s').replace('_', ' ')} is called {name!r}", hint=hint)
-    module, attribute = known[name].split(":")
+        raise InputError(f"no {describe(kind)} is called {name!r}", hint=hint)
+    try:
+        return point.load()
+    except InputError:
+        raise
+    except Exception as error:
+        package = point.dist.name if point.dist is not None else point.module
+        problem = f"the {describe(kind)} {name!r} of the package {package} cannot be loaded"
+        raise InputError(f"{problem}: {type(error).__name__}: {error}", hint=f"mend or uninstall {package}") from None
+
+
+def load_object(place: str) -> Any:
+    """What "module:attribute" leads to."""
+    module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
+
+
+def describe(kind: str) -> str:
+    """One of a kind, in words.
+
+    >>> describe("search_engines"), describe("series")
+    ('search engine', 'series source')
+    """
+    special = {"series": "series source", "models": "model provider", "studies": "study"}
+    return special.get(kind, kind.removesuffix("s").replace("_", " "))
+
+
+class KeyVariables(Mapping[str, tuple[str, ...]]):
+    """Service → environment variables that may hold its key, for every plug-in that declares `key_variables`."""
+
+    def __getitem__(self, service: str) -> tuple[str, ...]:
+        for kind in KEYED_KINDS:
+            if exists(kind, service) and (variables := getattr(load(kind, service), "key_variables", ())):
+                return tuple(variables)
+        raise KeyError(service)
+
+    def __iter__(self) -> Iterator[str]:
+        seen = dict.fromkeys(name for kind in KEYED_KINDS for name in names(kind))
+        return (name for name in seen if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

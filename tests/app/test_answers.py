@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import foretell
 from fakes.models import FakeModelProcess
 from foretell.models.budget import Budget
-from foretell.operations.ask import AskOptions
 from foretell.questions.errors import InputError
 from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings
@@ -30,7 +30,7 @@ def settings(tmp_path: Path, provider: FakeModelProcess) -> Settings:
 
 def test_without_a_model_it_is_the_outside_view(tmp_path: Path):
     nowhere = Settings(home=tmp_path)
-    forecast = foretell.ask(BRIDGE, by="2027-06-30", settings=nowhere)
+    forecast = foretell.ask(BRIDGE, closes="2027-06-30", settings=nowhere)
     assert 0 < forecast.p["yes"] < 1
     assert forecast.rationale
     assert forecast.usage.calls == 0
@@ -59,7 +59,7 @@ def test_errors_come_through_a_thread():
 
 def test_with_a_model_it_is_researched_once(settings: Settings, provider: FakeModelProcess):
     provider.reset()
-    details: AskOptions = {"by": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
+    details: dict[str, Any] = {"closes": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
     forecast = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)
     assert forecast.usage.calls > 0
     asked = provider.stats()["arrived"]
@@ -84,5 +84,5 @@ def test_the_purse_is_around_every_run(settings: Settings):
 def test_an_option_nobody_knows_is_named(tmp_path: Path):
     with pytest.raises(TypeError, match="'colour'"):
         foretell.ask(BRIDGE, settings=Settings(home=tmp_path), colour="red")  # type: ignore[call-arg]
-    with pytest.raises(InputError, match="--by"):
-        foretell.ask(BRIDGE, as_of="2026-07-01", by="2026-01-01", settings=Settings(home=tmp_path))
+    with pytest.raises(InputError, match="--closes"):
+        foretell.ask(BRIDGE, as_of="2026-07-01", closes="2026-01-01", settings=Settings(home=tmp_path))

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from foretell.data.datasets.demo import DEMO, demo
 from foretell.forecasters.forecaster import build_forecaster, make_forecaster
 from foretell.plugins import BUILT_IN
 from foretell.questions.errors import InputError
-from foretell.runs.question_sets import DEMO, demo_benchmark, open_benchmark
+from foretell.runs.question_sets import open_benchmark
 
 TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
 NEEDED = {"tree-file": {"file": str(TREE)}}
@@ -34,7 +35,7 @@ def test_options_are_read_and_checked():
 
 def test_the_demo_asks_enough_and_keeps_its_rounds_apart():
     pytest.importorskip("statsmodels")
-    benchmark = demo_benchmark()
+    benchmark = demo()
     assert len(benchmark.questions.questions) >= 400
     assert {q.source for q in benchmark.questions.questions} == set(DEMO)
     assert all(family.every_days > max(family.horizons) for family in DEMO.values())

@@ -260,11 +260,11 @@ def test_workers_come_and_go(site: Site):
 
 def test_a_run_started_twice_that_also_works_pays_once(site: Site):
     site.house.spec(trials=2, aggregate="judged", questions={"dataset": "questions.jsonl", "limit": 8})
-    both = [site.run("--work", "--concurrency", str(HERE)) for _ in range(2)]
+    both = [site.run("--where", "both", "--concurrency", str(HERE)) for _ in range(2)]
     for running in both:
         assert "24 cells, 0 failed" in site.ended(running)
     assert set(site.bill().values()) == {1}
-    again = site.ended(site.run("--work", "--out", "tables"))
+    again = site.ended(site.run("--where", "both", "--out", "tables"))
     assert "24 were done before" in again
     assert "$0.0000 in 0 calls" in again
     assert f"Wrote {Path('tables')}" in again
@@ -273,7 +273,7 @@ def test_a_run_started_twice_that_also_works_pays_once(site: Site):
     site.provider.reset()
     assert "24 of 24 answers are the same" in site.tell("replay", site.run_id)
     assert site.bill() == {}
-    asking = ("--by", "2027-01-01", "--model", "openai:gpt-5-mini", "--search", "local")
+    asking = ("--closes", "2027-01-01", "--model", "openai:gpt-5-mini", "--search", "local")
     assert "%" in site.tell("ask", "Will it rain?", *asking)
 
 

@@ -67,8 +67,8 @@ def test_runs_and_show_tell_what_happened(house: Any):
     assert "web_search(query='Will the grain tariff number 1 be approved?" in steps
     assert "withheld (content)" in steps
     assert steps.count("(submitted)") == 4  # The event and the rationale, in two trials.
-    lines = [json.loads(line) for line in house.foretell("show", run, "own/1", "--json").stdout.splitlines()]
-    assert sum(line.get("event") == "ToolUsed" for line in lines) == 6
+    steps = json.loads(house.foretell("show", run, "own/1", "--json").stdout)["steps"]
+    assert sum(step["event"] == "ToolUsed" for trial in steps.values() for step in trial) == 6
     missing = house.foretell("show", run, "own/9")
     assert (missing.returncode, "has no answer" in missing.stderr) == (2, True)
 
@@ -177,7 +177,7 @@ def test_engines_are_asked_in_turn(house: Any, engines: Any):
 @pytest.mark.parametrize("when", [(), ("--as-of", "2026-07-01")])
 def test_ask_answers_with_reasons(house: Any, when: tuple[str, ...]):
     asked = "Will the harbour bridge number 0 be approved?"
-    usual = ("--model", "openai:gpt-5-mini", "--search", "local", "--by", "2031-01-01")
+    usual = ("--model", "openai:gpt-5-mini", "--search", "local", "--closes", "2031-01-01")
     told = house.foretell("ask", asked, *usual, *when)
     assert told.returncode == 0, told.stderr
     assert "%" in told.stdout

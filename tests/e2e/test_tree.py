@@ -52,7 +52,7 @@ def answers_kept(house: Any) -> int:
 
 
 def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
-    told = house.foretell("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--html")
+    told = house.foretell("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--out", "bridge.html")
     assert told.returncode == 0, told.stderr
     assert CLAIM in (house.folder / "bridge.html").read_text(encoding="utf-8")
     lines = told.stdout.splitlines()
@@ -200,7 +200,7 @@ def test_a_budget_that_ends_midway_leaves_marked_trees(house: Any):
         (("--model", "openai:gpt-5-mini", "--search", "altavista"), "there is no search engine 'altavista'"),
         (("--model", "gpt-5-mini"), "cannot read the model name"),
         (("--model", "openai:gpt-5-mini", "--role", "boss=x"), "roles are"),
-        (("--model", "openai:gpt-5-mini", "--by", "soon"), "--by"),
+        (("--model", "openai:gpt-5-mini", "--closes", "soon"), "--closes"),
         (
             ("--model", "openai:m", "--grounder", "deep", "--deep-model", "anthropic:x"),
             "",
@@ -223,7 +223,7 @@ def test_an_unknown_option_of_a_run_is_named(house: Any):
 
 def test_json_for_programs(house: Any):
     end = house.foretell("tree", CLAIM, *ASKED, "--grounder", "plain", "--json")
-    assert json.loads(end.stdout)["nodes"]["P0"]["claim"] == CLAIM
+    assert json.loads(end.stdout)["tree"]["nodes"]["P0"]["claim"] == CLAIM
     assert MARK.search(end.stdout)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -36,7 +37,7 @@ def equipped(use: Callable[[Services, dict[str, str]], Awaitable[T]], *engines: 
     async def main() -> T:
         async with all_services(ServiceOptions(now=NOW)) as addresses, AsyncHttpClient(limits=QUICK) as client:
             keys = {name: KEY for names in KEYS.values() for name in names}
-            settings = Settings(home=".", keys=keys, addresses=addresses)  # pyright: ignore
+            settings = Settings(home=Path(), keys=keys, addresses=addresses)
             return await use(open_services(settings, client, engines), addresses)
 
     return asyncio.run(main())

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from fakes.faults import busy, cut_off, failing, inject, slow
-from foretell.data.http import AsyncHttpClient, HttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
+from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
@@ -171,13 +171,17 @@ def test_keys_are_hidden_in_logs_and_hops(caplog: pytest.LogCaptureFixture) -> N
     assert "7%2B7" not in caplog.text
 
 
-def test_the_sync_client_hides_keys_too() -> None:
+def test_an_error_of_the_connection_hides_keys() -> None:
     def refuse(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError(f"cannot reach {request.url}")
 
-    client = HttpClient(limits=QUICK, transport=httpx2.MockTransport(refuse), secrets=(CANARY,))
+    async def ask() -> None:
+        transport = httpx2.MockTransport(refuse)
+        async with AsyncHttpClient(limits=QUICK, transport=transport, secrets=(CANARY,)) as client:
+            await client.get("https://example.org/", params={"key": CANARY})
+
     with pytest.raises(SourceError) as caught:
-        client.get("https://example.org/", params={"key": CANARY})
+        asyncio.run(ask())
     shown = "".join(traceback.format_exception(caught.value))
     assert "7%2B7" not in shown
     assert "key=•••" in shown

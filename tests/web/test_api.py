@@ -22,7 +22,7 @@ PROBLEM = "application/problem+json"
         ("GET", "/api/runs/none", 404),
         ("GET", "/api/runs/none/stream", 404),
         ("GET", "/api/runs/none/questions/a/b/stream", 404),
-        ("POST", "/api/runs", 405),
+        ("PUT", "/api/runs", 405),
         ("DELETE", "/api/home", 405),
         ("GET", "/api/runs?offset=-1", 422),
         ("GET", "/api/runs?limit=many", 422),
@@ -101,6 +101,8 @@ def full(settings: Settings, store: RunStore, token: str) -> FastAPI:
     return create_app(settings, token=token)
 
 
+# Bodies that are no JSON are sent by the generator of cases in a way that its client calls old.
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from hypothesis import HealthCheck, Phase, given, seed

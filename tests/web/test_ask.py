@@ -47,31 +47,31 @@ def keyed_app(keyed: Settings, token: str) -> FastAPI:
 
 
 def test_without_a_key_the_outside_view_answers(client: TestClient) -> None:
-    found = client.get("/api/ask/outside", params={"text": TEXT, "by": "2027-03-01"}).json()
+    found = client.get("/api/ask/outside", params={"question": TEXT, "closes": "2027-03-01"}).json()
     assert 0 < found["p"]["yes"] < 1
-    told = client.get("/ask", params={"text": TEXT, "by": "2027-03-01"}).text
+    told = client.get("/ask", params={"question": TEXT, "closes": "2027-03-01"}).text
     assert "This is the outside view" in told
     assert "would add" in told
     assert "OPENAI_API_KEY" in told
 
 
 def test_several_outcomes_and_a_price(client: TestClient) -> None:
-    several = client.get("/api/ask/outside", params={"text": "Who wins?", "options": ["a", "b", "c"]}).json()
+    several = client.get("/api/ask/outside", params={"question": "Who wins?", "options": ["a", "b", "c"]}).json()
     assert sum(several["p"].values()) == pytest.approx(1)
-    priced = client.get("/api/ask/outside", params={"text": TEXT, "price": 0.3}).json()
+    priced = client.get("/api/ask/outside", params={"question": TEXT, "price": 0.3}).json()
     assert priced["p"] == {"yes": pytest.approx(0.3)}
-    told = client.get("/ask", params={"text": "Who wins?", "options": "red\ngreen\nblue"}).text
+    told = client.get("/ask", params={"question": "Who wins?", "options": "red\ngreen\nblue"}).text
     assert len(re.findall(r"<strong>\d+ %</strong> (?:red|green|blue)<", told)) == 3
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"text": TEXT, "by": "soon"}, "not an ISO date"),
-        ({"text": TEXT, "by": "2001-01-01"}, "not after the day of asking"),
-        ({"text": TEXT, "price": "7"}, "price"),
-        ({"text": TEXT, "options": "a\na"}, "named twice"),
-        ({"text": "x" * 6000}, "5000"),
+        ({"question": TEXT, "closes": "soon"}, "not an ISO date"),
+        ({"question": TEXT, "closes": "2001-01-01"}, "not after the day of asking"),
+        ({"question": TEXT, "price": "7"}, "price"),
+        ({"question": TEXT, "options": "a\na"}, "named twice"),
+        ({"question": "x" * 6000}, "5000"),
     ],
 )
 def test_what_cannot_be_asked_is_said_beside_the_form(client: TestClient, given: dict[str, str], told: str) -> None:
@@ -96,7 +96,7 @@ def test_a_wish_that_cannot_be_met_costs_nothing(
     keyed_app: FastAPI, token: str, wish: dict[str, Any], told: str, provider: FakeModelProcess
 ) -> None:
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
-        answer = client.post("/api/ask", json={"text": TEXT, **wish}, headers={"Authorization": f"Bearer {token}"})
+        answer = client.post("/api/ask", json={"question": TEXT, **wish}, headers={"Authorization": f"Bearer {token}"})
         assert answer.status_code == 422
         assert told in answer.json()["detail"]
         assert client.get("/api/runs").json()["total"] == 0
@@ -104,7 +104,8 @@ def test_a_wish_that_cannot_be_met_costs_nothing(
 
 def test_a_question_is_researched_in_the_background(keyed_app: FastAPI, token: str, keyed: Settings) -> None:
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
-        wish = {"text": TEXT, "by": "2027-03-01", "model": "openai:gpt-5-mini", "search": ["local"], "trials": 2}
+        model = {"model": "openai:gpt-5-mini", "search": ["local"], "trials": 2}
+        wish = {"question": TEXT, "closes": "2027-03-01", **model}
         begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"})
         assert begun.status_code == 202, begun.text
         run = begun.json()["run"]
@@ -123,7 +124,7 @@ def test_a_run_that_breaks_says_so_on_its_page(keyed: Settings, token: str) -> N
     # A corpus that is named and not there is found out only when the run begins.
     (keyed.home / "corpus.db").unlink()
     with TestClient(create_app(keyed, token=token), base_url="http://127.0.0.1") as client:
-        wish = {"text": TEXT, "model": "openai:gpt-5-mini", "search": ["local"]}
+        wish = {"question": TEXT, "model": "openai:gpt-5-mini", "search": ["local"]}
         begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"}).json()
         client.get(f"/api/runs/{begun['run']}/stream")
         told = client.get(f"/runs/{begun['run']}").text
@@ -138,7 +139,7 @@ def test_a_run_is_stopped_and_goes_on_without_paying_twice(
     headers = {"Authorization": f"Bearer {token}"}
     with TestClient(app, base_url="http://127.0.0.1") as client:
         provider.reset()
-        wish = {"text": TEXT, "model": "openai:searcher-9", "search": ["local"], "trials": 1}
+        wish = {"question": TEXT, "model": "openai:searcher-9", "search": ["local"], "trials": 1}
         run = client.post("/api/ask", json=wish, headers=headers).json()["run"]
         while client.get(f"/api/runs/{run}").json()["spending"]["calls"] < 2:
             time.sleep(0.05)
@@ -163,7 +164,7 @@ def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[Fas
     page.get_by_label("Known by").fill("2027-03-01")
     page.get_by_label("Model", exact=True).fill("openai:gpt-5-mini")
     page.get_by_label("Independent trials").fill("2")
-    page.get_by_label("local").check()
+    page.get_by_label("local", exact=True).check()
     page.get_by_role("button", name="Research it").click()
     page.get_by_role("heading", name=TEXT).wait_for()
     assert "/questions/asked%2F" in page.url

@@ -15,7 +15,9 @@ def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: T
     made = StoredRunBuilder(questions=1, trials=3, options=("red", "green", "blue"))
     run = made.keep(store)
     view = client.get(f"/api/runs/{run}/{PATH}").json()
-    asked = combine_trials(store.answers(run), made.asked(), combining_by_name("default"))[0]
+    row = store.run(run)
+    assert row is not None
+    asked = combine_trials(store.answers(run), made.asked(), combining_by_name(row.spec["aggregate"]))[0]
     assert view["combination"]["p"] == pytest.approx(dict(asked.p))
     assert view["combination"]["rationale"] == asked.rationale
     assert view["combination"]["stages"][0]["name"] == "logit-mean"

@@ -70,7 +70,7 @@ def test_the_skip_link_leads_to_the_content(page: Any, site: Any) -> None:
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "text"
+    assert page.evaluate("document.activeElement.id") == "question"
 
 
 def test_a_question_is_asked_by_keyboard_alone(page: Any, site: Any) -> None:

@@ -15,7 +15,7 @@ from foretell.web.app import create_app
 from foretell.web.middleware import MAX_BODY_BYTES
 from foretell.web.security import COOKIE, AccessRules
 
-WISH = {"text": "Will it snow?", "model": "openai:x"}
+WISH = {"question": "Will it snow?", "model": "openai:x"}
 
 
 def logged_in(client: TestClient, token: str) -> str:
@@ -92,7 +92,7 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(client: TestClien
 
 def test_a_form_that_is_not_ours_is_refused(client: TestClient, token: str) -> None:
     csrf = logged_in(client, token)
-    form = {"text": "Will it snow?", "outside": "yes"}
+    form = {"question": "Will it snow?", "outside": "yes"}
     assert client.post("/ask", data=form).status_code == 403
     assert client.post("/ask", data={**form, "csrf": "0" * 64}).status_code == 403
     assert (
@@ -131,7 +131,7 @@ def test_the_token_appears_nowhere(
     run = StoredRunBuilder(questions=1).keep(store)
     csrf = logged_in(client, token)
     shown = [client.get(path) for path in ("/", "/ask", "/runs", f"/runs/{run}", "/login", "/api", "/openapi.json")]
-    shown.append(client.post("/ask", data={"csrf": csrf, "text": "x", "model": "nonsense"}))
+    shown.append(client.post("/ask", data={"csrf": csrf, "question": "x", "model": "nonsense"}))
     shown.append(client.get("/login", params={"token": "wrong-" + token}))
     for answer in shown:
         assert token not in answer.text

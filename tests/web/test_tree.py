@@ -191,7 +191,7 @@ def test_api(trees: Path, client: TestClient, token: str):
     tree = read_tree_file(trees / "nvda.json").tree
     leaf = next(id for id, node in tree.nodes.items() if not node.children)
     found = client.get("/api/tree/whatif/nvda", params={"set": [f"{leaf}=0"]}).json()
-    assert found["p"] == pytest.approx(
+    assert found["scenarios"][0]["p"] == pytest.approx(
         apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.0),))).p, abs=1e-12
     )
     for form in ("problog", "mermaid", "markdown", "html", "json", "circuit"):

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from foretell.arena.schedule import Schedule
 from foretell.arena.select import SelectionRules
+from foretell.plugins import exists, names
 from foretell.questions.errors import InputError
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
 
-ArenaPlatform = Literal["kalshi", "polymarket", "manifold", "metaculus", "prophet_arena"]
 ARENA_PREFIX = "arena:"
 """Before the name of an arena, where a run names its questions."""
 FILE_NAME = "arena.yaml"
@@ -104,7 +104,7 @@ class ArenaSpec:
 
     name: str
     entries: Mapping[str, EntrySpec]
-    platforms: tuple[ArenaPlatform, ...] = ("kalshi",)
+    platforms: tuple[str, ...] = ("kalshi",)
     select: SelectionRules = field(default_factory=SelectionRules)
     schedule: Schedule = field(default_factory=Schedule)
     context: ContextSpec = field(default_factory=ContextSpec)
@@ -116,6 +116,8 @@ class ArenaSpec:
             raise ValueError(f"name = {self.name!r}: use small letters, digits, - and _")
         if not self.platforms:
             raise ValueError("platforms: name at least one")
+        if unknown := [name for name in self.platforms if not exists("markets", name)]:
+            raise ValueError(f"platforms: there is no {unknown[0]!r}; there are {', '.join(names('markets'))}")
         if not self.entries:
             raise ValueError("entries: name at least one")
         same: dict[str, str] = {}

@@ -17,6 +17,7 @@ OLD_SPELLINGS = {
     "--output": "--out FILE",
     "-O": "--out FILE",
     "--at-once": "--concurrency N",
+    "--work": "--where both",
     "--by": "--closes DATE for a date; --by names columns where tables are grouped",
     "--trials": "--combine-trials RULE for how trials are joined; --trials N is how many there are",
     "--every": "--interval HOURS",

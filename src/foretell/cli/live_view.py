@@ -1,6 +1,5 @@
-"""A tree as it grows, in the terminal: claims, leaves, what is put together, what it costs, how long it may take."""
+"""What goes on, in the terminal: a run or a tree as it grows, what it costs, how long it may take."""
 
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,10 +17,9 @@ from foretell.questions.trace import (
     TraceEvent,
     ignore_event,
 )
-from foretell.runs.settings import Settings
 
 if TYPE_CHECKING:
-    from foretell.runs.runner import WatchProgress
+    from foretell.runs.executor import WatchEvents
 
 
 TREE_LINES = 8
@@ -112,26 +110,6 @@ def _parents(event: NodeAnalyzed) -> set[str]:
     return {id for id in above if id in event.claims} | {event.node}
 
 
-@contextmanager
-def tree_live_view(*, shown: bool) -> Generator[EmitEvent]:
-    """Draws a tree's growth on standard error; shown only to a person at a terminal."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console(stderr=True)
-    if not (shown and console.is_terminal):
-        yield ignore_event
-        return
-    view, began = TreeLiveView(), time.monotonic()
-
-    def drawn() -> Text:
-        return Text(view.text(time.monotonic() - began))
-
-    with Live(console=console, transient=True, refresh_per_second=4, get_renderable=drawn):
-        yield view.add
-
-
 # A run as it goes on, in the terminal: the belief's way, what was searched, what was withheld, what it costs.
 
 RUN_LINES = 12
@@ -180,37 +158,40 @@ class RunLiveView:
 
 
 @contextmanager
-def run_live_view(settings: Settings, run: str, *, shown: bool) -> "Generator[WatchProgress | None]":
-    """Follows the event store while a run goes on; shown only to a person at a terminal."""
+def _drawn(text: Callable[[float], str], *, shown: bool) -> Generator[bool]:
+    """Draw a text, made anew four times a second, on standard error; only for a person at a terminal.
+
+    Args:
+        text: The text after so many seconds.
+        shown: False where nobody wants to see it.
+    """
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(stderr=True)
+    console, began = Console(stderr=True), time.monotonic()
     if not (shown and console.is_terminal):
-        yield None
+        yield False
         return
-    view, stop = RunLiveView(), threading.Event()
-    with Live(Text(""), console=console, transient=True, refresh_per_second=4) as live:
-        follower = threading.Thread(
-            target=_follow, args=(settings, run, view, stop, lambda: live.update(Text(view.text())))
-        )
-        follower.start()
-        try:
-            yield None
-        finally:
-            stop.set()
-            follower.join()
+
+    def drawn() -> Text:
+        return Text(text(time.monotonic() - began))
+
+    with Live(console=console, transient=True, refresh_per_second=4, get_renderable=drawn):
+        yield True
 
 
-def _follow(settings: Settings, run: str, view: RunLiveView, stop: threading.Event, redraw: Callable[[], None]) -> None:
-    """Read new events from the store every now and then, as any other reader would."""
-    from foretell.runs.store import RunStore
+@contextmanager
+def tree_live_view(*, shown: bool) -> Generator[EmitEvent]:
+    """Draws a tree's growth."""
+    view = TreeLiveView()
+    with _drawn(view.text, shown=shown) as visible:
+        yield view.add if visible else ignore_event
 
-    store, seen = RunStore(settings.store), 0
-    while not stop.wait(0.25):
-        for number, key, event in store.events(run, after=seen):
-            view.add(key.trial, event)
-            seen = number
-        redraw()
-    store.close()
+
+@contextmanager
+def run_live_view(*, shown: bool) -> "Generator[WatchEvents | None]":
+    """Draws what happens in a run: beliefs, searches and cost."""
+    view = RunLiveView()
+    with _drawn(lambda _: view.text(), shown=shown) as visible:
+        yield view.add if visible else None

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
 
-from foretell.operations.request import Request, cli_hints
+from foretell.operations.request import Request, hints, is_list, plain_type
 from foretell.questions.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,37 +51,39 @@ def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
     >>> flags("as_of", setting(None, "Ask as of then."))
     ('--as-of',)
     """
-    spelled = cli_hints(info).get("flag") or f"--{name.replace('_', '-')}"
+    spelled = hints(info).get("flag") or f"--{name.replace('_', '-')}"
     return tuple(spelled.split("/")) if spelled.startswith("-") else (spelled,)
 
 
 def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
-    hints = cli_hints(info)
-    kind, many = _click_type(info.annotation, info)
+    shown = hints(info)
+    kind, many = _click_type(plain_type(info), info)
     default = None if info.is_required() else info.get_default(call_default_factory=True)
-    if hints.get("argument"):
+    if shown.get("argument"):
         return click.argument(
-            name, type=kind, required=info.is_required(), nargs=-1 if many else 1, metavar=hints.get("metavar")
+            name, type=kind, required=info.is_required(), nargs=-1 if many else 1, metavar=shown.get("metavar")
         )
     text = info.description or ""
     if not isinstance(default, bool | Mapping) and default not in (None, "", ()):
-        shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
-        text = f"{text}  [default: {shown}]"
+        usual = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+        text = f"{text}  [default: {usual}]"
+    if shown.get("env"):
+        # Not click's own envvar: the request reads the variable, so that every door does it alike.
+        text = f"{text}  [env: {shown['env']}]"
     if kind is bool:
         spelled = flags(name, info)[-1]
         both = f"{spelled}/--no-{spelled.removeprefix('--')}" if default else spelled
         return click.option(both, name, default=None, is_flag=True, help=text)
-    alone = {"is_flag": False, "flag_value": hints["alone"]} if "alone" in hints else {}
+    alone: dict[str, Any] = {"is_flag": False, "flag_value": shown["alone"]} if "alone" in shown else {}
     return click.option(
         *flags(name, info),
         name,
         type=kind,
         multiple=many,
+        nargs=_pair_length(info),
         default=None,
         required=info.is_required(),
-        envvar=hints.get("env"),
-        show_envvar=bool(hints.get("env")),
-        metavar=hints.get("metavar") or ("NAME=VALUE" if _by_name(info) else None),
+        metavar=shown.get("metavar") or ("NAME=VALUE" if _by_name(info) else None),
         help=text,
         **alone,
     )
@@ -91,17 +93,22 @@ def _click_type(annotation: Any, info: FieldInfo) -> tuple[Any, bool]:
     """The click type of a field, and whether it may be repeated."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
-        kept = [one for one in arguments if one is not NoneType]
-        return _click_type(kept[0], info) if len(kept) == 1 else (str, False)
+        return str, False
     if origin is Literal:
         return click.Choice([str(one) for one in arguments]), False
     if origin in (tuple, list):
-        return _click_type(arguments[0], info)[0], True
+        return _click_type(arguments[0], info)[0], is_list(info)
     if _by_name(info):
         return str, True
     if annotation is Path:
         return click.Path(path_type=Path), False
     return (annotation if annotation in (int, float, bool) else str), False
+
+
+def _pair_length(info: FieldInfo) -> int:
+    """How many words an option takes: two for a pair of numbers."""
+    annotation = plain_type(info)
+    return len(get_args(annotation)) if get_origin(annotation) is tuple and not is_list(info) else 1
 
 
 def _value(value: Any, info: FieldInfo) -> Any:
@@ -115,7 +122,7 @@ def _name_and_value(written: str) -> tuple[str, str]:
     """`name=value`, for fields that hold values by name."""
     name, equals, value = written.partition("=")
     if not equals or not name:
-        raise click.BadParameter(f"{written!r} is not of the form NAME=VALUE")
+        raise InputError(f"{written!r} is not of the form NAME=VALUE")
     return name, value
 
 
@@ -129,5 +136,5 @@ def _in_flags(error: InputError, fields: Mapping[str, FieldInfo]) -> InputError:
     name, _, rest = (error.column or "").partition(".")
     if name not in fields:
         return error
-    shown = name.upper() if cli_hints(fields[name]).get("argument") else flags(name, fields[name])[-1]
+    shown = name.upper() if hints(fields[name]).get("argument") else flags(name, fields[name])[-1]
     return error.at(column=f"{shown} {rest}".strip())

@@ -4,27 +4,25 @@ import asyncio
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from foretell.cli.options import FILE_PATH
+from foretell.cli.request_options import request_options
+from foretell.operations.requests import RunRequest
 from foretell.runs import event_loop
 
 if TYPE_CHECKING:
     from foretell.runs.executor import RunProgress
-    from foretell.runs.runner import PreparedRun, WatchProgress
+    from foretell.runs.runner import WatchProgress
     from foretell.runs.settings import Settings
     from foretell.runs.worker import WorkerCapacity
 
 
 @click.command()
-@click.argument("spec", type=FILE_PATH)
-@click.option("--concurrency", type=click.IntRange(1, 2000), default=50, show_default=True, help="Cells at once.")
-@click.option("--work", is_flag=True, help="With a shared database: answer cells here too, not only watch.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Also write the tables for scoring here.")
-def run(spec: Path, concurrency: int, work: bool, out: Path | None) -> None:
+@request_options(RunRequest)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def run(request: RunRequest, as_json: bool) -> None:
     """Run the agent described in SPEC (YAML) over its questions.
 
     Every reply is journalled before it is used. Stop it or kill it at any moment and start it again: it goes on where
@@ -32,58 +30,30 @@ def run(spec: Path, concurrency: int, work: bool, out: Path | None) -> None:
 
     With FORETELL_DATABASE_URL set, its cells are queued there for every `foretell worker`, and this command watches.
     """
-    from foretell.runs.runner import asks_models, execute_run, prepare_run
+    from foretell.operations.run import prepare, run_prepared
     from foretell.runs.settings import load_settings
-    from foretell.runs.spec import read_spec
 
     settings = load_settings()
-    prepared = prepare_run(read_spec(spec))
+    prepared = prepare(request, settings)
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"run {prepared.spec.id}: {len(prepared.questions)} questions × {prepared.spec.trials} trials", err=True)
     with progress_of_run() as watch:
-        if settings.database and asks_models(prepared.spec):
-            from foretell.operations.shared_runs import run_together
-
-            here = concurrency if work else None
-            progress = event_loop.run(run_together(prepared, settings, watch=watch, tell=_warn, work=here))
-        else:
-            progress = event_loop.run(execute_run(prepared, settings, watch=watch, concurrency=concurrency))
-    told = f"{progress.done} cells, {progress.failed} failed, {progress.skipped} were done before"
-    click.echo(f"run {prepared.spec.id}: {told}, ${progress.dollars:.4f} in {progress.calls} calls")
-    _note_unconfirmed_calls(settings)
-    if out is not None:
-        write_tables(prepared, settings, out)
-
-
-def _warn(told: str) -> None:
-    click.echo(told, err=True)
-
-
-def _note_unconfirmed_calls(settings: "Settings") -> None:
-    """What a bill may hold beyond the replies that are kept; nobody but the provider knows."""
-    from foretell.models.journal import Journal
-
-    if settings.database or Path(settings.journal).is_file():
-        journal = Journal(settings.journal)
-        lost = journal.maybe_paid()
-        journal.close()
-        if lost:
-            told = f"{lost} calls of all runs so far were on the wire when they were killed or ran out of time"
-            click.echo(f"{told}: they may be billed although no reply is kept", err=True)
-
-
-def write_tables(prepared: "PreparedRun", settings: "Settings", out: Path) -> None:
-    """forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
-    from foretell.runs.backtest import Backtest
-    from foretell.runs.store import RunStore
-    from foretell.scoring.long_tables import write_backtest
-
-    store = RunStore(settings.store)
-    result = Backtest(questions=prepared.questions, answers=tuple(store.answers(prepared.spec.id)))
-    store.close()
-    for path in write_backtest(result, prepared.benchmark.questions.resolutions, out).values():
+        result = event_loop.run(run_prepared(prepared, request, settings, watch=watch, tell=_warn))
+    for note in result.notes:
+        _warn(note)
+    if as_json:
+        click.echo(result.to_json())
+        return
+    done = result.progress
+    counts = f"{done.done} cells, {done.failed} failed, {done.skipped} were done before"
+    click.echo(f"run {result.run}: {counts}, ${done.dollars:.4f} in {done.calls} calls")
+    for path in result.tables:
         click.echo(f"Wrote {path}")
+
+
+def _warn(text: str) -> None:
+    click.echo(text, err=True)
 
 
 @contextmanager

@@ -56,7 +56,8 @@ def _permissions(request: McpRequest) -> "ServerPermissions":
     from foretell.mcp.permissions import ReadableFiles, ServerPermissions
     from foretell.models.budget import Budget
     from foretell.models.names import ModelName
-    from foretell.operations.ask import default_search_engines
+    from foretell.operations.request import environment_values
+    from foretell.operations.requests import AskRequest
     from foretell.questions.errors import InputError
     from foretell.runs.services import SEARCH_ENGINES
     from foretell.runs.settings import load_settings
@@ -65,7 +66,7 @@ def _permissions(request: McpRequest) -> "ServerPermissions":
     named = request.models or tuple(filter(None, [os.environ.get("FORETELL_MODEL")]))
     for model in named:
         ModelName.read(model)
-    search = request.search or default_search_engines()
+    search = request.search or environment_values(AskRequest).get("search", ())
     if unknown := [engine for engine in search if engine not in SEARCH_ENGINES]:
         raise InputError(f"there is no search engine {unknown[0]!r}", hint=f"engines are {', '.join(SEARCH_ENGINES)}")
     if dollars is not None and not named:

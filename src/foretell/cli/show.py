@@ -1,185 +1,100 @@
-"""foretell show: what a run found, and how."""
+"""foretell runs, show and replay: what was run on this machine, what it found and how, and the same again offline."""
 
-import json
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from foretell.report.trace import describe_event
-from foretell.runs import event_loop
-from foretell.runs.store import find_run
+from foretell.cli.request_options import request_options
+from foretell.operations.requests import ReplayRequest, RunsRequest, ShowRequest
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from foretell.runs.store import RunStore
-
-
-# foretell replay: a run again, offline, from its journal.
+    from foretell.operations.run import ShowResult
 
 
 @click.command()
-@click.argument("run")
-@click.option("--dataset", help="The questions, where they are not in the spec's own place any more.")
-def replay(run: str, dataset: str | None) -> None:
+@request_options(ReplayRequest)
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+def replay(request: ReplayRequest, as_json: bool) -> None:
     """Run RUN again from the journal alone, without network, keys or corpus, and check that every answer is the same.
 
     A reply that the journal does not hold is an error that names what was asked: nothing is paid.
     """
-    from dataclasses import replace
+    from foretell.operations.run import replay as compute_again
 
-    from foretell.data.corpus import Corpus
-    from foretell.models.journal import Journal
-    from foretell.operations.ask import TYPED_PREFIX, single_question_set
-    from foretell.questions.codec import to_json
-    from foretell.runs.runner import execute_run, prepare_run
-    from foretell.runs.settings import KEYS, load_settings
-    from foretell.runs.spec import spec_from_json
-    from foretell.runs.store import RunStore
-
-    settings = load_settings()
-    store = RunStore(settings.store)
-    run = find_run(store, run)
-    row = next(row for row in store.runs() if row.id == run)
-    spec = spec_from_json(row.spec)
-    before = [to_json(answer) for answer in store.answers(run)]
-    asked = store.questions(run)
-    store.close()
-    # A question typed at the command line lives nowhere but in the store.
-    alone = single_question_set(asked[0]) if spec.questions.dataset.startswith(TYPED_PREFIX) and asked else None
-    wanted = spec if dataset is None else replace(spec, questions=replace(spec.questions, dataset=dataset))
-    prepared = replace(prepare_run(wanted, alone), spec=spec)
-    with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
-        # The same tools are on offer as then; nobody is asked, so that no key has to be a real one.
-        keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
-        aside = replace(settings, home=Path(folder), keys=keys, corpus_file=None, database=None)
-        Corpus(aside.corpus).close()
-        journal = Journal(settings.journal, mode="replay")
-        event_loop.run(execute_run(prepared, aside, journal=journal))
-        again = RunStore(aside.store)
-        after = [to_json(answer) for answer in again.answers(run)]
-        again.close()
-    same = sum(_timeless(a) == _timeless(b) for a, b in zip(before, after, strict=False))
-    click.echo(f"{same} of {len(before)} answers are the same, from the journal alone")
-    if same < len(before):
+    result = compute_again(request)
+    if as_json:
+        click.echo(result.to_json())
+    else:
+        click.echo(str(result))
+    if result.same < result.total:
         raise SystemExit(1)
 
 
-def _timeless(answer: str) -> str:
-    """An answer without how long it took, which is the clock's and not the run's."""
-    import json
-
-    data = json.loads(answer)
-    data.get("usage", {}).pop("seconds", None)
-    return json.dumps(data, sort_keys=True)
-
-
-# foretell runs: what was run on this machine.
-
-
 @click.command()
-def runs() -> None:
+@request_options(RunsRequest)
+@click.option("--json", "as_json", is_flag=True, help="Print the runs as JSON.")
+def runs(request: RunsRequest, as_json: bool) -> None:
     """List the runs on this machine, the newest first."""
     from rich.console import Console
     from rich.table import Column, Table
 
-    from foretell.runs.settings import load_settings
-    from foretell.runs.store import RunStore
+    from foretell.operations.run import list_runs
 
-    settings = load_settings()
-    store = RunStore(settings.store)
-    found = store.runs()
-    store.close()
-    if not found:
+    result = list_runs(request)
+    if as_json:
+        click.echo(result.to_json())
+        return
+    if not result.total:
         click.echo("no runs yet; try: foretell ask, or foretell run SPEC.yaml")
         return
-    table = Table(
-        Column("run", no_wrap=True, overflow="fold"),
-        "created",
-        "questions",
-        "forecaster",
-        "model",
-        "trials",
-        "forecasts",
-        "failed",
-        box=None,
-    )
-    for row in found:
-        table.add_row(
-            row.id,
-            row.created,
-            str(row.spec["questions"]["dataset"])[:40],
-            row.spec["forecaster"],
-            row.spec["models"].get("agent", ""),
-            str(row.spec["trials"]),
-            str(row.done),
-            str(row.failed),
-        )
+    names = ("created", "questions", "forecaster", "model", "trials", "forecasts", "failed")
+    table = Table(Column("run", no_wrap=True, overflow="fold"), *names, box=None)
+    for row in result.rows():
+        table.add_row(row["run"], *(str(row[name])[:40] for name in names))
     Console().print(table)
 
 
 @click.command()
-@click.argument("run")
-@click.argument("question", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the stored answers and events as JSON lines.")
-def show(run: str, question: str | None, as_json: bool) -> None:
+@request_options(ShowRequest)
+@click.option("--json", "as_json", is_flag=True, help="Print the stored answers, and steps of QUESTION, as JSON.")
+def show(request: ShowRequest, as_json: bool) -> None:
     """Show the answers of RUN, or every step of one QUESTION: searches, beliefs, what was withheld, and the answer."""
-    from rich.console import Console
+    from foretell.operations.run import show as show_run
 
-    from foretell.questions.codec import to_json
-    from foretell.runs.settings import load_settings
-    from foretell.runs.store import RunStore
-
-    store = RunStore(load_settings().store)
-    run = find_run(store, run)
+    result = show_run(request)
     if as_json:
-        for answer in store.answers(run):
-            if question in (None, answer.question_id):
-                click.echo(to_json(answer))
-        for _, key, event in store.events(run, question):
-            told = {"trial": key.trial, "event": type(event).__name__, **vars(event)}
-            click.echo(json.dumps(told, ensure_ascii=False, default=str))
-    elif question is None:
-        _overview(store, run, Console())
+        click.echo(result.to_json())
+    elif result.question is None:
+        _overview(result)
     else:
-        _steps(store, run, question, Console())
-    store.close()
+        _steps(result)
 
 
-def _overview(store: "RunStore", run: str, console: "Console") -> None:
+def _overview(result: "ShowResult") -> None:
+    from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
 
-    from foretell.questions.forecast import Forecast
-
-    table = Table(Column("question", overflow="fold"), "asked as of", "trial", "answer", "calls", "$", box=None)
-    for answer in store.answers(run):
-        day = answer.as_of.at.date().isoformat()
-        if isinstance(answer, Forecast):
-            p = ", ".join(f"{target} {value:.0%}" for target, value in answer.p.items())
-            cells = (p, str(answer.usage.calls), f"{answer.usage.dollars:.4f}")
-        else:
-            cells = (f"failed: {answer.error}", "", "")
-        table.add_row(Text(answer.question_id), day, str(answer.trial), Text(cells[0]), *cells[1:])
-    console.print(table)
+    table = Table(Column("question", overflow="fold"), "as of", "trial", "answer", "calls", "$", box=None)
+    for row in result.rows():
+        cost = "" if row["dollars"] is None else f"{row['dollars']:.4f}"
+        calls = "" if row["calls"] is None else str(row["calls"])
+        table.add_row(Text(row["question"]), row["as_of"], str(row["trial"]), Text(row["answer"]), calls, cost)
+    Console().print(table)
 
 
-def _steps(store: "RunStore", run: str, question: str, console: "Console") -> None:
+def _steps(result: "ShowResult") -> None:
+    from rich.console import Console
     from rich.text import Text
 
-    from foretell.questions.errors import InputError
     from foretell.questions.forecast import Forecast
+    from foretell.report.trace import describe_event
 
-    answers = [a for a in store.answers(run) if a.question_id == question]
-    if not answers:
-        raise InputError(f"run {run} has no answer to {question!r}", hint=f"foretell show {run} lists its questions")
-    for answer in answers:
+    console = Console()
+    for answer in result.answers:
         console.rule(f"trial {answer.trial}")
-        for _, key, event in store.events(run, question):
-            if key.trial == answer.trial:
-                console.print(Text(describe_event(event)))
+        for event in result.steps.get(answer.trial, ()):
+            console.print(Text(describe_event(event)))
         if isinstance(answer, Forecast):
             console.print(Text(answer.rationale))
         else:

@@ -1,148 +1,58 @@
 """`foretell tree`: look at a proposition tree, check it, and write it in other forms."""
 
-import json
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from foretell.cli.options import FILE_PATH
-from foretell.operations.tree import TREE_FORMATS, format_tree
+from foretell.cli.request_options import request_options
+from foretell.operations.requests import TREE_FORMATS, TreeRequest
 from foretell.runs import event_loop
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.proposition import Tree
     from foretell.forecasters.tree.tree_file import TreeFile
-    from foretell.operations.tree import TreeResult
-
-
-# foretell tree "CLAIM": grow a tree for a claim.
-
-RULES = ("linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or")
-GROUNDERS = ("search", "agent", "notebook", "deep", "plain", "auto")
 
 
 @click.command()
-@click.argument("claim")
-@click.option("--by", metavar="DATE", help="When it will be known.")
-@click.option("--as-of", metavar="DATE", help="Grow it as if it were that day: nothing later is seen.")
-@click.option("--criteria", default="", help="How exactly it is decided.")
-@click.option("--model", envvar="FORETELL_MODEL", show_envvar=True, help="provider:name of the models.")
-@click.option("--role", "roles", multiple=True, metavar="ROLE=MODEL", help="Another model for one role; repeatable.")
-@click.option(
-    "--search", "engines", multiple=True, help="Search engine: brave, exa, tavily, serper, asknews, gdelt, local."
-)
-@click.option(
-    "--grounder", type=click.Choice(GROUNDERS), default="search", show_default=True, help="Who judges leaves."
-)
-@click.option("--rule", type=click.Choice(RULES), default="linear", show_default=True, help="How children are joined.")
-@click.option("--leaves", type=click.IntRange(2, 100), default=10, show_default=True, help="Enough for one analysis.")
-@click.option(
-    "--rounds", type=click.IntRange(1, 6), default=1, show_default=True, help="Analyse leaves again so often."
-)
-@click.option("--nodes", type=click.IntRange(3), default=5000, show_default=True, help="Most claims in all.")
-@click.option("--at-once", type=click.IntRange(1, 1000), default=20, show_default=True, help="Leaves judged at a time.")
-@click.option("--deep-model", metavar="MODEL", help="A model that researches by itself, for --grounder deep or auto.")
-@click.option("--correlations", is_flag=True, help="Have a model check which siblings are not independent.")
-@click.option("--bayes-net", is_flag=True, help="Ask for weights that are those of a Bayes net.")
-@click.option("--scaling", type=click.Choice(["min-max", "softmax", "clip"]), help="Scale weights to those of one.")
-@click.option("--unsandboxed", is_flag=True, help="Run notebooks without a sandbox, with all your rights.")
-@click.option("--budget", type=float, metavar="DOLLARS", help="Hard limit; what is not examined then is marked.")
-@click.option("--out", type=FILE_PATH, help="The tree's file (default: in the home of foretell).")
-@click.option("--html", is_flag=True, help="Also write a report in HTML beside it.")
+@request_options(TreeRequest)
 @click.option("--json", "as_json", is_flag=True, help="Print the tree as JSON.")
-def grow(
-    claim: str,
-    by: str | None,
-    as_of: str | None,
-    criteria: str,
-    model: str | None,
-    roles: tuple[str, ...],
-    engines: tuple[str, ...],
-    budget: float | None,
-    out: Path | None,
-    html: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def grow(request: TreeRequest, as_json: bool) -> None:
     """Grow a tree for CLAIM: take it apart, have the parts examined, put them together again.
 
-    foretell tree "The ECB cuts its deposit rate by 31 March 2027." --by 2027-03-31 --model openai:NAME --search brave
+    foretell tree "The ECB cuts its deposit rate by 31 March 2027." --closes 2027-03-31 --model openai:NAME
     """
-    from foretell.cli.ask import NO_MODEL
     from foretell.cli.live_view import tree_live_view
-    from foretell.operations.ask import TypedQuestion
-    from foretell.operations.tree import TreeRequest, grow_tree
+    from foretell.forecasters.tree.description import one_line
+    from foretell.operations.tree import grow as grow_async
     from foretell.runs.settings import load_settings
 
-    if model is None:
-        click.echo(NO_MODEL, err=True)
-        raise SystemExit(2)
-    wish = TreeRequest(
-        asked=TypedQuestion(text=claim, by=by, as_of=as_of, criteria=criteria),
-        models=_models_by_role(model, roles),
-        options={name: value for name, value in options.items() if value not in (None, False)},
-        search=engines or tuple(filter(None, os.environ.get("FORETELL_SEARCH", "").split(","))),
-        budget=budget,
-        out=out,
-    )
     with tree_live_view(shown=not as_json) as watch:
-        harvest = event_loop.run(grow_tree(wish, load_settings(), watch=watch))
-    _report_tree(harvest, html=html, as_json=as_json)
-
-
-def _models_by_role(model: str, roles: tuple[str, ...]) -> dict[str, str]:
-    from foretell.models.names import MODEL_ROLES
-    from foretell.questions.errors import InputError
-
-    cast = {"agent": model}
-    for written in roles:
-        role, equals, name = written.partition("=")
-        if not equals or role not in MODEL_ROLES:
-            raise InputError(f"cannot use {written!r}", column="--role", hint=f"roles are {', '.join(MODEL_ROLES)}")
-        cast[role] = name
-    return cast
-
-
-def _report_tree(harvest: "TreeResult", *, html: bool, as_json: bool) -> None:
-    from foretell.forecasters.tree.tree_file import tree_to_dict
-
-    for warning in harvest.warnings:
+        result = event_loop.run(grow_async(request, load_settings(), watch=watch))
+    for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
     if as_json:
-        click.echo(json.dumps(tree_to_dict(harvest.tree), ensure_ascii=False, indent=1))
+        click.echo(result.to_json())
     else:
-        _print_tree(harvest)
-    click.echo(f"Wrote {harvest.path}", err=True)
-    if html:
-        from foretell.cli.options import write_text
-        from foretell.report.tree_page import tree_page
+        _print_tree(result.tree)
+        usage = result.usage
+        cost = f"{usage.calls} model calls, {usage.input_tokens + usage.output_tokens:,} tokens, ${usage.dollars:.4f}"
+        click.echo(f"{cost}. Every step: foretell show {result.run} {result.forecast.question_id}")
+    for note in (*map(one_line, result.tree.notes), *result.notes):
+        click.echo(f"note: {note}", err=True)
+    for path in result.files:
+        click.echo(f"Wrote {path}", err=True)
 
-        page = harvest.path.with_suffix(".html")
-        write_text(page, tree_page(harvest.tree))
-        click.echo(f"Wrote {page}", err=True)
 
-
-def _print_tree(harvest: "TreeResult") -> None:
+def _print_tree(tree: "Tree") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
+    from foretell.operations.tree import tree_outline
 
     console = Console(highlight=False)
-    for line in outline(harvest.tree):
-        told = "; ".join(["see above"] if line.again else claim_marks(line.node))
-        text = Text(f"{'  ' * line.depth}{line.node.id} ")
-        text.append(format_probability(line.node.p), style="bold")
-        text.append(f" {one_line(line.node.claim)}")
-        text.append(f" ({told})" if told else "", style="yellow")
-        console.print(text)
-    for note in harvest.tree.notes:
-        click.echo(f"note: {one_line(note)}", err=True)
-    usage = harvest.answer.usage
-    told = f"{usage.calls} model calls, {usage.input_tokens + usage.output_tokens:,} tokens, ${usage.dollars:.4f}"
-    console.print(Text(f"{told}. Every step: foretell show {harvest.run} {harvest.answer.question_id}", style="dim"))
+    for depth, id, p, claim, remark in tree_outline(tree):
+        console.print(Text.assemble(f"{'  ' * depth}{id} ", (p, "bold"), f" {claim}", (remark, "yellow")))
 
 
 TREE_FILE = click.Path(path_type=Path, dir_okay=False)
@@ -181,21 +91,10 @@ tree.add_command(grow)
 @click.option("--paths", is_flag=True, help="Also the ways from the root to each leaf, with the product of the slopes.")
 def show(file: Path, inputs: bool, paths: bool) -> None:
     """Print the tree in FILE with every probability, worked out from its leaves."""
-    from rich.console import Console
-    from rich.text import Text
-
-    from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
     from foretell.forecasters.tree.tree_file import read_tree_file
 
     found = read_tree_file(file)
-    console = Console(highlight=False)
-    for line in outline(found.tree):
-        told = "; ".join(["see above"] if line.again else claim_marks(line.node))
-        text = Text(f"{'  ' * line.depth}{line.node.id} ")
-        text.append(format_probability(line.node.p), style="bold")
-        text.append(f" {one_line(line.node.claim)}")
-        text.append(f" ({told})" if told else "", style="yellow")
-        console.print(text)
+    _print_tree(found.tree)
     if inputs:
         _show_inputs(found.tree)
     if paths:
@@ -264,6 +163,7 @@ def export(file: Path, form: str, out: Path | None, scaling: str | None) -> None
     from foretell.cli.options import write_text
     from foretell.forecasters.tree.arithmetic.scaling import scale_tree
     from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
+    from foretell.operations.tree import format_tree
 
     found = read_tree_file(file)
     if scaling is not None:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from importlib.metadata import version
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, urlsplit
 
@@ -73,97 +72,6 @@ class HttpResponse:
     """Every address of the chain of redirects, the last being the one that answered."""
 
 
-class HttpClient:
-    """Reads addresses with retries. Give it another transport to replay or to refuse the network.
-
-    >>> import httpx2
-    >>> client = HttpClient(transport=httpx2.MockTransport(lambda request: httpx2.Response(200, content=b"ok")))
-    >>> client.get("https://example.org/").body
-    b'ok'
-    """
-
-    def __init__(
-        self,
-        *,
-        limits: HttpLimits | None = None,
-        transport: "httpx2.BaseTransport | None" = None,
-        secrets: tuple[str, ...] = (),
-    ) -> None:
-        import httpx2
-
-        self.limits = limits or HttpLimits()
-        self.secrets = secrets
-        """Keys that no error may show."""
-        timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
-        agent = {"User-Agent": user_agent()}
-        self._client = httpx2.Client(transport=transport, timeout=timeout, headers=agent, follow_redirects=True)
-
-    def __enter__(self) -> "HttpClient":
-        """Use as a context manager to close connections at the end."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close connections."""
-        self.close()
-
-    def close(self) -> None:
-        """Close connections."""
-        self._client.close()
-
-    def get(
-        self,
-        url: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        progress: Progress | None = None,
-    ) -> HttpResponse:
-        """The answer to a GET: 200, or 304 where a condition was sent. Anything else raises `SourceError`."""
-        request = self._client.build_request("GET", url, params=params, headers=headers)
-        for attempt in retry_attempts(self.limits):
-            with attempt:
-                return self._once(request, progress)
-        raise AssertionError("retrying either returns or raises")
-
-    def _once(self, request: "httpx2.Request", progress: Progress | None) -> HttpResponse:
-        import httpx2
-
-        url = redacted(str(request.url), self.secrets)
-        try:
-            response = self._client.send(request, stream=True)
-            try:
-                check_status(response, url)
-                body = self._body(response, url, progress)
-            finally:
-                response.close()
-        except httpx2.TransportError as error:
-            raise ServerBusy(redacted(error_message(error), self.secrets), url=url) from self._shown(error)
-        except httpx2.HTTPError as error:
-            raise SourceError(redacted(error_message(error), self.secrets), url=url) from self._shown(error)
-        hops = tuple(redacted(str(one.url), self.secrets) for one in (*response.history, response))
-        return HttpResponse(status=response.status_code, body=body, headers=dict(response.headers.items()), hops=hops)
-
-    def _shown(self, error: Exception) -> Exception | None:
-        """The cause, unless showing it would show a key."""
-        return error if redacted(error_message(error), self.secrets) == error_message(error) else None
-
-    def _body(self, response: "httpx2.Response", url: str, progress: Progress | None) -> bytes:
-        deadline = time.monotonic() + self.limits.total_seconds
-        total = _length(response)
-        parts: list[bytes] = []
-        size = 0
-        for part in response.iter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > self.limits.max_bytes:
-                raise SourceError(f"answer is larger than {self.limits.max_bytes:,} bytes", url=url)
-            if time.monotonic() > deadline:
-                raise SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
-            if progress is not None:
-                progress(size, total)
-        return b"".join(parts)
-
-
 def user_agent() -> str:
     """How we introduce ourselves to servers."""
     return f"foretell/{version('foretell')}"
@@ -182,7 +90,7 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 
 
 def retry_attempts(limits: HttpLimits) -> Any:
-    """Attempts that wait and repeat after a `ServerBusy`, to be walked by `for` or `async for`."""
+    """Attempts that wait and repeat after a `ServerBusy`, to be walked by `async for`."""
     import stamina
 
     def pause(error: Exception) -> bool | float:
@@ -203,12 +111,13 @@ def retry_attempts(limits: HttpLimits) -> Any:
     )
 
 
-def check_status(response: "httpx2.Response", url: str, *, good: Container[int] = GOOD_STATUS, said: str = "") -> None:
-    """Raise where the server did not answer as hoped; `said` is its own explanation."""
+def check_status(response: "httpx2.Response", url: str, *, good: Container[int], explanation: str = "") -> None:
+    """Raise where the server's status is not a good one; `explanation` is what it says about it."""
     status = response.status_code
     if status in good:
         return
-    reason = f"the server answered {status} {response.reason_phrase}".rstrip() + (f": {said}" if said else "")
+    reason = f"the server answered {status} {response.reason_phrase}".rstrip()
+    reason += f": {explanation}" if explanation else ""
     if status in RETRY_STATUS:
         raise ServerBusy(reason, url=url, status=status, wait=_retry_after(response))
     raise SourceError(reason, url=url, status=status)
@@ -216,15 +125,15 @@ def check_status(response: "httpx2.Response", url: str, *, good: Container[int] 
 
 def _retry_after(response: "httpx2.Response") -> float | None:
     """Seconds the server asked to wait, given as a number or as a date relative to its own clock."""
-    told = response.headers.get("retry-after")
-    if told is None:
+    wait = response.headers.get("retry-after")
+    if wait is None:
         return None
     try:
-        return max(0.0, float(told))
+        return max(0.0, float(wait))
     except ValueError:
         pass
     try:
-        until, now = parsedate_to_datetime(told), parsedate_to_datetime(response.headers.get("date", ""))
+        until, now = parsedate_to_datetime(wait), parsedate_to_datetime(response.headers.get("date", ""))
     except ValueError:
         return None
     return max(0.0, (_aware(until) - _aware(now)).total_seconds())
@@ -235,9 +144,10 @@ def _aware(moment: datetime) -> datetime:
 
 
 def _length(response: "httpx2.Response") -> int | None:
-    told = response.headers.get("content-length", "")
+    """Bytes that are still to come, where the server says so and does not pack them."""
+    length = response.headers.get("content-length", "")
     plain = "content-encoding" not in response.headers
-    return int(told) if told.isdigit() and plain else None
+    return int(length) if length.isdigit() and plain else None
 
 
 def error_message(error: Exception) -> str:
@@ -245,11 +155,10 @@ def error_message(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-# How fast a server may be asked: so many requests a second, with a little allowance for bursts.
-
-
 class RequestRate:
-    """A token bucket. Callers are let through in the order they came; nobody spins while waiting.
+    """How fast a server may be asked: a token bucket with a little allowance for bursts.
+
+    Callers are let through in the order they came; nobody spins while waiting.
 
     >>> now = [0.0]
     >>> pace = RequestRate(per_second=2.0, burst=2, clock=lambda: now[0])
@@ -277,8 +186,6 @@ class RequestRate:
         if (seconds := self.reserve()) > 0:
             await asyncio.sleep(seconds)
 
-
-# The same way out to the web for code that waits for many answers at once.
 
 AdmitAddress = Callable[[str], Awaitable[str | None]]
 """Asked before every hop: raises to refuse an address; may return the numeric host that must be connected to."""
@@ -360,6 +267,7 @@ class AsyncHttpClient:
         headers: Mapping[str, str] | None = None,
         follow_redirects: bool = True,
         admit: AdmitAddress | None = None,
+        progress: Progress | None = None,
     ) -> HttpResponse:
         """The answer to a GET: 200, 304, or a redirect that is not to be followed. Else raises `SourceError`."""
         request = self._client.build_request("GET", url, params=params, headers=headers)
@@ -367,7 +275,8 @@ class AsyncHttpClient:
         while True:
             hops.append(self.redact(str(request.url)))
             good = GOOD_STATUS | REDIRECT_STATUS
-            answer = await self._with_retries(request, good, await admit(str(request.url)) if admit else None)
+            address = await admit(str(request.url)) if admit else None
+            answer = await self._with_retries(request, good, address=address, progress=progress)
             if answer.status not in REDIRECT_STATUS or not follow_redirects:
                 return HttpResponse(status=answer.status, body=answer.body, headers=answer.headers, hops=tuple(hops))
             if len(hops) > MAX_REDIRECTS:
@@ -377,7 +286,7 @@ class AsyncHttpClient:
     async def post(self, url: str, *, json: Any, headers: Mapping[str, str] | None = None) -> HttpResponse:
         """The answer to a POST: any 2xx; redirects are not followed. Else raises `SourceError`."""
         request = self._client.build_request("POST", url, json=json, headers=headers)
-        return await self._with_retries(request, range(200, 300), None)
+        return await self._with_retries(request, range(200, 300))
 
     def _next_hop(
         self, request: "httpx2.Request", answer: HttpResponse, headers: Mapping[str, str], shown: str
@@ -394,7 +303,14 @@ class AsyncHttpClient:
         kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
         return self._client.build_request("GET", target, headers=kept)
 
-    async def _with_retries(self, request: "httpx2.Request", good: Container[int], address: str | None) -> HttpResponse:
+    async def _with_retries(
+        self,
+        request: "httpx2.Request",
+        good: Container[int],
+        *,
+        address: str | None = None,
+        progress: Progress | None = None,
+    ) -> HttpResponse:
         pace = self._paces.get(request.url.netloc.decode())
         pinned = _pinned(request, address) if address else request
         url = self.redact(str(request.url))
@@ -402,15 +318,17 @@ class AsyncHttpClient:
             with attempt:
                 if pace is not None:
                     await pace.wait()
-                return await self._once(pinned, url, good)
+                return await self._once(pinned, url, good, progress)
         raise AssertionError("retrying either returns or raises")
 
-    async def _once(self, request: "httpx2.Request", url: str, good: Container[int]) -> HttpResponse:
+    async def _once(
+        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None
+    ) -> HttpResponse:
         import httpx2
 
         try:
             async with asyncio.timeout(self.limits.total_seconds):
-                return await self._answer(request, url, good)
+                return await self._answer(request, url, good, progress)
         except TimeoutError:
             failure = SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
         except httpx2.TransportError as error:
@@ -420,23 +338,28 @@ class AsyncHttpClient:
         # Raised out here so that no chained exception carries what was hidden.
         raise failure
 
-    async def _answer(self, request: "httpx2.Request", url: str, good: Container[int]) -> HttpResponse:
+    async def _answer(
+        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None
+    ) -> HttpResponse:
         response = await self._client.send(request, stream=True)
         try:
             status = response.status_code
-            said = "" if status in good else await self._explanation(response)
-            check_status(response, url, good=good, said=said)
-            body = b"" if status in REDIRECT_STATUS else await self._body(response, url)
+            explanation = "" if status in good else await self._explanation(response)
+            check_status(response, url, good=good, explanation=explanation)
+            body = b"" if status in REDIRECT_STATUS else await self._body(response, url, progress)
         finally:
             await response.aclose()
         return HttpResponse(status=status, body=body, headers=dict(response.headers.items()), hops=(url,))
 
-    async def _body(self, response: "httpx2.Response", url: str) -> bytes:
+    async def _body(self, response: "httpx2.Response", url: str, progress: Progress | None) -> bytes:
         body = bytearray()
+        total = _length(response)
         async for part in response.aiter_bytes():
             body += part
             if len(body) > self.limits.max_bytes:
                 raise SourceError(f"answer is larger than {self.limits.max_bytes:,} bytes", url=url)
+            if progress is not None:
+                progress(len(body), total)
         return bytes(body)
 
     async def _explanation(self, response: "httpx2.Response") -> str:

@@ -28,21 +28,21 @@ def listen(port: int) -> socket.socket:
     return listening
 
 
-async def serve_http(desk: ServerPermissions, listening: socket.socket, token: str) -> None:
+async def serve_http(permissions: ServerPermissions, listening: socket.socket, token: str) -> None:
     """Until Ctrl-C."""
     import uvicorn
 
-    config = uvicorn.Config(http_app(desk, token), log_level="error", access_log=False, lifespan="on", ws="none")
+    config = uvicorn.Config(http_app(permissions, token), log_level="error", access_log=False, lifespan="on", ws="none")
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
-def http_app(desk: ServerPermissions, token: str) -> Asgi:
+def http_app(permissions: ServerPermissions, token: str) -> Asgi:
     """The MCP server behind the token. Without it nothing is told, not even which tools there are."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     hosts = [f"{HOST}:*", "localhost:*"]
     security = TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=hosts)
-    inner = make_server(desk).streamable_http_app(
+    inner = make_server(permissions).streamable_http_app(
         streamable_http_path=PATH, stateless_http=True, transport_security=security
     )
 

@@ -1,18 +1,32 @@
 """What a server may do on behalf of strangers: which files, which models, and for how much."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
+from foretell.operations.requests import NO_CHOICE, AskRequest, RunRequest, TreeRequest
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
+from foretell.runs.spec import COMBINATIONS, read_spec, spec_from_mapping
 
 MAX_FILE_BYTES = 64_000_000
 """Bytes of a file that is read."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
 """Characters that would make a file name a pattern for several files."""
+MOST = {"trials": 10, "leaves": 40, "rounds": 3, "nodes": 5000, "steps": 30, "concurrency": 50}
+"""The largest values that strangers may ask for."""
+GROUNDERS = ("search", "agent", "plain")
+"""Grounders that strangers may use: none that runs code or calls other services."""
+FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-else-prior", "outside", "auto")
+"""Forecasters that strangers may run: none that reads files by any name."""
+QUESTION_SETS = ("demo", "forecastbench")
+"""Question sets that strangers may use by name; others are files under the directories on offer."""
+WITHHELD = ("out", "unsandboxed", "save", "dataset", "where")
+"""Fields of requests that are not offered: those that write files, run code freely or read files by any name."""
 ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model NAME"
 
 
@@ -68,6 +82,10 @@ class ServerPermissions:
         """Whether a model may be asked."""
         return self.purse is not None and bool(self.models)
 
+    def defaults(self) -> dict[str, Any]:
+        """What stands in for a model and engines that are not named: those of this server."""
+        return {"model": self.models[0] if self.may_spend else NO_CHOICE, "search": list(self.search)}
+
     def model(self, wanted: str | None = None) -> str:
         """The model to ask, where it may be asked and money is left for it."""
         if self.purse is None:
@@ -81,6 +99,50 @@ class ServerPermissions:
         if spent >= allowed and not ModelName.read(chosen).free:
             raise InputError(f"the budget of this server is spent: ${spent:.4f} of ${allowed:.2f}")
         return chosen
+
+    def check_research(self, request: AskRequest | TreeRequest) -> None:
+        """Refuse models, engines and sizes that this server does not offer."""
+        if request.model is not None:
+            self.model(str(request.model))
+        for model in (*request.roles.values(), getattr(request, "deep_model", None)):
+            if model is not None:
+                self.model(model)
+        for engine in request.search:
+            self.engine(engine)
+        for name, most in MOST.items():
+            if getattr(request, name, 0) > most:
+                raise InputError(f"at most {most} are permitted here", column=name)
+        combine = getattr(request, "combine", "default")
+        if combine not in COMBINATIONS:
+            self.files.find(combine)
+        self._check_grounder(getattr(request, "grounder", GROUNDERS[0]))
+
+    def check_run(self, request: RunRequest) -> RunRequest:
+        """The run that is asked for, where its files, models and engines are on offer."""
+        spec = request.spec
+        found = read_spec(self.files.find(str(spec))) if isinstance(spec, Path) else spec_from_mapping(spec)
+        if found.forecaster not in FORECASTERS:
+            hint = f"use {', '.join(FORECASTERS)}"
+            raise InputError(f"{found.forecaster[:80]!r} is not on offer here", column="forecaster", hint=hint)
+        self._check_grounder(str(found.options.get("grounder", GROUNDERS[0])))
+        for model in (*found.models.values(), found.options.get("deep_model")):
+            if model is not None:
+                self.model(str(model))
+        for engine in found.search:
+            self.engine(engine)
+        if found.options.get("unsandboxed"):
+            raise InputError("notebooks without a sandbox are not on offer here", column="options.unsandboxed")
+        if found.aggregate not in COMBINATIONS:
+            self.files.find(found.aggregate)
+        questions = found.questions
+        if questions.dataset not in QUESTION_SETS:
+            questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
+        return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
+
+    def _check_grounder(self, grounder: str) -> None:
+        if grounder not in GROUNDERS:
+            hint = f"use {', '.join(GROUNDERS)}"
+            raise InputError(f"the grounder {grounder[:80]!r} is not on offer here", column="grounder", hint=hint)
 
     def engine(self, wanted: str | None = None) -> str:
         """The engine to search with."""

@@ -45,100 +45,109 @@ class WithheldCounter:
             self.seen.append(event)
 
 
-async def search_as_of(desk: ServerPermissions, wish: SearchArguments) -> dict[str, Any]:
+async def search_as_of(permissions: ServerPermissions, arguments: SearchArguments) -> dict[str, Any]:
     """Results that were published by the date, each with its own date."""
-    question, engine = _question(wish), desk.engine(wish.engine)
+    question, engine = _question(arguments), permissions.engine(arguments.engine)
     lookout = WithheldCounter()
-    async with _toolbox(desk, wish, question, engine, lookout) as (toolbox, judged):
-        _pay(desk, engine)
-        seen = await toolbox.use(WEB_SEARCH, {"query": wish.query})
+    async with _toolbox(permissions, arguments, question, engine, lookout) as (toolbox, judged):
+        _pay(permissions, engine)
+        seen = await toolbox.use(WEB_SEARCH, {"query": arguments.query})
         if seen.failed:
             raise InputError(seen.text)
-        found = [toolbox.shelf[id] for id in seen.source_ids[: wish.limit]]
+        found = [toolbox.shelf[id] for id in seen.source_ids[: arguments.limit]]
     return {
-        "query": wish.query,
-        "mode": "live" if wish.live else "as of",
+        "query": arguments.query,
+        "mode": "live" if arguments.live else "as of",
         "as_of": str(toolbox.as_of),
         "engine": engine,
         "content_filter": judged,
-        "results": [_result(one, wish.characters) for one in found],
+        "results": [_result(one, arguments.characters) for one in found],
         "withheld": len(lookout.seen),
-        "server_spending": desk.spending(),
+        "server_spending": permissions.spending(),
     }
 
 
-def _question(wish: SearchArguments) -> Question:
+def _question(arguments: SearchArguments) -> Question:
     """What is searched for, as of when; a search without a date is refused unless it says that it means now."""
-    if wish.live and wish.as_of is not None:
+    if arguments.live and arguments.as_of is not None:
         raise InputError("a live search has no date: give `as_of` or `live`, not both")
     now = datetime.now(UTC).replace(microsecond=0)
-    if not wish.live and wish.as_of is None:
+    if not arguments.live and arguments.as_of is None:
         raise InputError("no date was given", column="as_of", hint="say as_of, or live: true to search the present")
     try:
-        due = instant(wish.as_of) if wish.as_of is not None else now
+        due = instant(arguments.as_of) if arguments.as_of is not None else now
     except ValueError as error:
         raise InputError(str(error), column="as_of") from None
     if due > now:
-        raise InputError(f"{wish.as_of} is not over yet", column="as_of", hint="say live: true to search the present")
-    id = f"search/{now.isoformat()}" if wish.live else "search"
-    text = wish.question or wish.query
+        hint = "say live: true to search the present"
+        raise InputError(f"{arguments.as_of} is not over yet", column="as_of", hint=hint)
+    id = f"search/{now.isoformat()}" if arguments.live else "search"
+    text = arguments.question or arguments.query
     return Question(id=id, source="assistant", text=text, due=due, targets=(Target(id="yes"),))
 
 
 @asynccontextmanager
 async def _toolbox(
-    desk: ServerPermissions, wish: SearchArguments, question: Question, engine: str, lookout: WithheldCounter
+    permissions: ServerPermissions,
+    arguments: SearchArguments,
+    question: Question,
+    engine: str,
+    lookout: WithheldCounter,
 ) -> AsyncGenerator[tuple[FencedTools, str]]:
     """The search behind the fence, and who judges what it finds."""
-    if wish.live or not desk.may_spend:
-        if not wish.live and engine != OWN:
+    if arguments.live or not permissions.may_spend:
+        if not arguments.live and engine != OWN:
             raise InputError(f"as of a date, what {engine} finds has to be judged by a model", hint=ALLOW_SPENDING)
-        async with _by_rules(desk, wish, question, engine, lookout) as toolbox:
-            yield toolbox, "none: live" if wish.live else NOT_JUDGED_NOTE
+        async with _by_rules(permissions, arguments, question, engine, lookout) as toolbox:
+            yield toolbox, "none: live" if arguments.live else NOT_JUDGED_NOTE
         return
-    async with _by_model(desk, question, engine, lookout) as toolbox:
-        yield toolbox, desk.model()
+    async with _by_model(permissions, question, engine, lookout) as toolbox:
+        yield toolbox, permissions.model()
 
 
 @asynccontextmanager
 async def _by_rules(
-    desk: ServerPermissions, wish: SearchArguments, question: Question, engine: str, lookout: WithheldCounter
+    permissions: ServerPermissions,
+    arguments: SearchArguments,
+    question: Question,
+    engine: str,
+    lookout: WithheldCounter,
 ) -> AsyncGenerator[FencedTools]:
     from foretell.data.http import AsyncHttpClient
     from foretell.runs.services import open_services
     from foretell.tools.web import WebSearch
 
     async with AsyncHttpClient() as client:
-        found = open_services(desk.settings, client, [engine]).engine
+        found = open_services(permissions.settings, client, [engine]).engine
         assert found is not None
-        as_of = question.as_of_in("live" if wish.live else "backtest")
+        as_of = question.as_of_in("live" if arguments.live else "backtest")
         fence = FenceRules(as_of=as_of, question=question, emit=lookout.emit)
-        yield FencedTools.around([WebSearch(engine=found, limit=wish.limit)], fence, TrustedCorpusFilter())
+        yield FencedTools.around([WebSearch(engine=found, limit=arguments.limit)], fence, TrustedCorpusFilter())
 
 
 @asynccontextmanager
 async def _by_model(
-    desk: ServerPermissions, question: Question, engine: str, lookout: WithheldCounter
+    permissions: ServerPermissions, question: Question, engine: str, lookout: WithheldCounter
 ) -> AsyncGenerator[FencedTools]:
     from foretell.models.journal import Journal
     from foretell.runs.runtime import open_runtime
     from foretell.runs.spec import QuestionsSpec, RunSpec
 
-    spec = RunSpec(questions=QuestionsSpec(dataset="search"), models={"agent": desk.model()}, search=(engine,))
-    with closing(Journal(desk.settings.journal)) as journal:
-        async with open_runtime(spec, desk.settings, journal) as bench:
-            context = bench.context(question, 0, lookout.emit)
-            yield bench.toolbox(question, context)
+    spec = RunSpec(questions=QuestionsSpec(dataset="search"), models={"agent": permissions.model()}, search=(engine,))
+    with closing(Journal(permissions.settings.journal)) as journal:
+        async with open_runtime(spec, permissions.settings, journal) as runtime:
+            context = runtime.context(question, 0, lookout.emit)
+            yield runtime.tools(question, context)
 
 
-def _pay(desk: ServerPermissions, engine: str) -> None:
+def _pay(permissions: ServerPermissions, engine: str) -> None:
     """Engines that send bills are asked only where spending is allowed."""
     if engine in UNBILLED:
         return
-    if desk.purse is None:
+    if permissions.purse is None:
         raise InputError(f"{engine} sends bills and spending is off", hint="start with --allow-spending DOLLARS")
     cost = CallCost(dollars=QUERY_DOLLARS)
-    desk.purse.settle(desk.purse.set_aside(cost), cost)
+    permissions.purse.settle(permissions.purse.set_aside(cost), cost)
 
 
 def _result(one: AdmittedSource, characters: int) -> dict[str, Any]:

@@ -8,19 +8,9 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from foretell.models.model import Message, ModelSettings, Request
+from foretell.models.provider import Provider, load_provider
+from foretell.plugins import BUILT_IN, added, exists, load
 from foretell.questions.errors import InputError
-
-ProviderName = Literal["openai", "anthropic", "google", "openrouter", "compat", "local", "scripted"]
-
-MODEL_NAME_FORMS = (
-    "openai:NAME",
-    "anthropic:NAME",
-    "google:NAME",
-    "openrouter:VENDOR/NAME",
-    "compat:NAME@http://HOST:PORT/v1",
-    "local:PATH.gguf",
-    "scripted:FILE.jsonl",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,37 +21,44 @@ class ModelName:
     ModelName(provider='compat', name='qwen3:8b', url='http://localhost:11434/v1')
     """
 
-    provider: ProviderName
+    provider: str
     name: str
-    """As the provider knows it; for `local` and `scripted` a path."""
+    """As the provider knows it; for `local` and `scripted` a path, empty where the provider is a plain function."""
     url: str = ""
-    """Base address of an OpenAI-compatible server."""
+    """Address of the server, where the name holds one."""
 
     @staticmethod
     @cache
     def read(written: str) -> "ModelName":
         """Understand a name, or say how names are written."""
         provider, colon, name = written.partition(":")
-        if not colon or not name or provider not in get_args(ProviderName):
-            raise InputError(f"cannot read the model name {written!r}", hint=f"write {', '.join(MODEL_NAME_FORMS)}")
-        if provider != "compat":
-            return ModelName(provider=provider, name=name)  # pyright: ignore[reportArgumentType] - checked above
+        if not exists("models", provider) or (not name and (colon or isinstance(load("models", provider), Provider))):
+            raise InputError(f"cannot read the model name {written!r}", hint=f"write {', '.join(model_name_forms())}")
+        found = load_provider(provider)
+        if not found.named_with_address:
+            return ModelName(provider=provider, name=name)
         name, at, url = name.rpartition("@")
         if not at or not name or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise InputError(f"the model name {written!r} lacks its server", hint=f"write {MODEL_NAME_FORMS[4]}")
-        return ModelName(provider="compat", name=name, url=url.rstrip("/"))
+            raise InputError(f"the model name {written!r} lacks its server", hint=f"write {found.form}")
+        return ModelName(provider=provider, name=name, url=url.rstrip("/"))
 
     @property
     def place(self) -> str:
         """What shares one client, one set of limits and one bill: the provider, or a server by its address."""
-        if self.provider in ("local", "scripted"):
-            return f"{self.provider}:{self.name}"
-        return f"compat@{self.url}" if self.provider == "compat" else self.provider
+        if self.url:
+            return f"{self.provider}@{self.url}"
+        return f"{self.provider}:{self.name}" if load_provider(self.provider).per_model else self.provider
 
     @property
     def free(self) -> bool:
         """Runs on this machine, so that nobody sends a bill."""
-        return self.provider in ("local", "scripted") or (self.provider == "compat" and is_loopback(self.url))
+        return is_loopback(self.url) if self.url else load_provider(self.provider).free
+
+
+def model_name_forms() -> list[str]:
+    """How names of models are written: the built-in ways, and those that were added."""
+    written_by_people = [name for name in BUILT_IN["models"] if name != "python"]
+    return [load_provider(name).form or f"{name}:NAME" for name in (*written_by_people, *added("models"))]
 
 
 def is_loopback(url: str) -> bool:

@@ -7,14 +7,7 @@ from typing import Any
 
 from foretell.models.model import TokenCount
 from foretell.models.names import ModelName
-
-VENDOR_IDS = {"x-ai": "x-ai", "moonshotai": "moonshotai", "openai": "openai", "anthropic": "anthropic"} | {
-    "google": "google",
-    "deepseek": "deepseek",
-    "meta-llama": "meta",
-    "mistralai": "mistral",
-}
-"""OpenRouter passes vendors' prices on: where its own entry is missing, the vendor's counts."""
+from foretell.models.provider import load_provider
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +43,7 @@ FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
 
 
 class PriceList:
-    """Price by model name: our own table first, then what runs here for nothing, then the public list.
+    """Price by model name: our own table first, then what the provider says or runs for nothing, then the public list.
 
     Store `table()` with a run: a replay then counts the same dollars whatever the public list says by then.
     """
@@ -64,7 +57,8 @@ class PriceList:
         """The price, or None where nobody knows it."""
         if model not in self._known:
             name = ModelName.read(model)
-            self._known[model] = FREE_OF_CHARGE if name.free else public_price(name) if self._public else None
+            own = FREE_OF_CHARGE if name.free else load_provider(name.provider).price(name.name)
+            self._known[model] = own or (public_price(name) if self._public else None)
         return self._known[model]
 
     def dollars(self, model: str, tokens: TokenCount) -> float | None:
@@ -84,22 +78,13 @@ def public_price(name: ModelName) -> TokenPrice | None:
     except ImportError:
         return None
     listed = get_snapshot()
-    for provider, model in _candidates(name):
+    for provider, model in load_provider(name.provider).price_ids(name.name):
         try:
             _, info = listed.find_provider_model(model, None, provider, None)
         except LookupError:
             continue
         return _price(info.get_prices(listed.timestamp.astimezone(UTC)))
     return None
-
-
-def _candidates(name: ModelName) -> list[tuple[str, str]]:
-    if name.provider in ("openai", "anthropic", "google"):
-        return [(name.provider, name.name)]
-    if name.provider != "openrouter":
-        return []
-    vendor, _, model = name.name.partition("/")
-    return [("openrouter", name.name)] + ([(VENDOR_IDS[vendor], model)] if vendor in VENDOR_IDS else [])
 
 
 def _price(listed: Any) -> TokenPrice | None:

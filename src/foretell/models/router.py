@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from types import CoroutineType, TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
@@ -11,70 +11,30 @@ from foretell.models.limits import ModelLimits, limit_model
 from foretell.models.model import Model, Reply, Request
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
-from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.provider import ProviderClient, ProviderConfig, load_provider
 from foretell.questions.errors import InputError, MissingExtra
 
-API_KEY_VARIABLES: dict[str, tuple[str, ...]] = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "openrouter": ("OPENROUTER_API_KEY",),
-}
-COMPAT_KEY_VARIABLE = "COMPAT_API_KEY"
-"""Sent to servers of the `compat:` form where it is set; most of them need none."""
-PROVIDER_ADDRESSES = {"openai": "https://api.openai.com/v1", "openrouter": "https://openrouter.ai/api/v1"}
-
-
-class ProviderClient(Model, Protocol):
-    """A model that holds connections."""
-
-    async def close(self) -> None:
-        """Give them back."""
-        ...
+__all__ = ["ModelRouter", "ProviderClient", "api_key_for", "open_provider"]
 
 
 def api_key_for(name: ModelName, keys: Mapping[str, str]) -> str:
-    """The key for a provider, or one line that says how to get on without."""
-    if name.provider not in API_KEY_VARIABLES:
-        return keys.get(COMPAT_KEY_VARIABLE, "") if name.provider == "compat" else ""
-    wanted = API_KEY_VARIABLES[name.provider]
-    for variable in wanted:
+    """The key for a provider, or one line that says how to do without."""
+    provider = load_provider(name.provider)
+    for variable in provider.key_variables:
         if keys.get(variable):
             return keys[variable]
+    if not provider.key_variables or not provider.key_required:
+        return ""
     hint = "or take a model on this machine: local:PATH.gguf or compat:NAME@http://localhost:11434/v1"
-    raise InputError(f"{name.provider}:{name.name} needs a key: set {' or '.join(wanted)}, {hint}")
+    raise InputError(f"{name.provider}:{name.name} needs a key: set {' or '.join(provider.key_variables)}, {hint}")
 
 
 def open_provider(written: str, keys: Mapping[str, str], *, address: str | None = None) -> ProviderClient:
-    """The bare wire to a model by name; `address` replaces the provider's own. Connects on first use."""
+    """The bare client of a model by name; `address` replaces the provider's own. Connects on first use."""
     name = ModelName.read(written)
+    provider = load_provider(name.provider)
     key = api_key_for(name, keys)
-    if name.provider == "scripted":
-        return _WithoutConnections(ScriptedModel.from_file(name.name))
-    if name.provider in ("anthropic", "google"):
-        from foretell.models.providers.pydantic_ai_client import PydanticAIClient
-
-        return PydanticAIClient(name.provider, key, address=address)
-    if name.provider == "local":
-        from foretell.models.providers.llama_cpp import LlamaCppModel
-
-        return LlamaCppModel(name.name)
-    from foretell.models.providers.openai_chat import OpenAIChat
-
-    return OpenAIChat(name.provider, address or name.url or PROVIDER_ADDRESSES[name.provider], key)
-
-
-class _WithoutConnections:
-    """A scripted model has nothing to close."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
-        return self._model.complete(request)
-
-    async def close(self) -> None:
-        return None
+    return provider.open(ProviderConfig(name=name, key=key, address=address or name.url or provider.address))
 
 
 class ModelRouter:
@@ -104,8 +64,8 @@ class ModelRouter:
         self._wires: list[ProviderClient] = []
         self._places: dict[str, Model] = {}
         self._by_name: dict[str, Model] = {}
-        outer = _Route(self._model)
-        self._front: Model = JournalReadingModel(outer, journal) if journal else outer
+        dispatch = _Dispatch(self._model)
+        self._front: Model = JournalReadingModel(dispatch, journal) if journal else dispatch
 
     async def __aenter__(self) -> "ModelRouter":
         """Nothing is opened yet."""
@@ -131,8 +91,9 @@ class ModelRouter:
             for name in names:
                 read = ModelName.read(name)
                 api_key_for(read, self._keys)
-                if read.provider in ("openai", "openrouter", "compat", "local") and find_spec("aiohttp") is None:
-                    raise MissingExtra("asking a model", "llm")
+                provider = load_provider(read.provider)
+                if provider.requires and find_spec(provider.requires) is None:
+                    raise MissingExtra("asking a model", provider.extra)
 
     def within(self, budget: Budget) -> Model:
         """The same, with a budget around it."""
@@ -160,7 +121,7 @@ class ModelRouter:
         return self._by_name[written]
 
 
-class _Route:
+class _Dispatch:
     """Sends a request where its model lives."""
 
     def __init__(self, find: Callable[[str], Model]) -> None:

@@ -1,14 +1,14 @@
-"""One question, answered: what the command line, assistants and Python programs share."""
+"""One question answered with a probability: researched by a model, or from the outside view where none is named."""
 
 import hashlib
-import os
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import Any
 
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
@@ -16,127 +16,234 @@ from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.reference_class import ReferenceClass
+from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.questions.as_of import AsOf, instant
+from foretell.operations.operation import operation
+from foretell.operations.requests import AskRequest, TreeRequest
+from foretell.operations.result import Result, text_table
+from foretell.questions.as_of import instant
+from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, Snapshot, Target
-from foretell.runs import event_loop
-from foretell.runs.backtest import run_sync
-from foretell.runs.combine import CombinationSettings, combine_trials, combining_by_name
+from foretell.runs.combine import combine_trials, combining_by_name
+from foretell.runs.executor import WatchEvents
 from foretell.runs.past import past_of
 from foretell.runs.question_sets import Benchmark
-from foretell.runs.runner import PreparedRun, WatchProgress, execute_run, prepare_run
+from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.spec import TYPED_PREFIX, BudgetSpec, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 
-if TYPE_CHECKING:
-    from foretell.runs.spec import RunSpec
-
-
-# One question from the command line, as a run of its own.
-
-TYPED_PREFIX = "asked "
-"""Begins the name of a set that is one question typed at the command line."""
+SIMILAR_SHOWN = 10
+"""Past questions that are shown beside an outside view."""
+OUTSIDE_NOTE = "This is the outside view: no model was asked and nothing was researched."
+UNPAID_NOTE = "No model call was made, since the budget does not pay for one: this is only the belief to start from."
 
 
 @dataclass(frozen=True, kw_only=True)
-class TypedQuestion:
-    """What a person typed."""
+class AskResult(Result):
+    """A probability with its reasons, and how it came about."""
 
-    text: str
-    by: str | None = None
-    as_of: str | None = None
-    options: tuple[str, ...] = ()
-    criteria: str = ""
-    price: float | None = None
+    forecast: Forecast
+    """The trials combined."""
+    question: Question
+    run: str | None = None
+    """Where every step is stored; None for the outside view, which stores nothing."""
+    trials: tuple[Forecast | Failure, ...] = ()
+    similar: tuple[ReferenceQuestion, ...] = ()
+    """The most similar past questions, for the outside view where rounds were pulled to this machine."""
+    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
+    notes: tuple[str, ...] = ()
+    """What a reader should know before relying on the number: failed trials, nothing researched, …"""
+
+    @property
+    def p(self) -> Mapping[str, float]:
+        """Target → probability; "yes" for a yes/no question."""
+        return self.forecast.p
+
+    @property
+    def rationale(self) -> str:
+        """The reasons."""
+        return self.forecast.rationale
+
+    @property
+    def usage(self) -> Cost:
+        """Dollars, calls and tokens of all trials."""
+        return self.forecast.usage
+
+    @property
+    def cost(self) -> float:
+        """Dollars."""
+        return self.forecast.usage.dollars
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each target."""
+        return [
+            {"outcome": target.label or target.id, "p": self.forecast.p[target.id]} for target in self.question.targets
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The forecast as it is stored, and what belongs to it."""
+        return {
+            **json.loads(to_json(self.forecast)),
+            "question": self.question.text,
+            "labels": {target.id: target.label or target.id for target in self.question.targets},
+            "due": self.question.due.isoformat(),
+            "run": self.run,
+            "trials": [
+                {"trial": one.trial, "p": dict(one.p)}
+                if isinstance(one, Forecast)
+                else {"trial": one.trial, "failed": one.error}
+                for one in self.trials
+            ],
+            "similar": [
+                {
+                    "text": one.text,
+                    "url": one.url,
+                    "known_on": one.known_on.isoformat(),
+                    "outcome": int(one.outcome),
+                    "similarity": one.similarity,
+                }
+                for one in self.similar
+            ],
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        notes = [f"note: {note}" for note in (*self.notes, *self.warnings)]
+        return "\n".join([*text_table(self.rows()), "", self.rationale, *notes])
 
 
-def question_from_text(asked: TypedQuestion, now: datetime) -> Question:
-    """The question, asked now or as of a past date."""
-    if not asked.text.strip():
-        raise InputError("the question is empty")
-    due = _moment(asked.as_of, "--as-of") or now
-    by = _moment(asked.by, "--by")
-    if by is not None and by <= due:
-        raise InputError(f"{asked.by} is not after the day of asking", column="--by", hint="name a later day")
-    snapshot = None if asked.price is None else Snapshot(at=due, last_price=asked.price)
-    if asked.options:
-        targets = tuple(Target(id=option, label=option, resolves_at=by) for option in asked.options)
+def typed_question(request: AskRequest | TreeRequest) -> Question:
+    """The question of a request, as of its date or of this second."""
+    asking = isinstance(request, AskRequest)
+    text = request.question if asking else request.claim
+    due = instant(request.as_of) if request.as_of else datetime.now(UTC).replace(microsecond=0)
+    closes = instant(request.closes) if request.closes else None
+    if closes is not None and closes <= due:
+        raise InputError(f"{request.closes} is not after the day of asking", column="--closes", hint="name a later day")
+    if asking and request.options:
+        targets = tuple(Target(id=option, label=option, resolves_at=closes) for option in request.options)
     else:
-        targets = (Target(id="yes", resolves_at=by, snapshot=snapshot),)
-    digest = hashlib.sha256(asked.text.encode()).hexdigest()[:10]
+        price = request.price if asking else None
+        snapshot = None if price is None else Snapshot(at=due, last_price=price)
+        targets = (Target(id="yes", resolves_at=closes, snapshot=snapshot),)
     return Question(
-        id=f"asked/{digest}",
+        id=f"asked/{hashlib.sha256(text.encode()).hexdigest()[:10]}",
         source="asked",
-        text=asked.text,
-        criteria=asked.criteria,
+        text=text,
+        criteria=request.criteria,
         due=due,
         opens_at=due,
-        closes_at=by,
+        closes_at=closes,
         targets=targets,
-        exclusive=len(asked.options) > 1,
+        exclusive=len(targets) > 1,
     )
 
 
-def _moment(text: str | None, option: str) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return instant(text)
-    except ValueError as error:
-        raise InputError(str(error), column=option) from None
+def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSpec:
+    """The run that answers a typed question. The same request on the same day is the same run."""
+    if request.model is None:
+        raise InputError(
+            "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
+        )
+    name = request.model
+    if not isinstance(name, str):
+        from foretell.models.providers.function import model_name
 
-
-def run_spec_for(
-    asked: TypedQuestion,
-    model: str,
-    *,
-    search: tuple[str, ...],
-    trials: int,
-    budget: float | None,
-    variant: str = "full",
-) -> RunSpec:
-    """The run that answers the question."""
-    words = hashlib.sha256(repr((asked, datetime.now(UTC).date() if asked.as_of is None else "")).encode()).hexdigest()
+        name = model_name(name)
+    words = request.model_dump(
+        mode="json", include={"question", "claim", "closes", "as_of", "options", "criteria", "price"}
+    )
+    words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
+    digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    sampling = {name: getattr(request, name) for name in ("temperature", "effort", "max_tokens")}
     return RunSpec(
-        questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{words[:10]}"),
-        options={"variant": variant},
-        models={"agent": model},
-        search=search,
-        trials=trials,
-        mode="live" if asked.as_of is None else "backtest",
-        budget=BudgetSpec(run=budget),
+        questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{digest[:10]}"),
+        models={"agent": name, **request.roles},
+        search=request.search,
+        mode="backtest" if request.as_of else "live",
+        strict=request.strict,
+        seed=request.seed,
+        sampling={name: value for name, value in sampling.items() if value is not None},
+        **differing,
     )
 
 
-def single_question_set(question: Question) -> Benchmark:
-    """The question alone."""
-    found = QuestionSet(name="asked", questions=(question,))
+def typed_questions(questions: Iterable[Question]) -> Benchmark:
+    """Typed questions as a set: they are nowhere but in the request and in the store."""
+    found = QuestionSet(name="asked", questions=tuple(questions))
     return Benchmark(questions=found, history=found)
 
 
-# What can be said of a question without any model: the crowd's price, or how questions like it ended.
+def stored_questions(store: RunStore, spec: RunSpec) -> Benchmark | None:
+    """The questions of a run that was typed, all of them; None for a run whose data set holds them."""
+    asked = store.questions(spec.id) if spec.questions.typed else []
+    return typed_questions(asked) if asked else None
 
 
-def outside_forecast(question: Question, as_of: AsOf, settings: Settings) -> Forecast:
-    """The price where one was given, else the outside view, with the reference class among the pulled rounds."""
+def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
+    """The run that answers a question, checked before anything is stored."""
+    combining_by_name(request.combine)
+    spec = typed_run_spec(
+        request,
+        options=request.changed("agent"),
+        trials=request.trials,
+        aggregate=request.combine,
+        budget=BudgetSpec(run=request.budget, question=request.question_budget),
+    )
+    check_run(spec, settings)
+    return prepare_run(spec, typed_questions([typed_question(request)]))
+
+
+async def answer_question(request: AskRequest, settings: Settings, *, on_event: WatchEvents | None = None) -> AskResult:
+    """Research a question. Asked again as of the same date, every reply comes from the journal and costs nothing."""
+    if request.model is None:
+        return await outside_view(request, settings)
+    prepared = prepare_ask(request, settings)
+    await execute_run(prepared, settings, on_event=on_event, concurrency=request.concurrency)
+    with closing(RunStore(settings.store)) as store:
+        return stored_answer(store, prepared.spec, prepared.questions[0])
+
+
+def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:
+    """What a run answers to a question: its trials combined as its spec says."""
+    # The same words asked earlier today belong to the same run, with an answer of their own.
+    at = question.as_of_in(spec.mode).at
+    answers = [one for one in store.answers(spec.id) if one.question_id == question.id and one.as_of.at == at]
+    found = combine_trials(answers, [question], combining_by_name(spec.aggregate))
+    failures = [answer for answer in answers if isinstance(answer, Failure)]
+    if not found:
+        raise InputError(f"no trial gave an answer: {failures[0].error if failures else 'nothing was run'}")
+    notes = [f"{len(failures)} of {len(answers)} trials failed: {failures[0].error}"] if failures else []
+    if not found[0].usage.calls:
+        notes.append(UNPAID_NOTE)
+    return AskResult(
+        forecast=found[0],
+        question=question,
+        run=spec.id,
+        trials=tuple(answers),
+        warnings=prepare_run(spec, typed_questions([question])).warnings,
+        notes=tuple(notes),
+    )
+
+
+async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
+    """The price where one was given, else how similar past questions ended; nothing is read, paid or stored."""
+    question = typed_question(request)
+    as_of = question.as_of_in("backtest" if request.as_of else "live")
     priced = all(target.snapshot is not None for target in question.targets)
+    past = Past() if priced else _pulled_rounds(settings.home)
     forecaster = CrowdForecaster() if priced else OutsideView()
     try:
-        past = Past() if priced else _pulled_rounds(settings.home)
-        return run_sync(forecaster.forecast(question, Context(as_of=as_of, past=past)), event_loop.run)
+        forecast = await forecaster.forecast(question, Context(as_of=as_of, past=past))
     except CannotForecast as reason:
         hint = "foretell data pull forecastbench brings rounds to learn from, or give --model"
         raise InputError(str(reason), hint=hint) from None
-
-
-def reference_class(question: Question, as_of: AsOf, settings: Settings) -> ReferenceClass | None:
-    """The most similar questions among the pulled rounds; None where none were pulled."""
-    past = _pulled_rounds(settings.home)
-    return ReferenceClass.of(question, past.table, as_of) if past else None
+    similar = ReferenceClass.of(question, past.table, as_of).members[:SIMILAR_SHOWN] if past else ()
+    return AskResult(forecast=forecast, question=question, similar=similar, notes=(OUTSIDE_NOTE,))
 
 
 @cache
@@ -154,125 +261,16 @@ def _readable_round(cache: DownloadCache, day: str) -> QuestionSet | None:
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResearchOptions:
-    """Who is to answer, and how hard they try."""
-
-    model: str
-    """`provider:name` of the agent."""
-    search: tuple[str, ...] = ()
-    """Search engines, in the order they are asked."""
-    trials: int = 1
-    budget: float | None = None
-    """Dollars; a spent budget ends in the standing belief."""
-    variant: str = "full"
-    combine: str = "default"
-
-    def spec(self, asked: TypedQuestion) -> "RunSpec":
-        """The run that answers a question so."""
-        spec = run_spec_for(
-            asked, self.model, search=self.search, trials=self.trials, budget=self.budget, variant=self.variant
-        )
-        return replace(spec, aggregate="judged") if self.combine == "judged" else spec
-
-
-def default_search_engines() -> tuple[str, ...]:
-    """The engines named in FORETELL_SEARCH."""
-    return tuple(filter(None, os.environ.get("FORETELL_SEARCH", "").split(",")))
-
-
-def question_now(asked: TypedQuestion) -> Question:
-    """The question as of its date, or of this second."""
-    return question_from_text(asked, datetime.now(UTC).replace(microsecond=0))
-
-
-def outside_view(asked: TypedQuestion, settings: Settings) -> Forecast:
-    """The outside view: nothing is read, nobody is asked, nothing is paid."""
-    question = question_now(asked)
-    return outside_forecast(question, question.as_of_in("backtest" if asked.as_of else "live"), settings)
-
-
-def prepare_question(asked: TypedQuestion, research: ResearchOptions) -> PreparedRun:
-    """The run of one question, ready to start."""
-    return prepare_run(research.spec(asked), single_question_set(question_now(asked)))
-
-
-async def run_research(
-    prepared: PreparedRun,
-    settings: Settings,
-    how: CombinationSettings | None = None,
-    *,
-    watch: WatchProgress | None = None,
-) -> Forecast:
-    """Run it and put the trials together. Asked again, it finds every reply it had and pays for none twice."""
-    await execute_run(prepared, settings, watch=watch)
-    # The same words asked earlier today belong to the same run, with an answer of their own.
-    now = prepared.questions[0].as_of.at
-    with closing(RunStore(settings.store)) as store:
-        answers = [answer for answer in store.answers(prepared.spec.id) if answer.as_of.at == now]
-    found = combine_trials(answers, prepared.questions, how)
-    if not found:
-        failures = [answer.error for answer in answers if isinstance(answer, Failure)]
-        raise InputError(f"no trial gave an answer: {failures[0] if failures else 'nothing was run'}")
-    return found[0]
-
-
-class AskOptions(TypedDict, total=False):
-    """What may be said about a question and its answering."""
-
-    by: str | None
-    """When it will be known, as an ISO date."""
-    as_of: str | None
-    """Ask as if it were that day: nothing later is seen."""
-    options: Sequence[str]
-    """Exclusive outcomes; without any it is yes or no."""
-    criteria: str
-    price: float | None
-    """What a market says now."""
-    trials: int
-    budget: float | None
-    """Dollars."""
-    variant: str
-    combine: str
-
-
-def ask(
-    question: str,
-    *,
-    model: str | None = None,
-    search: Sequence[str] | None = None,
-    settings: Settings | None = None,
-    **details: Unpack[AskOptions],
-) -> Forecast:
+@operation(AskRequest)
+def ask(request: AskRequest, settings: Settings | None = None) -> AskResult:
     """A probability with its reasons; researched by `model`, or the outside view where no model is named.
 
-    Without a model nothing is read and nothing is paid. Keys come from the environment; `search` names engines, and
-    where it is not given those of FORETELL_SEARCH are asked.
+    Without a model nothing is read and nothing is paid. Keys come from the environment.
 
-    >>> forecast = ask("Will the bank cut its rate?", by="2027-03-31", price=0.4)
-    >>> forecast.p
+    >>> ask("Will the bank cut its rate?", closes="2027-03-31", price=0.4, model="none").p
     {'yes': 0.4}
     """
-    if unknown := details.keys() - AskOptions.__annotations__:
-        raise TypeError(f"ask() has no option {min(unknown)!r}; there are {', '.join(AskOptions.__annotations__)}")
-    settings = settings or load_settings()
-    asked = TypedQuestion(
-        text=question,
-        by=details.get("by"),
-        as_of=details.get("as_of"),
-        options=tuple(details.get("options", ())),
-        criteria=details.get("criteria", ""),
-        price=details.get("price"),
-    )
-    if model is None:
-        return outside_view(asked, settings)
-    research = ResearchOptions(
-        model=model,
-        search=default_search_engines() if search is None else tuple(search),
-        trials=details.get("trials", 1),
-        budget=details.get("budget"),
-        variant=details.get("variant", "full"),
-        combine=details.get("combine", "default"),
-    )
-    prepared = prepare_question(asked, research)
-    return run_sync(run_research(prepared, settings, combining_by_name(research.combine)), event_loop.run)
+    from foretell.runs import event_loop
+    from foretell.runs.backtest import run_sync
+
+    return run_sync(answer_question(request, settings or load_settings()), event_loop.run)

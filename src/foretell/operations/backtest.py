@@ -94,11 +94,11 @@ class DemoResult(ScoreResult):
 
 def demo(request: DemoRequest, progress: BacktestProgress | None = None) -> DemoResult:
     """Forecast the demo's questions and score every answer."""
-    from foretell.runs.question_sets import demo_benchmark
+    from foretell.runs.question_sets import open_benchmark
     from foretell.scoring.join import read_table
     from foretell.scoring.score import ScoringOptions, score_table
 
-    benchmark = demo_benchmark()
+    benchmark = open_benchmark("demo")
     questions = benchmark.questions
     result = _answers(benchmark, DEMO_FORECASTERS, benchmark.series, progress)
     table = read_table(

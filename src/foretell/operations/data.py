@@ -67,13 +67,20 @@ class PullResult(Result):
 def pull(request: DataPullRequest, watch: WatchDownload) -> PullResult:
     """Download rounds with their outcomes so far; what is here and intact is not downloaded again."""
     from foretell.data.datasets.forecastbench_download import FORECASTBENCH_URL, ForecastBenchDownload
-    from foretell.data.http import HttpClient
+    from foretell.data.http import AsyncHttpClient, HttpLimits
+    from foretell.runs import event_loop
+    from foretell.runs.backtest import run_sync
 
-    with HttpClient() as client:
-        bench = ForecastBenchDownload(_cache(request.folder), client, url=request.url or FORECASTBENCH_URL)
-        newest = [bench.latest()] if request.latest or not request.rounds else []
-        files = bench.pull(sorted({*request.rounds, *newest}), watch)
-    return PullResult(files=tuple(files), folder=bench.cache.root)
+    cache = _cache(request.folder)
+
+    async def download() -> PullResult:
+        async with AsyncHttpClient(limits=HttpLimits()) as client:
+            bench = ForecastBenchDownload(cache, client, url=request.url or FORECASTBENCH_URL)
+            newest = [await bench.latest()] if request.latest or not request.rounds else []
+            files = await bench.pull(sorted({*request.rounds, *newest}), watch)
+        return PullResult(files=tuple(files), folder=cache.root)
+
+    return run_sync(download(), event_loop.run)
 
 
 @dataclass(frozen=True, kw_only=True)

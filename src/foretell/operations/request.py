@@ -4,10 +4,17 @@ A field is declared with `setting`. The command line makes its options from it, 
 schema and Python its signature, so that a new option is one field.
 """
 
+import ast
+import inspect
+import os
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from dataclasses import fields
+from itertools import pairwise
+from textwrap import dedent
+from types import NoneType, UnionType
+from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -17,7 +24,22 @@ from foretell.questions.errors import InputError
 class Request(BaseModel):
     """What a user asks for. Frozen; unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, str_strip_whitespace=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_environment(cls, values: Any) -> Any:
+        """Fill what is not given from the field's environment variable."""
+        if not isinstance(values, dict):
+            return values
+        given = cast("dict[str, Any]", values)
+        return {**environment_values(cls), **given}
+
+    def changed(self, group: str) -> dict[str, Any]:
+        """The fields of a group that are not at their default, by name: what a run spec has to say about them."""
+        fields = type(self).model_fields
+        chosen = {name: getattr(self, name) for name, info in fields.items() if hints(info).get("group") == group}
+        return {name: value for name, value in chosen.items() if value != fields[name].get_default()}
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
@@ -41,7 +63,59 @@ def _known_fields(request: type[Request]) -> str:
     return f"there are {', '.join(request.model_fields)}"
 
 
-def setting(  # noqa: PLR0913 - a field has as many sides
+def environment_values(request: type[Request]) -> dict[str, Any]:
+    """What environment variables say about a request, by field; a field of several values is split at commas."""
+    found: dict[str, Any] = {}
+    for name, info in request.model_fields.items():
+        written = os.environ.get(hints(info).get("env", ""), "").strip()
+        if written:
+            found[name] = tuple(filter(None, written.split(","))) if is_list(info) else written
+    return found
+
+
+def is_list(info: FieldInfo) -> bool:
+    """Whether a field takes any number of values."""
+    annotation = plain_type(info)
+    arguments = get_args(annotation)
+    return get_origin(annotation) is list or (get_origin(annotation) is tuple and Ellipsis in arguments)
+
+
+def plain_type(info: FieldInfo) -> Any:
+    """The type of a field without None."""
+    if get_origin(info.annotation) in (Union, UnionType):
+        others = [one for one in get_args(info.annotation) if one is not NoneType]
+        return others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007 - made at run time
+    return info.annotation
+
+
+def fields_of(options: type[Any], *, group: str) -> type[Request]:
+    """A request with the fields of a dataclass, so that an option of a forecaster is declared in one place.
+
+    Args:
+        options: A dataclass; the text below a field is what people read about it.
+        group: The group that all of its fields belong to.
+    """
+    types, texts = get_type_hints(options, include_extras=True), attribute_texts(options)
+    made: dict[str, Any] = {
+        field.name: (types[field.name], setting(field.default, texts.get(field.name, ""), group=group))
+        for field in fields(options)
+    }
+    return create_model(f"{options.__name__}Fields", __base__=Request, **made)
+
+
+def attribute_texts(kind: type[Any]) -> dict[str, str]:
+    """By attribute of a class, the text that stands below it."""
+    (definition,) = ast.parse(dedent(inspect.getsource(kind))).body
+    found: dict[str, str] = {}
+    for line, below in pairwise(cast("ast.ClassDef", definition).body):
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(below, ast.Expr):
+            text = below.value.value if isinstance(below.value, ast.Constant) else None
+            if isinstance(text, str):
+                found[line.target.id] = " ".join(text.split())
+    return found
+
+
+def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of a field
     default: Any = PydanticUndefined,
     help: str = "",
     *,
@@ -49,6 +123,7 @@ def setting(  # noqa: PLR0913 - a field has as many sides
     argument: bool = False,
     metavar: str | None = None,
     env: str | None = None,
+    group: str | None = None,
     alone: str | None = None,
     **limits: Any,
 ) -> Any:
@@ -61,17 +136,44 @@ def setting(  # noqa: PLR0913 - a field has as many sides
         argument: Given by position on the command line instead of by a flag.
         metavar: What the command line calls the value, such as DATE.
         env: Environment variable that stands in where nothing is given, in every door.
+        group: What it belongs to, such as "agent"; forms fold groups, and `Request.changed` gives one of them.
         alone: What a flag that is given without a value stands for.
         limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, default_factory, …
     """
-    cli = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "alone": alone}
-    extra: dict[str, Any] = {"cli": {name: value for name, value in cli.items() if value}}
+    given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group, "alone": alone}
+    extra: dict[str, Any] = {"hints": {name: value for name, value in given.items() if value}}
     if "default_factory" in limits:
         return Field(description=help, json_schema_extra=extra, **limits)
     return Field(default, description=help, json_schema_extra=extra, **limits)
 
 
-def cli_hints(field: FieldInfo) -> Mapping[str, Any]:
-    """How the command line is to show a field: flag, argument, metavar, env."""
+def hints(field: FieldInfo) -> Mapping[str, Any]:
+    """How a field is to be shown: flag, argument, metavar, env, group."""
     extra = field.json_schema_extra
-    return cast("Mapping[str, Any]", extra.get("cli", {})) if isinstance(extra, dict) else {}
+    return cast("Mapping[str, Any]", extra.get("hints", {})) if isinstance(extra, dict) else {}
+
+
+def request_schema(request: type[Request]) -> dict[str, Any]:
+    """The JSON schema of a request in few words: what may be left out need not also be null, and no titles."""
+    made = cast("dict[str, Any]", _simplified(request.model_json_schema()))
+    return {name: part for name, part in made.items() if name != "description"}
+
+
+def _simplified(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_simplified(part) for part in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    found = cast("dict[str, Any]", value)
+    choices = [part for part in found.get("anyOf", ()) if part != {"type": "null"}]
+    if len(choices) == 1:
+        rest = {name: part for name, part in found.items() if name not in ("anyOf", "default")}
+        found = {**choices[0], **rest}
+    elif choices:
+        found = {**found, "anyOf": choices}
+    # A property may be called title or hints; those of a schema are a text and a mapping of our own.
+    return {
+        name: _simplified(part)
+        for name, part in found.items()
+        if not (name == "title" and isinstance(part, str)) and not (name == "hints" and "type" not in part)
+    }

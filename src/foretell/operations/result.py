@@ -1,7 +1,8 @@
 """What an operation returns: a value that can be printed, saved as JSON, and turned into rows or a data frame."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,15 @@ class Result:
             raise MissingExtra("a data frame", "pandas") from None
         return DataFrame(self.rows())
 
+    def _repr_html_(self) -> str:
+        """The rows as a table in a notebook; every text is escaped."""
+        rows = self.rows()
+        heads = list(dict.fromkeys(name for row in rows for name in row))
+        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+        lines = ("".join(f"<td>{escape(_cell(row.get(name)))}</td>" for name in heads) for row in rows)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
     def print(self, console: "Console") -> None:
         """Show it in a terminal."""
         console.file.write(f"{self}\n")
@@ -76,3 +86,26 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return None
     return value.item() if hasattr(value, "item") and not isinstance(value, str | bytes) else value
+
+
+CELL_WIDTH = 60
+"""Characters of a cell in a printed table."""
+
+
+def text_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Rows as lines with aligned columns.
+
+    >>> text_table([{"target": "yes", "p": 0.25}])
+    ['target  p', 'yes     0.25']
+    """
+    heads = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [heads, *([_cell(row.get(head)) for head in heads] for row in rows)]
+    widths = [max(len(line[n]) for line in cells) for n in range(len(heads))]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1]}…"

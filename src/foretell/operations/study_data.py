@@ -98,7 +98,7 @@ def material_of_runs(
 
 def run_table(settings: "Settings", starts: Sequence[str]) -> "tuple[ForecastTable, list[str], dict[str, str]]":
     """Runs over common questions as one table, each under its name with its trials combined; and what was asked."""
-    from foretell.runs.combine import CombinationSettings, combine_trials
+    from foretell.runs.combine import combine_trials, combining_by_name
     from foretell.scoring.join import ReadOptions, read_table
     from foretell.scoring.long_tables import forecast_rows
 
@@ -106,7 +106,7 @@ def run_table(settings: "Settings", starts: Sequence[str]) -> "tuple[ForecastTab
     asked, chosen = _questions_of_run(runs)
     said: list[dict[str, Any]] = []
     for run in runs:
-        how = CombinationSettings(rule="logit-mean" if run.spec.aggregate == "judged" else run.spec.aggregate)
+        how = combining_by_name("logit-mean" if run.spec.aggregate == "judged" else run.spec.aggregate)
         together = combine_trials(run.forecasts, chosen.values(), how)
         said += [{**row, "forecaster": run.name} for row in forecast_rows(together, chosen.values())]
     if all(row["outcome"] is None for row in asked):

@@ -54,6 +54,9 @@ def _group_key(group: Sequence[TraceEvent]) -> str:
 AnswerCell = Callable[[RunCell, EmitEvent], Awaitable[Forecast | Failure]]
 """Answers one cell, emitting events on the way."""
 
+WatchEvents = Callable[[int, TraceEvent], None]
+"""Called with the number of a trial and what happens in it, at once."""
+
 FLUSH_SECONDS = 0.25
 """How far a watcher may lag behind. A crash may lose the last events; the journal still has every reply."""
 OTHER_PROCESS_POLL_SECONDS = 0.5
@@ -78,12 +81,18 @@ class Executor:
     """Runs cells against one store, at most `concurrency` at a time."""
 
     def __init__(
-        self, store: RunStore, *, concurrency: int = 50, watch: Callable[[RunProgress], None] | None = None
+        self,
+        store: RunStore,
+        *,
+        concurrency: int = 50,
+        watch: Callable[[RunProgress], None] | None = None,
+        on_event: "WatchEvents | None" = None,
     ) -> None:
         self._store = store
         self._once = ClaimTable(store.database)
         self._concurrency = concurrency
         self._watch = watch or _ignore_progress
+        self._on_event = on_event
         self._waiting: dict[CellKey, list[TraceEvent]] = {}
         self._writing = asyncio.Lock()
 
@@ -141,6 +150,8 @@ class Executor:
 
         def emit(event: TraceEvent) -> None:
             in_order(event)
+            if self._on_event is not None:
+                self._on_event(cell.trial, event)
             if isinstance(event, ModelCalled):
                 progress.calls += 1
                 progress.dollars += event.dollars or 0.0

@@ -1,43 +1,39 @@
-"""Question sets by name: what `foretell backtest` and the demo can be pointed at."""
+"""Question sets by name: what `foretell backtest`, `foretell run` and the demo can be pointed at."""
 
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from foretell.data.atomic_file import write_atomically
-from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
+from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
-from foretell.data.series.series import SeriesSource
+from foretell.plugins import Names, exists, load
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question, SeriesRef
+from foretell.questions.question import Question
 from foretell.runs import event_loop
 from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings
 
 if TYPE_CHECKING:
-    from foretell.data.series.local import PackagedSeries
     from foretell.forecasters.base_rates.past import Past
 
-
-BUILT_IN_SETS = ("demo", "forecastbench")
+DATASETS = Names("datasets")
+FALLBACK_FORMAT = "questions"
+"""How a file is read that no other format recognises."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Benchmark:
-    """A question set with the series that some of its questions are about."""
-
-    questions: QuestionSet
-    history: QuestionSet
-    """Where base rates are counted; each question sees only the part that was known before its date."""
-    series: SeriesSource | None = None
+class Benchmark(Dataset):
+    """A data set with what forecasters may learn from its past."""
 
     @cached_property
     def past(self) -> "Past":
@@ -50,103 +46,42 @@ class Benchmark:
 def open_benchmark(
     name: str, *, rounds: Sequence[str] = (), folder: Path | None = None, live: bool = False
 ) -> Benchmark:
-    """A built-in set by name, a file of questions, a folder of flat tables, or for a live run a tournament."""
-    if name.startswith("metaculus:"):
-        return _tournament(name, live=live)
-    if name == "demo":
-        return demo_benchmark()
-    if name == "forecastbench":
-        return _forecastbench(rounds, folder)
-    if Path(name).is_dir():
-        return _flat_tables(Path(name), rounds)
-    if Path(name).exists():
-        from foretell.data.datasets.prophet_arena import read_arena_file
-        from foretell.data.datasets.question_files import read_questions
-
-        found = read_arena_file(name) or read_questions(name, asked_at=datetime.now(UTC))
-        return Benchmark(questions=found, history=found)
-    raise InputError(f"{name!r} is neither a file nor one of {', '.join(BUILT_IN_SETS)}")
+    """A data set by name (`NAME` or `NAME:ARGUMENT`), or a file or folder whose format is recognised."""
+    dataset, colon, argument = name.partition(":")
+    if not exists("datasets", dataset) or (not colon and _is_format(dataset) and Path(name).exists()):
+        dataset, argument = _format_of(name), name
+    request = DatasetRequest(argument=argument, rounds=tuple(rounds), folder=folder, live=live)
+    opened: Dataset | QuestionSet = load("datasets", dataset)(request)
+    if isinstance(opened, QuestionSet):
+        opened = Dataset.alone(opened)
+    return Benchmark(questions=opened.questions, history=opened.history, series=opened.series)
 
 
-def _tournament(name: str, *, live: bool) -> Benchmark:
+def _is_format(name: str) -> bool:
+    return isinstance(load("datasets", name), FileFormat)
+
+
+def _format_of(name: str) -> str:
+    """The first format that recognises a file."""
+    path = Path(name)
+    if not path.exists():
+        raise InputError(f"{name!r} is neither a file nor one of {', '.join(DATASETS)}")
+    for dataset in DATASETS:
+        plugin = load("datasets", dataset)
+        if dataset != FALLBACK_FORMAT and isinstance(plugin, FileFormat) and plugin.recognises(path):
+            return dataset
+    return FALLBACK_FORMAT
+
+
+def metaculus_tournament(request: DatasetRequest) -> QuestionSet:
+    """What is open now in a tournament, `metaculus:TOURNAMENT`."""
     from foretell.runs.settings import load_settings
 
+    name = f"{TOURNAMENT_PREFIX}{request.argument}"
     tournament = Tournament.read(name)
-    if not live:
+    if not request.live:
         raise InputError(f"{name} lists what is open now", column="questions", hint="say mode: live")
-    found = open_questions(tournament, load_settings(), datetime.now(UTC).replace(microsecond=0))
-    return Benchmark(questions=found, history=found)
-
-
-def _forecastbench(rounds: Sequence[str], folder: Path | None) -> Benchmark:
-    from foretell.data.datasets.cache import DownloadCache, cache_home
-    from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
-
-    cache = DownloadCache(folder or cache_home() / "forecastbench")
-    here = pulled_rounds(cache)
-    missing = [day for day in rounds if day not in here]
-    if missing or not here:
-        wanted = f"--round {missing[0]}" if missing else "--latest"
-        raise InputError(f"no such round in {cache.root}", hint=f"foretell data pull forecastbench {wanted}")
-    history = union("forecastbench", [read_pulled(cache, day) for day in here])
-    chosen = set(rounds or here)
-    questions = history.only(q for q in history.questions if q.due.date().isoformat() in chosen)
-    return Benchmark(questions=questions, history=history)
-
-
-def _flat_tables(folder: Path, rounds: Sequence[str]) -> Benchmark:
-    from foretell.data.datasets.forecastbench_tables import read_question_tables
-
-    history = read_question_tables(folder)
-    here = {q.due.date().isoformat() for q in history.questions}
-    if missing := [day for day in rounds if day not in here]:
-        hint = f"there are {', '.join(sorted(here))}"
-        raise InputError(f"no round of {missing[0]}", path=folder, column="--round", hint=hint)
-    chosen = set(rounds or here)
-    return Benchmark(
-        questions=history.only(q for q in history.questions if q.due.date().isoformat() in chosen), history=history
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoSchedule:
-    """How often the demo asks about some of the packaged series, and how far ahead."""
-
-    every_days: int
-    """More than the longest horizon, so that no two rounds look at the same stretch."""
-    horizons: tuple[int, ...]
-
-
-DEMO = {
-    "elnino": DemoSchedule(every_days=400, horizons=(30, 90, 180, 365)),
-    "co2": DemoSchedule(every_days=400, horizons=(7, 30, 90, 180, 365)),
-    "macro": DemoSchedule(every_days=400, horizons=(90, 180, 365)),
-    "sunspots": DemoSchedule(every_days=1200, horizons=(365, 1095)),
-    "nile": DemoSchedule(every_days=1200, horizons=(365, 1095)),
-}
-BURN_IN = 0.4
-"""Share of each series that is history before the first question."""
-
-
-def demo_benchmark() -> Benchmark:
-    """Real series that ship inside statsmodels, turned into questions of ForecastBench's form."""
-    from foretell.data.series.local import PackagedSeries
-
-    source = PackagedSeries()
-    found = union("demo", [_demo_questions(source, id) for id in source.ids()])
-    return Benchmark(questions=found, history=found, series=source)
-
-
-def _demo_questions(source: "PackagedSeries", id: str) -> QuestionSet:
-    from foretell.data.datasets.from_series import SeriesQuestionPlan, SeriesSubject, due_dates, questions_from
-
-    series, name = source.series(id), id.partition(".")[0]
-    family = DEMO[name]
-    first, last = series.days[int(BURN_IN * len(series))].astype(date), series.days[-1].astype(date)
-    subject = SeriesSubject(series=series, ref=SeriesRef(provider=name, id=id), title=source.title(id), source=name)
-    return questions_from(
-        subject, SeriesQuestionPlan(dues=due_dates(first, last, family.every_days), horizons=family.horizons)
-    )
+    return open_questions(tournament, load_settings(), request.now.replace(microsecond=0))
 
 
 # Open questions of a Metaculus tournament, each kept as it was when this machine first saw it.

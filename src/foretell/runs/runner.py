@@ -16,10 +16,12 @@ from foretell.forecasters.prompt.prediction_context import QuestionOnly
 from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
+from foretell.models.router import ModelRouter
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
-from foretell.runs.executor import AnswerCell, Executor, RunProgress
+from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runtime import (
     PlainRuntime,
@@ -30,10 +32,12 @@ from foretell.runs.runtime import (
     forecaster_options,
     models_of_run,
     open_runtime,
+    refuse_unpriced,
     shown_context,
     under_rules,
 )
-from foretell.runs.settings import Settings
+from foretell.runs.services import SEARCH_ENGINES
+from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
 
@@ -67,11 +71,12 @@ def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRu
     return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message)
 
 
-async def execute_run(
+async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     prepared: PreparedRun,
     settings: Settings,
     *,
     watch: WatchProgress | None = None,
+    on_event: WatchEvents | None = None,
     journal: Journal | None = None,
     concurrency: int = 50,
     trees: TreeOutput | None = None,
@@ -86,7 +91,7 @@ async def execute_run(
     store.begin(spec.id, spec.to_json(), began, services=settings.services)
     store.keep_questions(spec.id, prepared.questions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
-    executor = Executor(store, concurrency=concurrency, watch=watch)
+    executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
         with ExitStack() as stack:
             if journal is not None or asks_models(spec):
@@ -120,6 +125,23 @@ def check_options(spec: RunSpec) -> None:
         models_of_run(spec)
     made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
     shown_context(made, spec, QuestionOnly())
+
+
+def check_run(spec: RunSpec, settings: Settings) -> None:
+    """Raise now, before anything is stored, what this machine would find wrong with a run that asks models."""
+    if not asks_models(spec):
+        return
+    check_options(spec)
+    models, router = models_of_run(spec), ModelRouter(settings.keys)
+    router.check(models.names())
+    refuse_unpriced(spec, models, router, settings.purse)
+    for engine in spec.search:
+        if engine not in SEARCH_ENGINES:
+            hint = f"engines are {', '.join(SEARCH_ENGINES)}"
+            raise InputError(f"there is no search engine {engine!r}", column="search", hint=hint)
+        if engine in KEYS and not settings.key(engine):
+            hint = f"set {KEYS[engine][0]}, or use --search local"
+            raise InputError(f"the search engine {engine} needs a key", column="search", hint=hint)
 
 
 def has_panel(spec: RunSpec) -> bool:

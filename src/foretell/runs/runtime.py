@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -28,6 +28,7 @@ from foretell.models.budget import Budget, SharedBudget
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelSettings
 from foretell.models.names import MODEL_ROLES, ModelRole, ModelRoles
 from foretell.models.router import ModelRouter
 from foretell.plugins import load, names
@@ -37,7 +38,7 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.executor import AnswerCell
-from foretell.runs.services import Services, open_services
+from foretell.runs.services import Services, open_services, plugin_tools
 from foretell.runs.settings import Settings, clock_of
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore
@@ -246,7 +247,7 @@ class Runtime(PlainRuntime):
         ref = market_ref(question)
         if ref is not None and ref.platform in self.equipment.prices:
             tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=note_event))
-        return tools
+        return tools + plugin_tools(self.equipment, question)
 
 
 async def estimate_from_series(question: Question, series: Series, as_of: AsOf) -> Mapping[str, float]:
@@ -270,10 +271,15 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     others: dict[ModelRole, str] = {
         role: spec.models[role] for role in MODEL_ROLES if role in spec.models and role != "agent"
     }
-    return ModelRoles(agent=spec.models["agent"], others=others)
+    try:
+        sampling = ModelSettings(**spec.sampling)
+    except TypeError:
+        known = ", ".join(field.name for field in fields(ModelSettings))
+        raise InputError("models are not sampled so", column="sampling", hint=f"there are {known}") from None
+    return ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if spec.sampling else {})
 
 
-def _refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, purse: Budget | None) -> None:
+def refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, purse: Budget | None) -> None:
     """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
     if spec.budget.run is None and spec.budget.question is None and purse is None:
         return
@@ -311,7 +317,7 @@ async def open_runtime(
         ) as exchange,
     ):
         exchange.check(models.names())
-        _refuse_unpriced(spec, models, exchange, settings.purse)
+        refuse_unpriced(spec, models, exchange, settings.purse)
         with _budget(spec, journal, settings) as budget:
             yield Runtime(
                 spec=spec,

@@ -2,44 +2,52 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foretell.data.http import AsyncHttpClient
 from foretell.data.markets.listing import EventSource
+from foretell.data.markets.market import Market
 from foretell.data.markets.prices import PriceSource
 from foretell.data.pages import PageSource
 from foretell.data.search.engine import SearchEngine
-from foretell.data.series.series import SeriesByProvider
+from foretell.data.series.series import SeriesByProvider, SeriesSource
+from foretell.data.service import ServiceConfig, needs_key, open_service
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.wikipedia import Wikipedia
+from foretell.plugins import Names, exists, load, load_object, names
 from foretell.questions.errors import InputError
-from foretell.runs.settings import KEYS, Settings
+from foretell.questions.question import Question
+from foretell.runs.settings import Settings
+from foretell.tools.tool import Tool
 
-if TYPE_CHECKING:
-    from foretell.data.markets.kalshi import KalshiClient
-    from foretell.data.markets.manifold import ManifoldClient
-    from foretell.data.markets.metaculus import MetaculusClient
-    from foretell.data.markets.polymarket import PolymarketClient
-    from foretell.data.markets.prophet_arena import ProphetArenaClient
-
-SEARCH_ENGINES = ("brave", "exa", "tavily", "serper", "asknews", "gdelt", "local")
-NEEDING_KEYS = ("metaculus", "prophet_arena")
-"""Platforms that tell nothing to strangers."""
+SEARCH_ENGINES = Names("search_engines")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """What tools can be made of. Engines are absent where none was asked for."""
+    """What tools can be made of. There is no search engine where none was chosen."""
 
     engine: SearchEngine | None
     live_pages: PageSource
     stored_pages: PageSource
-    """Versions kept by an archive: in a backtest today's page proves nothing."""
+    """Versions stored by an archive: in a backtest today's page proves nothing."""
     wikipedia: Wikipedia
     series: SeriesByProvider
     prices: Mapping[str, PriceSource]
     """By platform."""
+    config: Callable[[str], ServiceConfig]
+    """What a plug-in of this name is opened with."""
+
+
+def service_config(settings: Settings, http: AsyncHttpClient, name: str) -> ServiceConfig:
+    """What the settings say about one service."""
+    return ServiceConfig(
+        http=http,
+        key=settings.key(name),
+        address=settings.addresses.get(name),
+        home=settings.home,
+        corpus=settings.corpus,
+    )
 
 
 def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence[str]) -> Services:
@@ -47,124 +55,52 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
     from foretell.data.pages import WaybackPages, WebPages
     from foretell.data.search.engine import FallbackSearch
 
-    address = _addresses(settings)
-    found = [_engine(name, settings, client, address) for name in engines]
+    def config(name: str) -> ServiceConfig:
+        return service_config(settings, client, name)
+
+    def address(service: str) -> dict[str, Any]:
+        return {"base_url": settings.addresses[service]} if service in settings.addresses else {}
+
+    opened: list[SearchEngine] = [open_service("search_engines", name, config(name)) for name in engines]
     return Services(
-        engine=FallbackSearch(found) if len(found) > 1 else found[0] if found else None,
+        engine=FallbackSearch(opened) if len(opened) > 1 else opened[0] if opened else None,
         live_pages=WebPages(client, allow_private="pages" in settings.addresses),
-        stored_pages=WaybackPages(client, **address("wayback", "base_url")),
-        wikipedia=Wikipedia(client, **address("wikipedia", "base_url")),
-        series=_series(settings, client, address),
-        prices=_prices(_clients(settings, client)),
+        stored_pages=WaybackPages(client, **address("wayback")),
+        wikipedia=Wikipedia(client, **address("wikipedia")),
+        series=_series(settings, config),
+        prices=_open_markets(settings, client, names("markets")).prices,
+        config=config,
     )
 
 
-Address = Callable[[str, str], dict[str, Any]]
+def plugin_tools(services: Services, question: Question) -> list[Tool]:
+    """The tools that other packages add: those with their key, for questions of the sources they name, or for all.
+
+    They stand behind the fence like every tool, and whatever they return is judged by its content.
+    """
+    tools: list[Tool] = []
+    for name in names("tools"):
+        plugin, config = load("tools", name), services.config(name)
+        sources = getattr(plugin, "sources", ())
+        if (config.key or not needs_key(plugin)) and (not sources or question.source in sources):
+            tool: Tool = open_service("tools", name, config)
+            if tool.spec.name != name:
+                raise InputError(f"the tool {name!r} calls itself {tool.spec.name!r}", hint="use one name")
+            tools.append(tool)
+    return tools
 
 
-def _addresses(settings: Settings) -> Address:
-    """Keyword arguments that replace a service's public address, where settings name another."""
-
-    def address(service: str, keyword: str) -> dict[str, Any]:
-        return {keyword: settings.addresses[service]} if service in settings.addresses else {}
-
-    return address
-
-
-def _engine(name: str, settings: Settings, client: AsyncHttpClient, address: Address) -> SearchEngine:
-    from foretell.data.search.asknews import AskNewsSearch
-    from foretell.data.search.brave import BraveSearch
-    from foretell.data.search.exa import ExaSearch
-    from foretell.data.search.gdelt import GdeltSearch
-    from foretell.data.search.serper import SerperSearch
-    from foretell.data.search.tavily import TavilySearch
-
-    if name not in SEARCH_ENGINES:
-        raise InputError(f"there is no search engine {name!r}", hint=f"engines are {', '.join(SEARCH_ENGINES)}")
-    if name == "local":
-        return _local(settings)
-    if name == "gdelt":
-        return GdeltSearch(client, **address("gdelt", "base_url"))
-    key = settings.key(name)
-    if not key:
-        raise InputError(f"the search engine {name} needs a key", hint=f"set {KEYS[name][0]}, or use --search local")
-    if name == "exa":
-        return ExaSearch(client, key, snapshots=True, now=lambda: datetime.now(UTC), **address("exa", "base_url"))
-    made = {"brave": BraveSearch, "tavily": TavilySearch, "serper": SerperSearch, "asknews": AskNewsSearch}[name]
-    return made(client, key, **address(name, "base_url"))
-
-
-def _local(settings: Settings) -> SearchEngine:
-    from foretell.data.corpus import Corpus
-    from foretell.data.search.local import CorpusSearch
-
-    return CorpusSearch(Corpus(settings.corpus, must_exist=True))
-
-
-def _series(settings: Settings, client: AsyncHttpClient, address: Address) -> SeriesByProvider:
-    from foretell.data.series.dbnomics import DbnomicsSeries
-    from foretell.data.series.fred import FredSeries
-    from foretell.data.series.yahoo import YahooSeries
-
-    yahoo = YahooSeries(http=client, **address("yahoo", "host"))
-    sources: dict[str, Any] = {
-        "yfinance": yahoo,
-        "yahoo": yahoo,
-        "dbnomics": DbnomicsSeries(http=client, **address("dbnomics", "host")),
-    }
-    if settings.key("fred"):
-        sources["fred"] = FredSeries(http=client, key=settings.key("fred"), **address("fred", "host"))
+def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> SeriesByProvider:
+    """Every source of series that needs no key or has one; rows that lead to the same class share one, and its pace."""
+    opened: dict[Any, SeriesSource] = {}
+    sources: dict[str, SeriesSource] = {}
+    for name in names("series"):
+        plugin = load("series", name)
+        if settings.key(name) or not needs_key(plugin):
+            if plugin not in opened:
+                opened[plugin] = open_service("series", name, config(name))
+            sources[name] = opened[plugin]
     return SeriesByProvider(sources)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarketClients:
-    """One connection for each platform, shared by all that read it."""
-
-    kalshi: "KalshiClient"
-    manifold: "ManifoldClient"
-    polymarket: "PolymarketClient"
-    metaculus: "MetaculusClient | None"
-    """None without a token."""
-    prophet_arena: "ProphetArenaClient | None"
-    """None without a key."""
-
-
-def _clients(settings: Settings, client: AsyncHttpClient) -> MarketClients:
-    from foretell.data.markets.kalshi import KalshiClient
-    from foretell.data.markets.manifold import ManifoldClient
-    from foretell.data.markets.metaculus import MetaculusClient
-    from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts
-    from foretell.data.markets.prophet_arena import ProphetArenaClient
-
-    address = _addresses(settings)
-    own = settings.addresses.get("polymarket")
-    token, key = settings.key("metaculus"), settings.key("prophet_arena")
-    return MarketClients(
-        kalshi=KalshiClient(http=client, **address("kalshi", "host")),
-        manifold=ManifoldClient(http=client, **address("manifold", "host")),
-        polymarket=PolymarketClient(
-            http=client, hosts=PolymarketHosts(gamma=own, clob=own, data=own) if own else PolymarketHosts()
-        ),
-        metaculus=MetaculusClient(http=client, token=token, **address("metaculus", "host")) if token else None,
-        prophet_arena=ProphetArenaClient(http=client, key=key, **address("prophet_arena", "host")) if key else None,
-    )
-
-
-def _prices(clients: MarketClients) -> dict[str, PriceSource]:
-    from foretell.data.markets.kalshi import KalshiPrices
-    from foretell.data.markets.manifold import ManifoldPrices
-    from foretell.data.markets.metaculus import MetaculusPrices
-    from foretell.data.markets.polymarket import PolymarketPrices
-
-    sources: dict[str, PriceSource] = {
-        "kalshi": KalshiPrices(clients.kalshi),
-        "manifold": ManifoldPrices(clients.manifold),
-        "polymarket": PolymarketPrices(clients.polymarket),
-    }
-    if clients.metaculus is not None:
-        sources["metaculus"] = MetaculusPrices(clients.metaculus)
-    return sources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,49 +115,34 @@ class MarketSources:
 def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequence[str]) -> MarketSources:
     """Readers of these platforms. One that needs a key and has none is an `InputError` now."""
     for platform in platforms:
-        if platform in NEEDING_KEYS and not settings.key(platform):
-            raise InputError(f"the platform {platform} needs a key", hint=f"set {KEYS[platform][0]}")
-    clients = _clients(settings, client)
-    return MarketSources(
-        events={name: source for name, source in _events(clients).items() if name in platforms},
-        settlements={name: source for name, source in _settlements(clients).items() if name in platforms},
-        prices={name: source for name, source in _prices(clients).items() if name in platforms},
-    )
+        market: Market = load("markets", platform)
+        if needs_key(market) and not settings.key(platform):
+            raise InputError(f"the platform {platform} needs a key", hint=f"set {market.key_variables[0]}")
+    return _open_markets(settings, client, platforms, with_answers=True)
 
 
-def _events(clients: MarketClients) -> dict[str, EventSource]:
-    from foretell.data.markets.kalshi import KalshiEvents
-    from foretell.data.markets.manifold import ManifoldEvents
-    from foretell.data.markets.metaculus import MetaculusEvents
-    from foretell.data.markets.polymarket import PolymarketEvents
-    from foretell.data.markets.prophet_arena import ProphetArenaListing
+def _open_markets(
+    settings: Settings, client: AsyncHttpClient, platforms: Sequence[str], *, with_answers: bool = False
+) -> MarketSources:
+    """Readers of the platforms that can be read; one connection for each, shared by all that read it."""
+    events: dict[str, EventSource] = {}
+    prices: dict[str, PriceSource] = {}
+    settlements: dict[str, SettlementSource] = {}
+    for platform in platforms:
+        market: Market = load("markets", platform)
+        if needs_key(market) and not settings.key(platform):
+            continue
+        connection = market.client(service_config(settings, client, platform))
+        if market.events is not None:
+            events[platform] = market.events(connection)
+        if market.prices is not None:
+            prices[platform] = market.prices(connection)
+        if with_answers and (settle := _settlements(platform, market)) is not None:
+            settlements[platform] = settle(connection)
+    return MarketSources(events=events, settlements=settlements, prices=prices)
 
-    sources: dict[str, EventSource] = {
-        "kalshi": KalshiEvents(clients.kalshi),
-        "manifold": ManifoldEvents(clients.manifold),
-        "polymarket": PolymarketEvents(clients.polymarket),
-    }
-    if clients.metaculus is not None:
-        sources["metaculus"] = MetaculusEvents(clients.metaculus)
-    if clients.prophet_arena is not None:
-        sources["prophet_arena"] = ProphetArenaListing(clients.prophet_arena)
-    return sources
 
-
-def _settlements(clients: MarketClients) -> dict[str, SettlementSource]:
-    from foretell.data.settlements.kalshi import KalshiSettlements
-    from foretell.data.settlements.manifold import ManifoldSettlements
-    from foretell.data.settlements.metaculus import MetaculusSettlements
-    from foretell.data.settlements.polymarket import PolymarketSettlements
-    from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
-
-    sources: dict[str, SettlementSource] = {
-        "kalshi": KalshiSettlements(clients.kalshi),
-        "manifold": ManifoldSettlements(clients.manifold),
-        "polymarket": PolymarketSettlements(clients.polymarket),
-    }
-    if clients.metaculus is not None:
-        sources["metaculus"] = MetaculusSettlements(clients.metaculus)
-    if clients.prophet_arena is not None:
-        sources["prophet_arena"] = ProphetArenaSettlements(clients.prophet_arena)
-    return sources
+def _settlements(platform: str, market: Market) -> Callable[[Any], SettlementSource] | None:
+    if market.settlements:
+        return load_object(market.settlements)
+    return load("settlements", platform) if exists("settlements", platform) else None

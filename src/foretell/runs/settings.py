@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from foretell.data.datasets.cache import cache_home
 from foretell.models.limits import ModelLimits, parse_limits
+from foretell.plugins import KeyVariables
 from foretell.questions.as_of import Clock, instant
 from foretell.questions.errors import InputError
 
@@ -16,22 +17,8 @@ if TYPE_CHECKING:
     from foretell.models.budget import Budget
 
 
-KEYS = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "brave": ("BRAVE_API_KEY",),
-    "exa": ("EXA_API_KEY",),
-    "tavily": ("TAVILY_API_KEY",),
-    "serper": ("SERPER_API_KEY",),
-    "asknews": ("ASKNEWS_API_KEY",),
-    "fred": ("FRED_API_KEY",),
-    "metaculus": ("METACULUS_TOKEN",),
-    "prophet_arena": ("ARENA_API_KEY",),
-    "compat": ("COMPAT_API_KEY",),
-}
-"""Service → environment variables that may hold its key, the first that is set wins."""
+KEYS = KeyVariables()
+"""Service → environment variables that may hold its key, the first that is set wins; from the plug-ins themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +28,7 @@ class Settings:
     home: Path
     """Runs, journals, pulled data and corpora live here."""
     keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """By the name of the environment variable."""
+    """By the name of the environment variable; may hold other variables as well, since plug-ins name their own."""
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
     """By service: a mirror, a proxy or a test server instead of the public address."""
     corpus_file: Path | None = None
@@ -59,7 +46,7 @@ class Settings:
 
     def key(self, service: str) -> str:
         """The key of a service, empty where there is none."""
-        return next((self.keys[name] for name in KEYS.get(service, ()) if name in self.keys), "")
+        return next((self.keys[name] for name in KEYS.get(service, ()) if self.keys.get(name)), "")
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -91,7 +78,6 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
     """
     values = os.environ if environment is None else environment
-    names = [name for several in KEYS.values() for name in several]
     addresses = {
         name.removeprefix("FORETELL_").removesuffix("_URL").lower(): value
         for name, value in values.items()
@@ -99,7 +85,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     }
     return Settings(
         home=cache_home(values),
-        keys={name: values[name] for name in names if values.get(name)},
+        keys={name: value for name, value in values.items() if value},
         addresses=addresses,
         corpus_file=Path(values["FORETELL_CORPUS"]) if values.get("FORETELL_CORPUS") else None,
         database=values.get("FORETELL_DATABASE_URL") or None,

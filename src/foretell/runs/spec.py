@@ -9,10 +9,16 @@ from typing import Any, Literal, cast
 
 from foretell.questions.errors import InputError
 
+COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged", "default")
+"""Ways to combine trials that have a name."""
 COMBINE_HELP = (
     "How trials become one: logit-mean, mean, median, trimmed, extremised, "
     "judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE."
 )
+
+
+TYPED_PREFIX = "asked "
+"""Begins the name of a question set that a person typed: it is nowhere but in the store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +30,15 @@ class QuestionsSpec:
     rounds: tuple[str, ...] = ()
     limit: int | None = None
     """Only the first so many, for a cheap first look."""
+
+    def __post_init__(self) -> None:
+        if "\x00" in self.dataset:
+            raise ValueError("the name of a data set holds no null character")
+
+    @property
+    def typed(self) -> bool:
+        """Whether a person typed the question, so that it is nowhere but in the store."""
+        return self.dataset.startswith(TYPED_PREFIX)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +62,8 @@ class RunSpec:
     search: tuple[str, ...] = ()
     """Engines, in the order they are asked."""
     trials: int = 1
-    aggregate: Literal["mean", "logit-mean", "median", "trimmed", "extremised", "judged"] = "logit-mean"
+    aggregate: str = "logit-mean"
+    """How trials become one: one of `COMBINATIONS`, or the file of a fitted rule."""
     mode: Literal["backtest", "live"] = "backtest"
     strict: bool = False
     """Refuse questions that opened before a model's knowledge ends, instead of warning."""
@@ -55,10 +71,14 @@ class RunSpec:
     """Filters off, for an upper bound; marked in every result."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
+    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How the models are sampled: temperature, effort, max_tokens; what is not said is the provider's default."""
 
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
+        if self.aggregate not in COMBINATIONS and Path(self.aggregate).suffix != ".json":
+            raise ValueError(f"there is no way to combine called {self.aggregate!r}; write {', '.join(COMBINATIONS)}")
 
     @property
     def id(self) -> str:
@@ -70,27 +90,37 @@ class RunSpec:
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
     def to_json(self) -> str:
-        """Canonical JSON."""
-        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        """Canonical JSON. Nothing is said of the sampling where it is the usual: older runs keep their id."""
+        fields = asdict(self)
+        if not self.sampling:
+            del fields["sampling"]
+        return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
 def read_spec(path: str | Path) -> RunSpec:
     """Read a YAML or JSON file; an unknown or wrong field raises an `InputError` that names it."""
-    import yaml
-
     file = Path(path)
     if not file.exists():
         raise InputError("no such file", path=file)
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InputError(" ".join(str(error).split()), path=file, hint="is it well-formed YAML?") from None
-    if isinstance(data, dict):
-        data = _unabridged(cast("dict[str, Any]", data))
-    try:
-        return spec_from_json(data)
+        return spec_from_mapping(yaml_mapping(file.read_text(encoding="utf-8")))
     except InputError as error:
         raise error.at(path=file) from None
+
+
+def yaml_mapping(text: str) -> Any:
+    """What a text in YAML or JSON says."""
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(" ".join(str(error).split()), column="spec", hint="is it well-formed YAML?") from None
+
+
+def spec_from_mapping(data: Any) -> RunSpec:
+    """A spec as a person writes it, in full or in short; a wrong field raises an `InputError` that names it."""
+    return spec_from_json(_unabridged(cast("dict[str, Any]", data)) if isinstance(data, dict) else data)
 
 
 def _unabridged(data: dict[str, Any]) -> dict[str, Any]:

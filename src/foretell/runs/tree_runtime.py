@@ -13,7 +13,7 @@ from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
 from foretell.forecasters.tree.thought_search import ThoughtSettings
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.models.model import Reply, Request
-from foretell.plugins import load
+from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 
 SEARCH_SERVER_PORT = 8765
 """Where the search is served when a tunnel leads to it; without one any free port will do."""
-SERIES_PROVIDERS = {
-    "fred": "US and international economic data by FRED id, such as DGS10, UNRATE, CPIAUCSL",
-    "yahoo": "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X",
-    "dbnomics": "official statistics of many countries by DBnomics id, provider/dataset/series",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +176,8 @@ class TreeRuntime:
 def open_tree(options: TreeOptions, runtime: Runtime) -> AbstractAsyncContextManager[tuple[TreeForecaster, Runtime]]:
     """The forecaster `tree`. Each tree is stored in the home, in a folder of the run, or in the one file named."""
     folder = TreeFolder(folder=runtime.settings.home / "trees" / runtime.spec.id)
-    if runtime.trees.file is not None:
-        file = runtime.trees.file.resolve()
+    if runtime.spec.questions.typed:  # One claim that a person typed: one tree, in one file.
+        file = (runtime.trees.file or folder.folder.with_suffix(".json")).resolve()
         folder = TreeFolder(folder=file.parent, file=file)
     return _tree_runtime(runtime, options, folder).trees()
 
@@ -229,14 +224,15 @@ class ResearchAwareProvider:
 
 def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "ProviderClient":
     from foretell.models.names import ModelName
+    from foretell.models.provider import load_provider
     from foretell.models.providers.openai_responses import OpenAIResponses
-    from foretell.models.router import PROVIDER_ADDRESSES, api_key_for, open_provider
+    from foretell.models.router import api_key_for, open_provider
 
     name = ModelName.read(written)
     chat = open_provider(written, settings.keys, address=settings.addresses.get(name.provider))
     if name.provider != "openai":
         return chat
-    address = settings.addresses.get("openai") or PROVIDER_ADDRESSES["openai"]
+    address = settings.addresses.get("openai") or load_provider("openai").address
     return ResearchAwareProvider(
         chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.address_for(one.slot))
     )
@@ -247,9 +243,12 @@ def _endpoints(bench: Runtime) -> "list[Endpoint]":
     from foretell.tools.notebook.endpoints import JournaledEndpoint, MarketPricesEndpoint, SeriesEndpoint
 
     source = bench.equipment.series
-    providers = {
-        name: line for name, line in SERIES_PROVIDERS.items() if source.supplies(SeriesRef(provider=name, id=name))
-    }
+    providers: dict[str, str] = {}
+    for name in names("series"):
+        description: str = getattr(load("series", name), "description", name)
+        # A source that has two names is shown under the first.
+        if description not in providers.values() and source.supplies(SeriesRef(provider=name, id=name)):
+            providers[name] = description
     series = SeriesEndpoint(source=source, providers=providers, allow_revised=frozenset({"dbnomics"}))
     prices = MarketPricesEndpoint(sources=bench.equipment.prices)
     return [JournaledEndpoint(endpoint=one, journal=bench.journal) for one in (series, prices)]

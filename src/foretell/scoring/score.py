@@ -11,6 +11,7 @@ from foretell.metrics.comparison import comparison_of
 from foretell.metrics.metric import METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
+from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.resampling import (
@@ -71,9 +72,16 @@ def score(
     return score_table(read_table(forecasts, outcomes, reading), replace(scoring or ScoringOptions(), **options))
 
 
+def add_metrics() -> None:
+    """Put the metrics of other packages beside the built-in ones."""
+    for name in names("metrics"):
+        METRICS.setdefault(name, load("metrics", name))
+
+
 def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> Scoreboard:
     """Score every forecaster on every group, and compare each with the reference on the targets both answered."""
     scoring = scoring or ScoringOptions()
+    add_metrics()
     if scoring.metric not in METRICS:
         raise InputError(f"unknown metric {scoring.metric!r}", hint=f"one of {', '.join(METRICS)}")
     table = table.filled(scoring.missing) if scoring.missing is not None else table

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
+from foretell.plugins import added, load
 from foretell.questions.question import Question
 from foretell.tools.addresses import Address, UnreadableAddress, address_of, places_in, urls_in
 
@@ -216,6 +218,17 @@ FRONT_PAGES = address_patterns(WIDE)
 LIVE = {source: address_patterns(lines) for source, lines in LIVE_DATA.items()}
 
 
+def closed_platforms() -> AddressPatterns:
+    """The literal table, and the sites of markets that other packages add: these can close more, and open nothing."""
+    hosts = tuple(host for name in added("markets") for host in load("markets", name).hosts)
+    return _closed_with(hosts) if hosts else CLOSED
+
+
+@cache
+def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
+    return address_patterns((*PLATFORMS, *hosts))
+
+
 def is_living(url: str) -> bool:
     """Whether a page is rewritten for ever under its address.
 
@@ -278,7 +291,7 @@ class Blocklist:
         except UnreadableAddress as error:
             return BlockedAddress(reason=f"the address cannot be trusted: {error}")
         for closed, why, unless_stored in (
-            (CLOSED, "is a forecasting platform", False),
+            (closed_platforms(), "is a forecasting platform", False),
             (NOWHERE if arrived else REDIRECTORS, "does not say where it leads", False),
             (self.live, "shows the newest figures of the data in question", True),
             (self.named, "is named by the question", True),

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from foretell.plugins import names
+
 WEB_SEARCH = "web_search"
 SUMMARIZE_RESULTS = "summarize_results"
 LOOKUP_URL = "lookup_url"
@@ -62,7 +64,8 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
     steps = FIXED.get(source) if fixed else None
     if steps is not None and all(set(tools) <= set(available) for tools in steps):
         return steps[min(step, len(steps)) - 1]
-    return tuple(tool for tool in TOOLS.get(source, ANY_SOURCE) if tool in available)
+    *others, last = TOOLS.get(source, ANY_SOURCE)
+    return tuple(tool for tool in (*others, *names("tools"), last) if tool in available)
 
 
 def tool_hint(tools: Collection[str]) -> str:

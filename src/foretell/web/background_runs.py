@@ -31,8 +31,9 @@ class RunNotStarted(Exception):
 class BackgroundRun:
     """One run in a thread and on a loop of its own, so that pages never wait for it."""
 
-    def __init__(self, prepared: PreparedRun, settings: Settings) -> None:
+    def __init__(self, prepared: PreparedRun, settings: Settings, concurrency: int) -> None:
         self._prepared = prepared
+        self._concurrency = concurrency
         self._settings = settings
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
@@ -69,7 +70,7 @@ class BackgroundRun:
 
     async def _main(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        await execute_run(self._prepared, self._settings)
+        await execute_run(self._prepared, self._settings, concurrency=self._concurrency)
 
 
 class BackgroundRuns:
@@ -80,7 +81,7 @@ class BackgroundRuns:
         self._jobs: dict[str, BackgroundRun] = {}
         self._lock = threading.Lock()
 
-    def start(self, prepared: PreparedRun) -> None:
+    def start(self, prepared: PreparedRun, *, concurrency: int = 50) -> None:
         """Begin a run, or go on with it."""
         with self._lock:
             going = {run for run, job in self._jobs.items() if job.now.state == "running"}
@@ -88,7 +89,7 @@ class BackgroundRuns:
                 raise RunNotStarted(f"run {prepared.spec.id} is going on already")
             if len(going) >= MAX_RUNS:
                 raise RunNotStarted(f"{MAX_RUNS} runs are going on; wait for one of them or stop it")
-            job = self._jobs[prepared.spec.id] = BackgroundRun(prepared, self._settings)
+            job = self._jobs[prepared.spec.id] = BackgroundRun(prepared, self._settings, concurrency)
             job.start()
 
     def of(self, run: str) -> BackgroundStatus | None:

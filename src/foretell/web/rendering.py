@@ -15,6 +15,7 @@ from foretell.report.charts.svg import Chart
 from foretell.report.markup import Markup as ReportMarkup
 from foretell.web import formatting
 from foretell.web.formatting import excerpt, markdown, sanitise_text, web_address
+from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
 from foretell.web.static_files import static_address
 
@@ -97,7 +98,7 @@ def environment() -> Environment:
         finalize=_sanitised,
     )
     made.filters |= {"markdown": markdown, "figure": figure_html, "excerpt": excerpt, "web": web_address}
-    made.filters |= {"report": report_html}
+    made.filters |= {"report": report_html, "form_value": form_value}
     made.filters |= formatting.FILTERS
     return made
 

@@ -50,9 +50,9 @@ def test_the_same_tools_with_the_token(office: Office):
             Client(streamable_http_client(url, http_client=http)) as client,
         ):
             assert "grow_tree" in {tool.name for tool in (await client.list_tools()).tools}
-            asked = {"question": "Will the harbour bridge be approved?", "by": "2027-06-30"}
+            asked = {"question": "Will the harbour bridge be approved?", "closes": "2027-06-30"}
             told = parsed(await client.call_tool("ask", asked, progress_callback=progress))
-            assert told["cost"]["calls"] > 0
+            assert told["usage"]["calls"] > 0
             assert "no date was given" in problem(await client.call_tool("search_as_of", {"query": "bridge"}))
 
     asyncio.run(run())

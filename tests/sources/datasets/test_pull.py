@@ -1,5 +1,6 @@
 """Downloads from a real server on this machine, polite and impolite, and the command on top of them."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from foretell.cli.data import data
 from foretell.data.datasets.cache import DownloadCache
-from foretell.data.datasets.forecastbench_download import ForecastBenchDownload, pulled_rounds, read_pulled
-from foretell.data.http import HttpClient, HttpLimits, SourceError
+from foretell.data.datasets.forecastbench_download import ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 
@@ -30,17 +31,37 @@ def outcomes_of(value: float, resolved: bool = True) -> dict[str, Any]:
     return {"forecast_due_date": DUE, "question_set": f"{DUE}-llm.json", "resolutions": [row]}
 
 
+class Bench:
+    """Downloads, each in an event loop and with a client of its own."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.cache = DownloadCache(folder)
+        self._url = url
+
+    def pull(self, days: list[str]) -> list[PulledFile]:
+        return self._ask(lambda bench: bench.pull(days))
+
+    def latest(self) -> str:
+        return self._ask(lambda bench: bench.latest())
+
+    def _ask(self, what: Any) -> Any:
+        async def ask() -> Any:
+            limits = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0)
+            async with AsyncHttpClient(limits=limits) as client:
+                return await what(ForecastBenchDownload(self.cache, client, url=self._url))
+
+        return asyncio.run(ask())
+
+
 @pytest.fixture
 def bench(site, tmp_path: Path):
     site.publishes(QUESTIONS, round_of(), ETag='"q1"')
     site.publishes(OUTCOMES, outcomes_of(0.4, resolved=False), ETag='"r1"')
     site.publishes(LATEST, f"{DUE}-llm.json".encode())
-    limits = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0)
-    with HttpClient(limits=limits) as client:
-        yield ForecastBenchDownload(DownloadCache(tmp_path / "cache"), client, url=f"{site.url}/")
+    return Bench(tmp_path / "cache", f"{site.url}/")
 
 
-def states(bench: ForecastBenchDownload) -> list[str]:
+def states(bench: Bench) -> list[str]:
     return [one.state for one in bench.pull([DUE])]
 
 

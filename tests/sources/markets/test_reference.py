@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from foretell.data.datasets.forecastbench import read_rounds
-from foretell.data.markets.prices import OWN_IDS, MarketRef, market_ref
+from foretell.data.markets.kalshi import TICKER
+from foretell.data.markets.prices import MarketRef, market_ref
 from foretell.questions.question import Question, Target
 
 HEX = "0x" + "5c" * 32
@@ -103,4 +104,4 @@ def test_real_kalshi_tickers_look_as_expected(shared_data: Path) -> None:
     tickers = [market["ticker"] for event in events for market in event["markets"]]
     tickers += [json.loads(line)["event"]["market_ticker"] for line in lines]
     assert len(tickers) > 800
-    assert [ticker for ticker in tickers if not OWN_IDS["kalshi"].fullmatch(ticker)] == []
+    assert [ticker for ticker in tickers if not TICKER.fullmatch(ticker)] == []

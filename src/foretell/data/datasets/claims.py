@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import QuestionSet, count_notes
 from foretell.data.datasets.rows import Row, hint_for, jsonl_rows
 from foretell.questions.as_of import instant
@@ -77,3 +78,7 @@ def _resolution(row: Row, question: Question) -> Resolution:
         resolved_at=row.moment("published"),
         provenance=row.path.name,
     )
+
+
+claims = FileFormat(read=lambda request: read_claims(request.path))
+"""The data set `claims:FILE`."""

@@ -9,7 +9,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.cache import DownloadCache, cache_home
+from foretell.data.datasets.dataset import Dataset, DatasetRequest
 from foretell.data.datasets.forecastbench import (
     question_file,
     read_resolution_set,
@@ -17,8 +18,8 @@ from foretell.data.datasets.forecastbench import (
     resolution_file,
     resolution_revisions,
 )
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.http import HttpClient, Progress, SourceError
+from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.http import AsyncHttpClient, Progress, SourceError
 from foretell.questions.errors import InputError
 
 FORECASTBENCH_URL = (
@@ -45,57 +46,57 @@ class PulledFile:
 class ForecastBenchDownload:
     """The public ForecastBench files, and the copy of them on this machine."""
 
-    def __init__(self, cache: DownloadCache, client: HttpClient, *, url: str = FORECASTBENCH_URL) -> None:
+    def __init__(self, cache: DownloadCache, client: AsyncHttpClient, *, url: str = FORECASTBENCH_URL) -> None:
         self.cache = cache
         self.client = client
         self.url = url.rstrip("/")
 
-    def latest(self) -> str:
+    async def latest(self) -> str:
         """The newest round's due date. The published file is a git symlink: its body is the name of another file."""
         url = f"{self.url}/question_sets/latest-llm.json"
-        body = self.client.get(url).body[:200].decode("utf-8", "replace").strip()
+        body = (await self.client.get(url)).body[:200].decode("utf-8", "replace").strip()
         named = _ROUND_FILE.fullmatch(body) or re.search(r'"question_set":\s*"(\d{4}-\d{2}-\d{2})-llm\.json"', body)
         if named is None:
             raise SourceError(f"does not name a round: {body[:60]!r}", url=url)
         return named.group(1)
 
-    def pull(self, days: Sequence[str], watch: Callable[[str], Progress] | None = None) -> list[PulledFile]:
+    async def pull(self, days: Sequence[str], watch: Callable[[str], Progress] | None = None) -> list[PulledFile]:
         """Bring the rounds here: questions once, outcomes in their newest version."""
         for day in days:
             _check_day(day)
         done: list[PulledFile] = []
         for day in days:
-            done.append(self._questions(day, watch))
-            done.append(self._outcomes(day, watch))
+            done.append(await self._questions(day, watch))
+            done.append(await self._outcomes(day, watch))
         return done
 
-    def _questions(self, day: str, watch: Callable[[str], Progress] | None) -> PulledFile:
+    async def _questions(self, day: str, watch: Callable[[str], Progress] | None) -> PulledFile:
         """Question sets never change once they are out, so an intact copy is good for ever."""
         name = question_file(day)
         entry = self.cache.entry(name)
         if entry is not None:
             return PulledFile(name=name, state="unchanged", bytes=entry.bytes)
         try:
-            return self._fetch(name, "questions", watch)
+            return await self._fetch(name, "questions", watch)
         except SourceError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            raise InputError(f"there is no round {day}", hint=self._known(day)) from None
+            raise InputError(f"there is no round {day}", hint=await self._known(day)) from None
 
-    def _outcomes(self, day: str, watch: Callable[[str], Progress] | None) -> PulledFile:
+    async def _outcomes(self, day: str, watch: Callable[[str], Progress] | None) -> PulledFile:
         name = resolution_file(day)
         try:
-            return self._fetch(name, "resolutions", watch)
+            return await self._fetch(name, "resolutions", watch)
         except SourceError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return PulledFile(name=name, state="not published yet")
 
-    def _fetch(self, name: str, list_name: str, watch: Callable[[str], Progress] | None) -> PulledFile:
+    async def _fetch(self, name: str, list_name: str, watch: Callable[[str], Progress] | None) -> PulledFile:
         entry = self.cache.entry(name)
         url = f"{self.url}/{name}"
         condition = {"If-None-Match": entry.etag} if entry is not None and entry.etag else {}
-        answer = self.client.get(url, headers=condition, progress=watch(name) if watch else None)
+        answer = await self.client.get(url, headers=condition, progress=watch(name) if watch else None)
         if entry is not None and answer.status == HTTPStatus.NOT_MODIFIED:
             return PulledFile(name=name, state="unchanged", bytes=entry.bytes)
         _check_body(answer.body, list_name, url)
@@ -111,10 +112,10 @@ class ForecastBenchDownload:
         )
         return PulledFile(name=name, state="updated", bytes=len(answer.body), revised=changed)
 
-    def _known(self, day: str) -> str:
+    async def _known(self, day: str) -> str:
         """The rounds around a day, for someone who named one that does not exist."""
         try:
-            known = rounds_until(self.latest())
+            known = rounds_until(await self.latest())
         except SourceError:
             known = pulled_rounds(self.cache)
         near = sorted(known, key=lambda other: abs(date.fromisoformat(other) - date.fromisoformat(day)))[:4]
@@ -160,3 +161,15 @@ def _check_body(body: bytes, list_name: str, url: str) -> None:
         raise SourceError(f"what came is not whole JSON ({error})", url=url) from None
     if not isinstance(value, dict) or not isinstance(value.get(list_name), list):
         raise SourceError(f"what came has no list named {list_name!r}", url=url)
+
+
+def forecastbench(request: DatasetRequest) -> Dataset:
+    """The data set `forecastbench`: the rounds that were pulled to this machine."""
+    cache = DownloadCache(request.folder or cache_home() / "forecastbench")
+    pulled = pulled_rounds(cache)
+    missing = [day for day in request.rounds if day not in pulled]
+    if missing or not pulled:
+        wanted = f"--round {missing[0]}" if missing else "--latest"
+        raise InputError(f"no such round in {cache.root}", hint=f"foretell data pull forecastbench {wanted}")
+    history = union("forecastbench", [read_pulled(cache, day) for day in pulled])
+    return Dataset.rounds_of(history, request.rounds, path=cache.root)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
+from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.forecastbench import AMBIGUOUS, NOT_APPLICABLE, UNRESOLVED, YES, filled, series_of
 from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key
 from foretell.data.datasets.rows import Row
@@ -234,3 +235,11 @@ def _day(row: Row) -> str:
 def _text(row: Row, field: str) -> str:
     text = row.text(field)
     return "" if text == NOT_APPLICABLE else text
+
+
+def _open(request: DatasetRequest) -> Dataset:
+    return Dataset.rounds_of(read_question_tables(request.path), request.rounds, path=request.path)
+
+
+tables = FileFormat(read=_open, recognises=lambda path: path.is_dir())
+"""The data set `tables:FOLDER`, and any folder."""

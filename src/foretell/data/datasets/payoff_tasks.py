@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key, count_notes
 from foretell.data.datasets.rows import Row, jsonl_rows
 from foretell.data.series.series import Series
@@ -262,3 +263,7 @@ def _financial_question(
         exclusive=True,
         cluster=f"financial/{asset}",
     )
+
+
+options = FileFormat(read=lambda request: read_options(request.path))
+"""The data set `options:FILE`."""

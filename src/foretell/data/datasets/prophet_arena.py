@@ -8,14 +8,16 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.question_set import AskedKey, ContextSource, QuestionSet, asked_key, count_notes
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
+from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
 
@@ -345,12 +347,17 @@ JSON_FIELDS = ("slug", "outcomes", "windows")
 
 def read_arena_file(path: str | Path) -> QuestionSet | None:
     """The events of a published CSV, or of the SDK's JSONL; None where the file is neither."""
-    first = _first_line(Path(path))
+    reader = _reader(Path(path))
+    return None if reader is None else reader(path)
+
+
+def _reader(path: Path) -> Callable[[str | Path], QuestionSet] | None:
+    first = _first_line(path)
     columns = [column.strip().strip('"') for column in first.split(",")]
     if all(column in columns for column in CSV_COLUMNS):
-        return read_events_csv(path)
+        return read_events_csv
     if all(field in _fields(first) for field in JSON_FIELDS):
-        return read_events_jsonl(path)
+        return read_events_jsonl
     return None
 
 
@@ -367,3 +374,14 @@ def _fields(line: str) -> Any:
     except ValueError:
         return ()
     return cast("dict[str, Any]", found) if isinstance(found, dict) else ()
+
+
+def _open(request: DatasetRequest) -> QuestionSet:
+    found = read_arena_file(request.path)
+    if found is None:
+        raise InputError("is no file of Prophet Arena's", path=request.path, hint="its CSV of events, or SDK JSONL")
+    return found
+
+
+prophet_arena = FileFormat(read=_open, recognises=lambda path: _reader(path) is not None)
+"""The data set `prophet_arena:FILE`, and any file that looks like one."""

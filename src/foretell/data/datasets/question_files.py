@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, hint_for, jsonl_rows, read_json, read_text, record
 from foretell.questions.codec import from_dict
@@ -277,3 +278,9 @@ READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".yaml": _yaml_rows,
     ".yml": _yaml_rows,
 }
+
+
+questions = FileFormat(
+    read=lambda request: read_questions(request.path, asked_at=request.now), recognises=lambda path: path.is_file()
+)
+"""The data set `questions:FILE`, and any file that no other format recognises."""

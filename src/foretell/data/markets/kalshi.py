@@ -5,6 +5,7 @@ answer in whole cents, newer ones in strings of dollars; all four shapes are rea
 bid and best ask at the end of a candle. A book without any order (0 to 1) says nothing and is left out.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,12 +38,15 @@ from foretell.data.markets.listing import (
     event_state,
     require_live,
 )
+from foretell.data.markets.market import Market
 from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailable, daily_history, window_start
 from foretell.data.payload import MalformedPayload, Payload, Strings, fetch_payload
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
 HOST = "https://external-api.kalshi.com/trade-api/v2"
+TICKER = re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+")
 CENTS = 100
 DAY_SECONDS = 86_400
 FINE_DAYS = 3
@@ -452,3 +456,26 @@ def _criteria(rows: list[Payload]) -> str:
     shared = dict.fromkeys(more for row in rows if (more := words(row, "rules_secondary")))
     lines = [f"{label}: {rule}" if len(rows) > 1 else rule for label, rule in rules if rule]
     return "\n".join([*lines, *shared])
+
+
+def _ticker_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str | None:
+    del query
+    ticker = steps[-1].upper()
+    return ticker if TICKER.fullmatch(ticker) else None
+
+
+def _open_client(config: ServiceConfig) -> KalshiClient:
+    return KalshiClient(http=config.http, host=config.address or HOST)
+
+
+MARKET = Market(
+    hosts=("kalshi.com",),
+    client=_open_client,
+    events=KalshiEvents,
+    prices=KalshiPrices,
+    settlements="foretell.data.settlements.kalshi:KalshiSettlements",
+    own_id=TICKER,
+    target_is_market=True,
+    has_parts=False,
+    id_in_address=_ticker_in_address,
+)

@@ -1,5 +1,6 @@
 """Manifold prices from its public bets: each bet says what the probability was after it."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,16 +33,19 @@ from foretell.data.markets.listing import (
     recurrence_template,
     require_live,
 )
+from foretell.data.markets.market import Market
 from foretell.data.markets.prices import (
     SLUG,
     MarketRef,
     PricePoint,
     PricesUnavailable,
     daily_history,
+    slug_in_address,
     split_part,
     window_start,
 )
 from foretell.data.payload import Payload, Strings, fetch_payload
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -297,3 +301,18 @@ def _answers(row: Payload, at: datetime, status: MarketStatus, ledger: ListingRe
         )
         found.append(MarketState(row=answer, target=target, status="resolved" if told else status, lost=told == "NO"))
     return found
+
+
+def _open_client(config: ServiceConfig) -> ManifoldClient:
+    return ManifoldClient(http=config.http, host=config.address or HOST)
+
+
+MARKET = Market(
+    hosts=("manifold.markets",),
+    client=_open_client,
+    events=ManifoldEvents,
+    prices=ManifoldPrices,
+    settlements="foretell.data.settlements.manifold:ManifoldSettlements",
+    own_id=re.compile(r"[A-Za-z0-9]{8,32}"),
+    id_in_address=slug_in_address,
+)

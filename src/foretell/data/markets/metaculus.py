@@ -5,7 +5,8 @@ and may be used with models only as far as the site's terms and your access tier
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -36,7 +37,9 @@ from foretell.data.markets.listing import (
     recurrence_template,
     require_live,
 )
+from foretell.data.markets.market import Market
 from foretell.data.markets.prices import (
+    PART,
     MarketRef,
     PricePoint,
     PricesUnavailable,
@@ -45,6 +48,7 @@ from foretell.data.markets.prices import (
     window_start,
 )
 from foretell.data.payload import Payload, fetch_payload
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -437,3 +441,27 @@ def _filed(row: Payload) -> tuple[str, tuple[str, ...]]:
     first = projects.get("category")
     category = words(first.items()[0], "name") if first is not None and first.items() else ""
     return category, tuple(dict.fromkeys(filter(None, names)))
+
+
+def _post_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str | None:
+    """`/questions/<post id>/…`, with `?sub-question=<question id>` for one of a group."""
+    if len(steps) < 2 or steps[0] not in ("questions", "c") or not steps[1].isdigit():
+        return None
+    sub = query.get("sub-question", [""])[0]
+    return f"{steps[1]}{PART}{sub}" if sub.isdigit() else steps[1]
+
+
+def _open_client(config: ServiceConfig) -> MetaculusClient:
+    return MetaculusClient(http=config.http, token=config.key, host=config.address or HOST)
+
+
+MARKET = Market(
+    hosts=("metaculus.com",),
+    client=_open_client,
+    events=MetaculusEvents,
+    prices=MetaculusPrices,
+    settlements="foretell.data.settlements.metaculus:MetaculusSettlements",
+    key_variables=("METACULUS_TOKEN",),
+    own_id=re.compile(r"[0-9]+"),
+    id_in_address=_post_in_address,
+)

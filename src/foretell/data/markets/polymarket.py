@@ -4,6 +4,7 @@ The catalogue (Gamma) leads from a condition id to the token. Prices come from t
 15 days, and where it has none, from the older order-book service, which for resolved markets only answers coarsely.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -38,6 +39,7 @@ from foretell.data.markets.listing import (
     recurrence_template,
     require_live,
 )
+from foretell.data.markets.market import Market
 from foretell.data.markets.prices import (
     PART,
     SLUG,
@@ -45,10 +47,12 @@ from foretell.data.markets.prices import (
     PricePoint,
     PricesUnavailable,
     daily_history,
+    slug_in_address,
     split_part,
     window_start,
 )
 from foretell.data.payload import MalformedPayload, Payload, fetch_payload
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -484,3 +488,21 @@ def _criteria(row: Payload, event: EventState) -> str:
     if len({rule for _, rule in rules}) == 1:
         return rules[0][1] or words(row, "description")
     return "\n".join(f"{label}: {rule}" for label, rule in rules if rule)
+
+
+def _open_client(config: ServiceConfig) -> PolymarketClient:
+    own = config.address
+    hosts = PolymarketHosts(gamma=own, clob=own, data=own) if own else PolymarketHosts()
+    return PolymarketClient(http=config.http, hosts=hosts)
+
+
+MARKET = Market(
+    hosts=("polymarket.com",),
+    client=_open_client,
+    events=PolymarketEvents,
+    prices=PolymarketPrices,
+    settlements="foretell.data.settlements.polymarket:PolymarketSettlements",
+    own_id=re.compile(r"0x[0-9a-fA-F]{64}"),
+    target_is_market=True,
+    id_in_address=slug_in_address,
+)

@@ -5,15 +5,18 @@ Kalshi market ticker. `slug:<slug>` stands for the last part of a Polymarket or 
 one answer of a Manifold market, one outcome of a Polymarket market, or one question or option of a Metaculus post.
 """
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from foretell.plugins import exists, load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
+
+if TYPE_CHECKING:
+    from foretell.data.markets.market import Market
 
 # Prices of prediction markets as they stood at a moment, without anything that became known later.
 
@@ -80,20 +83,10 @@ def daily_history(ref: MarketRef, points: Iterable[PricePoint], as_of: AsOf, day
 
 SLUG = "slug:"
 PART = "#"
-HOSTS = {
-    "polymarket.com": "polymarket",
-    "manifold.markets": "manifold",
-    "metaculus.com": "metaculus",
-    "kalshi.com": "kalshi",
-}
-OWN_IDS = {
-    "polymarket": re.compile(r"0x[0-9a-fA-F]{64}"),
-    "manifold": re.compile(r"[A-Za-z0-9]{8,32}"),
-    "metaculus": re.compile(r"[0-9]+"),
-    "kalshi": re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+"),
-}
-OWN_MARKETS = ("kalshi", "polymarket")
-"""Platforms where each target of an event is a market by itself."""
+
+
+def _market(platform: str) -> "Market | None":
+    return load("markets", platform) if exists("markets", platform) else None
 
 
 def market_ref(question: Question, target: Target | None = None) -> MarketRef | None:
@@ -128,51 +121,50 @@ def split_part(ref: MarketRef) -> tuple[str, str | None]:
 
 def _by_target(question: Question, target: Target) -> MarketRef | None:
     """The market a target names by itself: on some platforms an event has a market of its own for each."""
+    market = _market(question.source)
+    if market is None or not market.target_is_market or market.own_id is None:
+        return None
     own = target.id.partition(PART)[0]
-    if question.source in OWN_MARKETS and OWN_IDS[question.source].fullmatch(own):
-        return MarketRef(platform=question.source, id=target.id)
-    return None
+    return MarketRef(platform=question.source, id=target.id) if market.own_id.fullmatch(own) else None
 
 
 def _is_part(question: Question, target: Target) -> bool:
     """Whether an only target is the last one left of several: it then has an id of the platform's instead of `yes`."""
-    return question.source in HOSTS.values() and bool(OWN_IDS[question.source].fullmatch(target.id))
+    market = _market(question.source)
+    return market is not None and market.own_id is not None and bool(market.own_id.fullmatch(target.id))
 
 
 def _by_id(question: Question) -> MarketRef | None:
-    pattern = OWN_IDS.get(question.source)
+    market = _market(question.source)
     own = question.id.removeprefix(f"{question.source}/")
-    if pattern is None or not pattern.fullmatch(own):
+    if market is None or market.own_id is None or not market.own_id.fullmatch(own):
         return None
     return MarketRef(platform=question.source, id=own)
 
 
 def _by_url(url: str) -> MarketRef | None:
     parts = urlsplit(url)
-    platform = HOSTS.get((parts.hostname or "").removeprefix("www."))
+    host = (parts.hostname or "").removeprefix("www.")
     steps = [step for step in parts.path.split("/") if step]
-    if platform is None or not steps:
+    if not host or not steps:
         return None
-    if platform == "metaculus":
-        found = _metaculus(steps, parse_qs(parts.query))
-    elif platform == "kalshi":
-        ticker = steps[-1].upper()
-        found = ticker if OWN_IDS["kalshi"].fullmatch(ticker) else None
-    else:
-        found = SLUG + steps[-1] if len(steps) > 1 else None
-    return None if found is None else MarketRef(platform=platform, id=found)
+    for platform in names("markets"):
+        market: Market = load("markets", platform)
+        if host in market.hosts and market.id_in_address is not None:
+            found = market.id_in_address(steps, parse_qs(parts.query))
+            return None if found is None else MarketRef(platform=platform, id=found)
+    return None
 
 
-def _metaculus(steps: list[str], query: dict[str, list[str]]) -> str | None:
-    """`/questions/<post id>/…`, with `?sub-question=<question id>` for one of a group."""
-    if len(steps) < 2 or steps[0] not in ("questions", "c") or not steps[1].isdigit():
-        return None
-    sub = query.get("sub-question", [""])[0]
-    return f"{steps[1]}{PART}{sub}" if sub.isdigit() else steps[1]
+def slug_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str | None:
+    """The last part of an address of at least two, as a slug."""
+    del query
+    return SLUG + steps[-1] if len(steps) > 1 else None
 
 
 def _one_of(found: MarketRef, target: Target) -> MarketRef:
-    """One target's market: of its own on Kalshi, a part of the common one elsewhere."""
-    if found.platform == "kalshi":
-        return MarketRef(platform="kalshi", id=target.id)
+    """One target's market: of its own on some platforms, a part of the common one elsewhere."""
+    market = _market(found.platform)
+    if market is not None and not market.has_parts:
+        return MarketRef(platform=found.platform, id=target.id)
     return MarketRef(platform=found.platform, id=f"{found.id.split(PART)[0]}{PART}{target.id}")

@@ -27,7 +27,9 @@ from foretell.data.markets.listing import (
     recurrence_template,
     require_live,
 )
+from foretell.data.markets.market import Market
 from foretell.data.payload import Payload, Strings, fetch_payload
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -152,3 +154,16 @@ def _crowd(row: Payload, names: list[str], at: datetime) -> Mapping[str, float]:
         return {}
     newest = max(taken, key=lambda one: one[0])[1]
     return {name: told.probability() for name in names if (told := newest.get(name)) is not None}
+
+
+def _open_client(config: ServiceConfig) -> ProphetArenaClient:
+    return ProphetArenaClient(http=config.http, key=config.key, host=config.address or HOST)
+
+
+MARKET = Market(
+    hosts=("prophetarena.co", "prophetarena.ai"),
+    client=_open_client,
+    events=ProphetArenaListing,
+    settlements="foretell.data.settlements.prophet_arena:ProphetArenaSettlements",
+    key_variables=("ARENA_API_KEY",),
+)

@@ -13,6 +13,7 @@ from foretell.data.search.engine import (
     text_field,
     text_list_field,
 )
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 
 ASKNEWS_URL = "https://api.asknews.app/v1"
@@ -24,6 +25,7 @@ class AskNewsSearch:
 
     name = "asknews"
     filters_dates = True
+    key_variables = ("ASKNEWS_API_KEY",)
 
     def __init__(
         self,
@@ -40,6 +42,11 @@ class AskNewsSearch:
         self._key = key
         self._url = f"{base_url}/news/search"
         self._back = timedelta(days=days_back)
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "AskNewsSearch":
+        """As the registry opens it."""
+        return cls(config.http, config.key, config.address or ASKNEWS_URL)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in AskNews's order."""

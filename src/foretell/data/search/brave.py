@@ -17,6 +17,7 @@ from foretell.data.search.engine import (
     text_field,
     text_list_field,
 )
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 
 BRAVE_URL = "https://api.search.brave.com/res/v1"
@@ -29,12 +30,18 @@ class BraveSearch:
 
     name = "brave"
     filters_dates = True
+    key_variables = ("BRAVE_API_KEY",)
 
     def __init__(self, client: AsyncHttpClient, key: str, base_url: str = BRAVE_URL) -> None:
         client.keep_secret(key)
         self._client = client
         self._key = key
         self._url = f"{base_url}/web/search"
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "BraveSearch":
+        """As the registry opens it."""
+        return cls(config.http, config.key, config.address or BRAVE_URL)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in Brave's order."""

@@ -1,7 +1,7 @@
 """Exa: results by meaning with their text, on request as the page stood at a past moment."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from foretell.data.dates import parse_stated_date
@@ -15,6 +15,7 @@ from foretell.data.search.engine import (
     text_field,
     text_list_field,
 )
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 
 EXA_URL = "https://api.exa.ai"
@@ -29,6 +30,7 @@ class ExaSearch:
 
     name = "exa"
     filters_dates = True
+    key_variables = ("EXA_API_KEY",)
 
     def __init__(
         self,
@@ -50,6 +52,11 @@ class ExaSearch:
         self._snapshots = snapshots
         self._now = now
         self._max_characters = max_characters
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "ExaSearch":
+        """As the registry opens it."""
+        return cls(config.http, config.key, config.address or EXA_URL, snapshots=True, now=lambda: datetime.now(UTC))
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in Exa's order."""

@@ -14,6 +14,7 @@ from foretell.data.search.engine import (
     optional_text_field,
     text_field,
 )
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 
 GDELT_URL = "https://api.gdeltproject.org/api/v2"
@@ -33,6 +34,11 @@ class GdeltSearch:
         client.pace(base_url, per_second=per_second)
         self._client = client
         self._url = f"{base_url}/doc/doc"
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "GdeltSearch":
+        """As the registry opens it."""
+        return cls(config.http, config.address or GDELT_URL)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results by relevance."""

@@ -4,6 +4,7 @@ import asyncio
 
 from foretell.data.corpus import Corpus, CorpusHit
 from foretell.data.search.engine import SearchHit, clean_query
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 
 
@@ -15,6 +16,11 @@ class CorpusSearch:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "CorpusSearch":
+        """As the registry opens it."""
+        return cls(Corpus(config.corpus, must_exist=True))
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results by relevance."""

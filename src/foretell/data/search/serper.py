@@ -14,6 +14,7 @@ from foretell.data.search.engine import (
     optional_text_field,
     text_field,
 )
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 
 SERPER_URL = "https://google.serper.dev"
@@ -26,12 +27,18 @@ class SerperSearch:
 
     name = "serper"
     filters_dates = True
+    key_variables = ("SERPER_API_KEY",)
 
     def __init__(self, client: AsyncHttpClient, key: str, base_url: str = SERPER_URL) -> None:
         client.keep_secret(key)
         self._client = client
         self._key = key
         self._url = f"{base_url}/search"
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "SerperSearch":
+        """As the registry opens it."""
+        return cls(config.http, config.key, config.address or SERPER_URL)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in Google's order."""

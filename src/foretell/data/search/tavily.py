@@ -6,6 +6,7 @@ from foretell.data.dates import EARLIEST, parse_stated_date
 from foretell.data.http import AsyncHttpClient
 from foretell.data.payload import Payload
 from foretell.data.search.engine import SearchHit, address_field, clean_query, optional_text_field, text_field
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 
 TAVILY_URL = "https://api.tavily.com"
@@ -17,6 +18,7 @@ class TavilySearch:
 
     name = "tavily"
     filters_dates = True
+    key_variables = ("TAVILY_API_KEY",)
 
     def __init__(
         self,
@@ -33,6 +35,11 @@ class TavilySearch:
         self._key = key
         self._url = f"{base_url}/search"
         self._fixed = {"topic": topic, "search_depth": depth, "include_raw_content": "text"}
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "TavilySearch":
+        """As the registry opens it."""
+        return cls(config.http, config.key, config.address or TAVILY_URL)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in Tavily's order."""

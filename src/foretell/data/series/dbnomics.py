@@ -9,6 +9,7 @@ from urllib.parse import quote
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload, fetch_payload
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -31,6 +32,8 @@ LAGS: Mapping[str, int] = {
 class DbnomicsSeries(WebSeries):
     """Series by `provider/dataset/series`. Values may have been corrected since: the provenance always says so."""
 
+    description = "official statistics of many countries by DBnomics id, provider/dataset/series"
+
     def __init__(
         self,
         *,
@@ -46,6 +49,11 @@ class DbnomicsSeries(WebSeries):
         self._host = host
         self._per_second = per_second
         super().__init__(http=http)
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "DbnomicsSeries":
+        """As the registry opens it."""
+        return cls(http=config.http, host=config.address or HOST)
 
     def _introduce(self, http: AsyncHttpClient) -> None:
         http.pace(self._host, per_second=self._per_second)

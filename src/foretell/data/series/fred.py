@@ -10,6 +10,7 @@ from http import HTTPStatus
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload, fetch_payload
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -24,6 +25,9 @@ DAY = timedelta(days=1)
 
 class FredSeries(WebSeries):
     """Series of the Federal Reserve Bank of St. Louis. Needs a free key, which no error shows."""
+
+    description = "US and international economic data by FRED id, such as DGS10, UNRATE, CPIAUCSL"
+    key_variables = ("FRED_API_KEY",)
 
     def __init__(
         self,
@@ -54,6 +58,11 @@ class FredSeries(WebSeries):
 
     def __repr__(self) -> str:
         return f"FredSeries(host={self._host!r}, strict={self._strict}, allow_revised={self._allow_revised})"
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "FredSeries":
+        """As the registry opens it."""
+        return cls(http=config.http, key=config.key, host=config.address or HOST)
 
     def _introduce(self, http: AsyncHttpClient) -> None:
         http.keep_secret(self._key)

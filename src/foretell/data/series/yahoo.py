@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload, fetch_payload
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -56,6 +57,8 @@ class _Session:
 class YahooSeries(WebSeries):
     """Closing prices by ticker, without a key. The service is unofficial: expect it to change and to refuse."""
 
+    description = "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X"
+
     def __init__(
         self,
         *,
@@ -70,6 +73,11 @@ class YahooSeries(WebSeries):
         self._per_second = per_second
         self._headers = {"User-Agent": user_agent} if user_agent else None
         super().__init__(http=http)
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "YahooSeries":
+        """As the registry opens it."""
+        return cls(http=config.http, host=config.address or HOST)
 
     def _introduce(self, http: AsyncHttpClient) -> None:
         http.pace(self._host, per_second=self._per_second)

@@ -140,7 +140,7 @@ class AgentOptions:
 
     asks_models: ClassVar[bool] = True
 
-    variant: str = "full"
+    variant: Literal["full", "nobelief", "zero-shot", "batch"] = "full"
     """Which form of the agent: its prompt, its tools and whether it keeps a belief."""
     crowd: bool = True
     """Show the market's price, and start from it."""
@@ -154,7 +154,7 @@ class AgentOptions:
     """How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools."""
     clamp: tuple[float, float] = (0.05, 0.95)
     """The least and the greatest probability that is submitted."""
-    bypass: Sequence[str] = ("dbnomics",)
+    bypass: tuple[str, ...] = ("dbnomics",)
     """Sources whose questions are answered from their time series, without a model."""
     fixed: bool = True
     """Use the tools step by step as laid down for some sources."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.models.model import Reply, Request
+from foretell.models.provider import Provider
 from foretell.models.providers.openai_chat import OpenAIChat
 from foretell.questions.errors import InputError, MissingExtra
 
@@ -64,3 +65,13 @@ def _with_token_limit(request: Request) -> Request:
     if request.settings.max_tokens is not None:
         return request
     return replace(request, settings=replace(request.settings, max_tokens=DEFAULT_REPLY_TOKENS))
+
+
+GGUF_FILE = Provider(
+    open=lambda config: LlamaCppModel(config.name.name),
+    form="local:PATH.gguf",
+    requires="aiohttp",
+    per_model=True,
+    free=True,
+)
+"""As the registry knows it."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from foretell.models.budget import BYTES_PER_TOKEN, estimate_tokens
 from foretell.models.model import (
@@ -24,6 +24,7 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.names import ModelName
+from foretell.models.provider import Provider, ProviderConfig
 from foretell.models.providers.http import (
     HttpPoster,
     HttpReply,
@@ -249,3 +250,56 @@ def _tokens(usage: Any, request: Request, text: str, calls: tuple[ToolCall, ...]
         cached=int(details.get("cached_tokens") or 0),
         stored=int(details.get("cache_write_tokens") or 0),
     )
+
+
+# The providers of this format as the registry knows them.
+
+VENDOR_IDS = {"x-ai": "x-ai", "moonshotai": "moonshotai", "openai": "openai", "anthropic": "anthropic"} | {
+    "google": "google",
+    "deepseek": "deepseek",
+    "meta-llama": "meta",
+    "mistralai": "mistral",
+}
+"""OpenRouter passes vendors' prices on: where its own entry is missing, the vendor's counts."""
+
+
+def _prices_behind_openrouter(name: str) -> list[tuple[str, str]]:
+    vendor, _, model = name.partition("/")
+    return [("openrouter", name)] + ([(VENDOR_IDS[vendor], model)] if vendor in VENDOR_IDS else [])
+
+
+def _open(config: ProviderConfig) -> OpenAIChat:
+    provider = cast("ChatDialect", config.name.provider)
+    return OpenAIChat(provider if provider in get_args(ChatDialect) else "compat", config.address, config.key)
+
+
+OPENAI = Provider(
+    open=_open,
+    form="openai:NAME",
+    key_variables=("OPENAI_API_KEY",),
+    address="https://api.openai.com/v1",
+    requires="aiohttp",
+    price_ids=lambda name: [("openai", name)],
+)
+OPENROUTER = Provider(
+    open=_open,
+    form="openrouter:VENDOR/NAME",
+    key_variables=("OPENROUTER_API_KEY",),
+    address="https://openrouter.ai/api/v1",
+    requires="aiohttp",
+    price_ids=_prices_behind_openrouter,
+)
+COMPATIBLE_SERVER = Provider(
+    open=_open,
+    form="compat:NAME@http://HOST:PORT/v1",
+    # Sent where it is set; most servers need none.
+    key_variables=("COMPAT_API_KEY",),
+    key_required=False,
+    requires="aiohttp",
+    named_with_address=True,
+)
+
+
+def chat_provider(name: str, address: str, *key_variables: str) -> Provider:
+    """A hosted service that speaks the OpenAI format: all that a package has to say to add one."""
+    return Provider(open=_open, form=f"{name}:NAME", key_variables=key_variables, address=address, requires="aiohttp")

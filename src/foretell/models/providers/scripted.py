@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.models.model import ModelBusy, ModelError, ModelRefused, Reply, Request, TokenCount, ToolCall
+from foretell.models.provider import Provider
 from foretell.questions.errors import InputError
 
 ScriptLine = Reply | Exception | str
@@ -60,6 +61,9 @@ class ScriptedModel:
             raise line
         return Reply(text=line, model=request.model) if isinstance(line, str) else line
 
+    async def close(self) -> None:
+        """Nothing is open."""
+
     def _next(self, request: Request) -> ScriptLine:
         if self._function is not None:
             return self._function(request)
@@ -96,3 +100,12 @@ def _script_line(found: dict[str, Any]) -> ScriptLine:
 
 def _arguments(given: Any) -> str:
     return given if isinstance(given, str) else json.dumps(given)
+
+
+SCRIPT_FILE = Provider(
+    open=lambda config: ScriptedModel.from_file(config.name.name),
+    form="scripted:FILE.jsonl",
+    per_model=True,
+    free=True,
+)
+"""As the registry knows it."""

@@ -1,128 +1,125 @@
 """Ask: the outside view at once and for free, or a researched answer in the background for those with the token."""
 
-import os
 import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from foretell.operations.ask import AskResult, prepare_ask, stored_answer
+from foretell.operations.ask import ask as answer_now
+from foretell.operations.requests import NO_CHOICE, AskRequest
 from foretell.questions.errors import InputError
+from foretell.runs.runner import PreparedRun
+from foretell.runs.spec import spec_from_json
+from foretell.runs.store import CellKey
 from foretell.web.background_runs import RunNotStarted
-from foretell.web.middleware import validation_messages
+from foretell.web.forms import body_of, form_values
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
-from foretell.web.views.ask import (
-    AskForm,
-    AskView,
-    OutsideAnswer,
-    QuestionForm,
-    StartedRun,
-    ask_view,
-    outside_answer,
-    prepare_ask,
-)
+from foretell.web.views.ask import AskView, StartedRun, ask_view
 
 START_SECONDS = 10.0
 """Seconds that a new run may take to show up in the store."""
-LIST_FIELDS = ("options", "search")
+OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "criteria", "price")
+"""What the outside view needs; the rest does not go into an address."""
+OutsideQuery = body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))
 router = APIRouter()
-
-
-def _view(here: WebState) -> AskView:
-    search = tuple(filter(None, os.environ.get("FORETELL_SEARCH", "").split(",")))
-    return ask_view(here.settings, os.environ.get("FORETELL_MODEL", ""), search)
 
 
 @router.get("/api/ask", tags=["ask"])
 def read_ask(here: CurrentState) -> AskView:
     """What a question can be asked with here."""
-    return _view(here)
+    return ask_view(here.settings)
 
 
 @router.get("/api/ask/outside", tags=["ask"])
-def read_outside(here: CurrentState, wording: Annotated[QuestionForm, Query()]) -> OutsideAnswer:
-    """The answer without any model: how questions like it ended. Costs nothing and keeps nothing."""
-    return outside_answer(wording, here.settings)
+def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:  # pyright: ignore[reportInvalidTypeForm]
+    """The answer without any model: how questions like it ended. Costs nothing and stores nothing."""
+    return _outside(wording.model_dump(), here).to_dict()
 
 
 @router.post("/api/ask", tags=["ask"], status_code=202)
-def ask(here: CurrentState, _: TokenRequired, wish: AskForm) -> StartedRun:
+def ask(here: CurrentState, _: TokenRequired, request: AskRequest) -> StartedRun:
     """Research a question in the background. Spends money. Follow it at /api/runs/{run}/stream."""
-    return _start_run(here, wish)
+    if request.model is None:
+        hint = "GET /api/ask/outside is the outside view"
+        raise InputError("no model is named", column="model", hint=hint)
+    return start_run(here, prepare_ask(request, here.settings), concurrency=request.concurrency)
 
 
-def _start_run(here: WebState, wish: AskForm) -> StartedRun:
-    prepared = prepare_ask(wish, here.settings)
+@router.get("/api/runs/{run}/answer", tags=["ask"])
+def read_answer(here: CurrentState, run: str, question: str | None = None, due: str | None = None) -> dict[str, Any]:
+    """The answer of a run to a question, its trials combined: the same as `foretell ask --json` prints."""
+    row = here.run(run)
+    if question is not None and due is not None:
+        found = here.store.question(CellKey(run=row.id, question=question, due=due, trial=0))
+    else:
+        asked = [one for one in here.store.questions(row.id) if question in (None, one.id)]
+        found = asked[-1] if asked else None
+    if found is None:
+        raise HTTPException(404, f"run {row.id} does not ask that")
+    return stored_answer(here.store, spec_from_json(row.spec), found).to_dict()
+
+
+def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50) -> StartedRun:
+    """Start a run in the background and wait until it is in the store."""
     question = prepared.questions[0]
     try:
-        here.jobs.start(prepared)
+        here.jobs.start(prepared, concurrency=concurrency)
     except RunNotStarted as reason:
         raise HTTPException(409, str(reason)) from None
-    due = question.due.isoformat()
     until = time.monotonic() + START_SECONDS
     while here.store.run(prepared.spec.id) is None and time.monotonic() < until:
         time.sleep(0.02)
+    due = question.due.isoformat()
     return StartedRun(run=prepared.spec.id, question=question.id, due=due, warnings=prepared.warnings)
+
+
+def _outside(given: dict[str, Any], here: WebState) -> AskResult:
+    """The outside view, even where FORETELL_MODEL names a model: a page that is only looked at spends nothing."""
+    return answer_now(AskRequest.read({**given, "model": NO_CHOICE}), here.settings)
 
 
 @router.get("/ask", include_in_schema=False)
 def show_ask(request: Request, here: CurrentState) -> Response:
     """The form; with a question in the address, also its outside view."""
-    given = _fields({name: request.query_params.getlist(name) for name in request.query_params})
-    if not given.get("text"):
+    given = form_values(AskRequest, {name: request.query_params.getlist(name) for name in request.query_params})
+    if not given.get("question"):
         return _form(request, here, given)
     try:
-        wording = QuestionForm.model_validate(
-            {name: given[name] for name in QuestionForm.model_fields if name in given}
-        )
-        answer = outside_answer(wording, here.settings)
-    except (ValidationError, InputError) as error:
-        return _form(request, here, given, problem=_error_text(error))
+        answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
+    except InputError as error:
+        return _form(request, here, given, problem=str(error))
     return _form(request, here, given, answer=answer)
 
 
 @router.post("/ask", include_in_schema=False)
 async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Response:
     """Start the research and go to where it can be watched."""
-    given = _fields(await form_of(request))
-    given.pop(FIELD, None)
-    if given.pop("outside", None):
-        return RedirectResponse(link_to("ask", **_in_address(given)), status_code=303)
+    sent = await form_of(request)
+    sent.pop(FIELD, None)
+    outside = sent.pop("outside", None)
+    given = form_values(AskRequest, sent)
+    if outside:
+        address = {name: given[name] for name in OUTSIDE_FIELDS if name in given}
+        lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in address.items()}
+        return RedirectResponse(link_to("ask", **lines), status_code=303)
+    # A form says what it says: no engine ticked means no search, whatever the environment names.
+    chosen = {"model": NO_CHOICE, "search": [NO_CHOICE], **given}
     try:
-        wish = AskForm.model_validate(given)
-        begun = await run_in_threadpool(_start_run, here, wish)
-    except (ValidationError, InputError) as error:
-        return await run_in_threadpool(_form, request, here, given, problem=_error_text(error))
+        begun = await run_in_threadpool(lambda: ask(here, None, AskRequest.read(chosen)))
+    except InputError as error:
+        return await run_in_threadpool(_form, request, here, given, problem=str(error))
     return RedirectResponse(link_to("question", begun.run, begun.question, due=begun.due), status_code=303)
 
 
-def _error_text(error: ValidationError | InputError) -> str:
-    return validation_messages(error.errors())[0] if isinstance(error, ValidationError) else str(error)
-
-
-def _fields(form: dict[str, list[str]]) -> dict[str, Any]:
-    """As a form sends them: what is empty was not filled in; outcomes stand one per line."""
-    found: dict[str, Any] = {name: values[0].strip() for name, values in form.items() if values and values[0].strip()}
-    for name in LIST_FIELDS:
-        lines = [line.strip() for value in form.get(name, []) for line in value.splitlines() if line.strip()]
-        if lines:
-            found[name] = lines
-    return found
-
-
-def _in_address(given: dict[str, Any]) -> dict[str, str]:
-    """The words of a question as they stand in an address; what the outside view does not need is left out."""
-    kept = {name: given[name] for name in QuestionForm.model_fields if name in given}
-    return {name: "\n".join(value) if isinstance(value, list) else value for name, value in kept.items()}
-
-
 def _form(
-    request: Request, here: WebState, given: dict[str, Any], *, problem: str = "", answer: OutsideAnswer | None = None
+    request: Request, here: WebState, given: dict[str, Any], *, problem: str = "", answer: AskResult | None = None
 ) -> Response:
     status = 422 if problem else 200
-    filled = {**dict.fromkeys(AskForm.model_fields, ""), **given}
-    return html_page(request, "ask.html", _view(here), status=status, given=filled, problem=problem, answer=answer)
+    return html_page(
+        request, "ask.html", ask_view(here.settings), status=status, given=given, problem=problem, answer=answer
+    )

@@ -4,24 +4,30 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
-from foretell.operations.ask import TYPED_PREFIX, single_question_set
+from foretell.operations import run as operations
+from foretell.operations.requests import ReplayRequest, RunRequest, ShowRequest
 from foretell.questions import trace as kinds
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import TraceEvent
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
-from foretell.runs.runner import prepare_run
-from foretell.runs.spec import spec_from_json
+from foretell.runs.spec import yaml_mapping
 from foretell.runs.store import CellKey, RunStore
 from foretell.web.background_runs import RunNotStarted
+from foretell.web.forms import body_of, form_fields, form_values
+from foretell.web.pages.ask import start_run
 from foretell.web.rendering import html_page, link_to
-from foretell.web.security import TokenRequired
+from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, StreamRequest, event_to_dict, last_event_id, stream
+from foretell.web.views.ask import StartedRun
 from foretell.web.views.question import QuestionView, TargetView, question_view
 from foretell.web.views.runs import QUESTIONS_PER_PAGE, RunList, RunView, list_runs, run_view
 
+RunBody = body_of(RunRequest, "out", "where")
 runs_router = APIRouter()
 Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Leave out so many from the start.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -37,8 +43,14 @@ def read_runs(here: CurrentState, offset: Offset = 0, limit: Limit = 50) -> RunL
 
 @runs_router.get("/runs", include_in_schema=False)
 def show_runs(request: Request, here: CurrentState, offset: Offset = 0) -> Response:
-    """The list."""
-    return html_page(request, "runs.html", list_runs(here.store, offset=offset), size=50)
+    """The list, and the form that starts a run."""
+    return _runs_page(request, here, offset, {}, "")
+
+
+def _runs_page(request: Request, here: WebState, offset: int, given: dict[str, Any], problem: str) -> Response:
+    view, fields = list_runs(here.store, offset=offset), form_fields(RunRequest, leave_out=("where",))
+    status = 422 if problem else 200
+    return html_page(request, "runs.html", view, status=status, size=50, fields=fields, given=given, problem=problem)
 
 
 @runs_router.get("/api/runs/{run}", tags=["runs"])
@@ -55,6 +67,47 @@ def show_run(request: Request, here: CurrentState, run: str, offset: Offset = 0)
     return html_page(
         request, "run.html", run_view(here.store, row, here.watched(row), offset=offset), size=QUESTIONS_PER_PAGE
     )
+
+
+@runs_router.post("/api/runs", tags=["runs"], status_code=202)
+def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:  # pyright: ignore[reportInvalidTypeForm]
+    """Start the run that a spec describes, or go on with it. Spends money."""
+    chosen = RunRequest.read(request.model_dump())
+    return start_run(here, operations.prepare(chosen, here.settings), concurrency=chosen.concurrency)
+
+
+@runs_router.post("/runs", include_in_schema=False)
+async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Response:
+    """The same, from the page: the spec is typed as YAML."""
+    sent = await form_of(request)
+    sent.pop(FIELD, None)
+    given = {**form_values(RunRequest, sent), "spec": "\n".join(sent.get("spec", []))}
+
+    def start() -> StartedRun:
+        chosen = RunRequest.read({**given, "spec": yaml_mapping(given["spec"])})
+        return start_run(here, operations.prepare(chosen, here.settings), concurrency=chosen.concurrency)
+
+    try:
+        begun = await run_in_threadpool(start)
+    except InputError as error:
+        return await run_in_threadpool(_runs_page, request, here, 0, given, str(error))
+    return RedirectResponse(link_to("run", begun.run), status_code=303)
+
+
+@runs_router.get("/api/runs/{run}/show", tags=["runs"])
+def read_answers(
+    here: CurrentState, run: str, question: str | None = None, limit: Annotated[int | None, Query(ge=1)] = None
+) -> dict[str, Any]:
+    """The answers of a run, or every step to one answer: the same as `foretell show --json` prints."""
+    request = ShowRequest.read({"run": here.run(run).id, "question": question, "limit": limit})
+    return operations.show(request, here.settings).to_dict()
+
+
+@runs_router.post("/api/runs/{run}/replay", tags=["runs"])
+def replay_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, Any]:
+    """Compute a run again from the journal alone and compare the answers."""
+    request = ReplayRequest.read({"run": here.run(run).id})
+    return operations.replay(request, here.settings).to_dict()
 
 
 @runs_router.get("/api/runs/{run}/stream", tags=["live"], response_class=Response, responses=STREAM)
@@ -82,11 +135,8 @@ def resume_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, str]
 
 def _resumed(here: WebState, run: str) -> str:
     row = here.run(run)
-    spec = spec_from_json(row.spec)
-    asked = here.store.questions(row.id)
-    alone = single_question_set(asked[-1]) if spec.questions.dataset.startswith(TYPED_PREFIX) and asked else None
     try:
-        here.jobs.start(prepare_run(spec, alone))
+        here.jobs.start(operations.resume(here.store, row.id, here.settings))
     except RunNotStarted as reason:
         raise HTTPException(409, str(reason)) from None
     return row.id

@@ -4,33 +4,36 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
 from foretell.forecasters.tree.arithmetic.sensitivity import tornado
-from foretell.forecasters.tree.edits import Scenario
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import TreeFile, write_tree
-from foretell.forecasters.tree.what_if import apply_scenario
-from foretell.operations.tree import TREE_FORMATS, format_tree
+from foretell.forecasters.tree.tree_file import TreeFile
+from foretell.operations.requests import NO_CHOICE, TREE_FORMATS, TreeRequest, WhatIfRequest
+from foretell.operations.tree import format_tree, prepare_tree, stored_tree
+from foretell.operations.what_if import compare_edits, numbers_by_name
+from foretell.questions.errors import InputError
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.charts.svg import Chart
+from foretell.runs.spec import spec_from_json
+from foretell.web.forms import body_of, form_fields, form_values
+from foretell.web.pages.ask import start_run
 from foretell.web.rendering import html_page, link_to
-from foretell.web.security import TokenRequired, form_of
+from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
+from foretell.web.views.ask import StartedRun, usable_engines
 from foretell.web.views.trees import (
     ClaimView,
     NotebookView,
     TreeList,
     TreeView,
-    WhatIfView,
     claim_view,
-    edits_from_text,
     list_trees,
     notebook_view,
     open_tree,
     tree_path,
     tree_view,
-    what_if_view,
 )
 
 TORNADO_BARS = 15
@@ -38,6 +41,8 @@ BAYES_FORMATS = ("problog", "bif", "xmlbif")
 """Forms that take links which are chances given the children."""
 TREE_RESPONSES: dict[int | str, dict[str, Any]] = {404: {"description": "No such tree, or no such claim in it."}}
 
+TreeBody = body_of(TreeRequest, "out")
+WhatIfBody = body_of(WhatIfRequest, "tree", "save")
 router = APIRouter(tags=["trees"])
 
 
@@ -47,17 +52,59 @@ def read_trees(here: CurrentState) -> TreeList:
     return list_trees(here.settings)
 
 
+@router.post("/api/trees", status_code=202)
+def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:  # pyright: ignore[reportInvalidTypeForm]
+    """Grow a tree for a claim in the background. Spends money. Follow it at /api/runs/{run}/stream."""
+    return start_run(here, prepare_tree(TreeRequest.read(request.model_dump()), here.settings))
+
+
+@router.get("/api/runs/{run}/tree", responses=TREE_RESPONSES)
+def read_grown(here: CurrentState, run: str) -> dict[str, Any]:
+    """The tree that a run has grown for a claim: the same as `foretell tree --json` prints."""
+    row = here.run(run)
+    asked = here.store.questions(row.id)
+    if not asked:
+        raise HTTPException(404, f"run {row.id} grows no tree")
+    return stored_tree(here.store, spec_from_json(row.spec), asked[-1], here.settings).to_dict()
+
+
 @router.get("/trees", include_in_schema=False)
 def show_trees(request: Request, here: CurrentState) -> Response:
-    """The gallery."""
-    return html_page(request, "trees.html", list_trees(here.settings))
+    """The gallery, and the form that grows a tree."""
+    return _trees_page(request, here, {}, "")
+
+
+@router.post("/trees", include_in_schema=False)
+async def send_tree(request: Request, here: CurrentState, _: TokenRequired) -> Response:
+    """Start growing and go to where it can be watched."""
+    sent = await form_of(request)
+    sent.pop(FIELD, None)
+    given = form_values(TreeRequest, sent)
+    chosen = {"model": NO_CHOICE, "search": [NO_CHOICE], **given}
+    try:
+        begun = await run_in_threadpool(lambda: start_run(here, prepare_tree(TreeRequest.read(chosen), here.settings)))
+    except InputError as error:
+        return await run_in_threadpool(_trees_page, request, here, given, str(error))
+    return RedirectResponse(link_to("question", begun.run, begun.question, due=begun.due), status_code=303)
+
+
+def _trees_page(request: Request, here: WebState, given: dict[str, Any], problem: str) -> Response:
+    fields = form_fields(TreeRequest, choices={"search": usable_engines(here.settings)})
+    view, status = list_trees(here.settings), 422 if problem else 200
+    return html_page(request, "trees.html", view, status=status, fields=fields, given=given, problem=problem)
 
 
 # Names of trees may hold slashes (a run's trees lie in a folder), so what is asked of a tree comes first in the path.
 @router.get("/api/tree/whatif/{name:path}", responses=TREE_RESPONSES)
-def read_whatif(here: CurrentState, name: str, set: Annotated[list[str], Query(max_length=2000)]) -> WhatIfView:
-    """What other probabilities (`set=P2.1=0.3`, repeated) do to every claim. Nothing is kept."""
-    return what_if_view(_open_tree_file(here, name).tree, set)
+def read_whatif(here: CurrentState, name: str, set: Annotated[list[str], Query(max_length=2000)]) -> dict[str, Any]:
+    """What other probabilities (`set=P2.1=0.3`, repeated) do to every claim. Nothing is stored."""
+    return _what_if(here, name, {"set": numbers_by_name(set)})
+
+
+@router.post("/api/tree/whatif/{name:path}", responses=TREE_RESPONSES)
+def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:  # pyright: ignore[reportInvalidTypeForm]
+    """The same with everything that can be said: saved scenarios, spread, tornado. Nothing is stored."""
+    return _what_if(here, name, request.model_dump())
 
 
 @router.get("/api/tree/export/{form}/{name:path}", responses=TREE_RESPONSES, response_class=PlainTextResponse)
@@ -92,8 +139,8 @@ def read_tree(here: CurrentState, name: str) -> TreeView:
 @router.post("/api/tree/scenario/{name:path}", status_code=201, responses=TREE_RESPONSES)
 def add_scenario(
     here: CurrentState, _: TokenRequired, name: str, scenario: str, set: Annotated[list[str], Query()]
-) -> WhatIfView:
-    """Keep some probabilities in the tree's file as a scenario of that name."""
+) -> dict[str, Any]:
+    """Store some probabilities in the tree's file as a scenario of that name."""
     return _save_scenario(here, name, scenario, set)
 
 
@@ -164,13 +211,13 @@ def _notebook(here: WebState, name: str, claim: str) -> NotebookView:
     return notebook_view(name, claim, node.claim, path)
 
 
-def _save_scenario(here: WebState, name: str, scenario: str, sets: list[str]) -> WhatIfView:
+def _what_if(here: WebState, name: str, values: dict[str, Any]) -> dict[str, Any]:
+    _open_tree_file(here, name)
+    return compare_edits(WhatIfRequest.read({**values, "tree": tree_path(here.settings, name)})).to_dict()
+
+
+def _save_scenario(here: WebState, name: str, scenario: str, sets: list[str]) -> dict[str, Any]:
     """Checked by playing it; the file is written whole."""
     if not scenario.strip() or not sets:
         raise HTTPException(422, "a scenario needs a name and at least one ID=P")
-    file = _open_tree_file(here, name)
-    made = Scenario(name=scenario.strip()[:80], edits=edits_from_text(sets))
-    apply_scenario(file.tree, made)
-    kept = file.with_scenario(made)
-    write_tree(tree_path(here.settings, name), kept.tree, kept.scenarios)
-    return what_if_view(file.tree, sets)
+    return _what_if(here, name, {"set": numbers_by_name(sets), "save": scenario.strip()[:80]})

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from foretell.forecasters.combine.aggregate import Aggregate, Rule
+from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -42,23 +42,20 @@ class CombinationView:
 
 
 def combination_of(
-    answers: Sequence[Forecast | Failure], question: Question, aggregate: str = ""
+    answers: Sequence[Forecast | Failure], question: Question, aggregate: str = "logit-mean"
 ) -> CombinationView | None:
-    """As `foretell ask` does it: the run's rule, then the blend with price and base rate; a panel's word stands."""
+    """Stage by stage, as the run's spec says: every door shows the same number for it."""
     made = [answer for answer in answers if isinstance(answer, Forecast)]
     trials = [answer for answer in made if answer.forecaster != PANEL]
     if not made or not trials:
         return None
-    rule: Rule = aggregate if aggregate in get_args(Rule) else "logit-mean"  # pyright: ignore[reportAssignmentType]
-    judged = any(answer.forecaster == PANEL for answer in made)
-    plain = Aggregate(rule=rule).apply([trial.p for trial in trials])
-    fitting = combine_trials(made, [question], CombinationSettings(rule=rule))[0]
-    final = combine_trials(
-        made, [question], CombinationSettings(rule=rule, judged=True) if judged else combining_by_name("default")
-    )[0]
+    how = combining_by_name(aggregate or "logit-mean")
+    plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials])
+    fitting = combine_trials(made, [question], CombinationSettings(rule=how.rule))[0]
+    final = combine_trials(answers, [question], how)[0]
     return CombinationView(
         trials=tuple(CombinationStage(name=f"Trial {trial.trial + 1}", told="", p=dict(trial.p)) for trial in trials),
-        stages=tuple(_stages(rule, plain, fitting, final, judged=judged)),
+        stages=tuple(_stages(how, plain, fitting, final)),
         p=dict(final.p),
         rationale=final.rationale,
         spread={t: max(trial.p[t] for trial in trials) - min(trial.p[t] for trial in trials) for t in plain},
@@ -66,22 +63,19 @@ def combination_of(
 
 
 def _stages(
-    rule: str, plain: Mapping[str, float], fitting: Forecast, final: Forecast, *, judged: bool
+    how: CombinationSettings, plain: Mapping[str, float], fitting: Forecast, final: Forecast
 ) -> list[CombinationStage]:
-    found = [CombinationStage(name=rule, told="the trials put together by the run's rule", p=dict(plain))]
+    found = [CombinationStage(name=how.rule, told="the trials put together by the run's rule", p=dict(plain))]
     if _differ(plain, fitting.p):
         found.append(
             CombinationStage(
                 name="made coherent", told="so that exclusive or ordered outcomes fit together", p=dict(fitting.p)
             )
         )
-    if judged:
-        found.append(
-            CombinationStage(
-                name="panel", told="a model read the trials' reasons and answered in their place", p=dict(final.p)
-            )
-        )
-    else:
+    if how.judged:
+        told = "a model read the trials' reasons and answered in their place"
+        found.append(CombinationStage(name="panel", told=told, p=dict(final.p)))
+    elif how.fitted is not None:
         told = "blended with the market's price or the base rate, where the question has one"
         found.append(CombinationStage(name="calibrated", told=told, p=dict(final.p)))
     return found

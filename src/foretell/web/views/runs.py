@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.operations.ask import TYPED_PREFIX
 from foretell.questions.codec import from_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.runs.spec import TYPED_PREFIX, RunSpec, spec_from_json
 from foretell.runs.store import RunRow, RunStore
 from foretell.web.background_runs import BackgroundStatus
 from foretell.web.views.trace import SpendingView

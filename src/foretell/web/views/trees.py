@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values, input_text, sensitivities
 from foretell.forecasters.tree.description import OutlineLine, claim_marks, link_in_numbers, link_in_words, outline
-from foretell.forecasters.tree.edits import Edit, Scenario, SetP
+from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
-from foretell.forecasters.tree.what_if import WhatIfResult, apply_scenario
+from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 
@@ -209,27 +209,6 @@ class ClaimView:
     parents: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClaimChangeView:
-    """A claim whose probability is another one now."""
-
-    id: str
-    claim: str
-    before: float | None
-    after: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class WhatIfView:
-    """What some other numbers lead to."""
-
-    p: float
-    before: float | None
-    changes: tuple[ClaimChangeView, ...]
-    stale: tuple[str, ...]
-    held: tuple[str, ...]
-
-
 def tree_view(name: str, file: TreeFile) -> TreeView:
     """Everything on the page of a tree."""
     tree = file.tree
@@ -342,37 +321,6 @@ def claim_view(name: str, tree: Tree, id: str) -> ClaimView:
         marks=tuple(claim_marks(node)),
         children=tuple((child, tree.nodes[child].claim, tree.nodes[child].p) for child in node.children),
         parents=tuple(other.id for other in tree.nodes.values() if id in other.children),
-    )
-
-
-def what_if_view(tree: Tree, sets: Sequence[str]) -> WhatIfView:
-    """What `ID=P` texts lead to; one that does not fit is an `InputError`."""
-    edits = edits_from_text(sets)
-    return _outcome_view(tree, apply_scenario(tree, Scenario(name="as set", edits=edits)))
-
-
-def edits_from_text(sets: Sequence[str]) -> tuple[Edit, ...]:
-    """`ID=P` texts as edits."""
-    found: list[Edit] = []
-    for one in sets:
-        id, _, value = one.rpartition("=")
-        try:
-            found.append(SetP(id=id.strip(), p=float(value)))
-        except ValueError:
-            raise InputError(f"{one[:80]!r} is not ID=NUMBER", column="set", hint="write P2.1=0.3") from None
-    return tuple(found)
-
-
-def _outcome_view(tree: Tree, outcome: WhatIfResult) -> WhatIfView:
-    return WhatIfView(
-        p=outcome.p,
-        before=tree.nodes[tree.root].p,
-        changes=tuple(
-            ClaimChangeView(id=change.id, claim=change.claim, before=change.before, after=change.after)
-            for change in outcome.changes
-        ),
-        stale=outcome.stale,
-        held=outcome.held,
     )
 
 

@@ -1,0 +1,212 @@
+"""The Python interface with its types. Made by tools/write_stub.py: do not edit."""
+# ruff: noqa
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from foretell.runs.settings import Settings
+from foretell.forecasters.forecaster import build_forecaster as build_forecaster
+from foretell.forecasters.tree.tree_file import read_tree as read_tree
+from foretell.forecasters.tree.tree_file import write_tree as write_tree
+from foretell.inspect_tasks.logs import read_inspect_log as read_inspect_log
+from foretell.operations.ask import AskResult as AskResult
+from foretell.operations.requests import AskRequest as AskRequest
+from foretell.operations.requests import RunRequest as RunRequest
+from foretell.operations.requests import ShowRequest as ShowRequest
+from foretell.operations.requests import TreeRequest as TreeRequest
+from foretell.operations.requests import WhatIfRequest as WhatIfRequest
+from foretell.operations.run import ReplayResult as ReplayResult
+from foretell.operations.run import RunResult as RunResult
+from foretell.operations.run import RunsResult as RunsResult
+from foretell.operations.run import ShowResult as ShowResult
+from foretell.operations.tree import TreeResult as TreeResult
+from foretell.operations.what_if import ScenarioComparison as ScenarioComparison
+from foretell.questions import AsOf as AsOf
+from foretell.questions import Forecast as Forecast
+from foretell.questions import InputError as InputError
+from foretell.questions import Question as Question
+from foretell.questions import Resolution as Resolution
+from foretell.questions import Snapshot as Snapshot
+from foretell.questions import Target as Target
+from foretell.runs.backtest import backtest as backtest
+from foretell.runs.combine import CombinationSettings as CombinationSettings
+from foretell.runs.combine import combine_trials as combine_trials
+from foretell.runs.question_sets import open_benchmark as open_benchmark
+from foretell.scoring.join import ReadOptions as ReadOptions
+from foretell.scoring.join import read_table as read_table
+from foretell.scoring.score import ScoringOptions as ScoringOptions
+from foretell.scoring.score import compare as compare
+from foretell.scoring.score import compare_pair as compare_pair
+from foretell.scoring.score import score as score
+from foretell.scoring.score import score_table as score_table
+
+__all__ = [
+    "AsOf",
+    "AskRequest",
+    "AskResult",
+    "CombinationSettings",
+    "Forecast",
+    "InputError",
+    "Question",
+    "ReadOptions",
+    "ReplayResult",
+    "Resolution",
+    "RunRequest",
+    "RunResult",
+    "RunsResult",
+    "ScenarioComparison",
+    "ScoringOptions",
+    "ShowRequest",
+    "ShowResult",
+    "Snapshot",
+    "Target",
+    "TreeRequest",
+    "TreeResult",
+    "WhatIfRequest",
+    "ask",
+    "backtest",
+    "build_forecaster",
+    "combine_trials",
+    "compare",
+    "compare_pair",
+    "grow_tree",
+    "list_runs",
+    "open_benchmark",
+    "read_inspect_log",
+    "read_table",
+    "read_tree",
+    "replay",
+    "run",
+    "score",
+    "score_table",
+    "show",
+    "what_if",
+    "write_tree",
+]
+
+def ask(
+    question: str,
+    *,
+    closes: str | None = None,
+    as_of: str | None = None,
+    criteria: str = "",
+    model: str | Callable[..., Any] | None = None,
+    roles: Mapping[str, str] = ...,
+    search: Sequence[str] = (),
+    budget: float | None = None,
+    question_budget: float | None = None,
+    temperature: float | None = None,
+    effort: Literal["none", "low", "medium", "high"] | None = None,
+    max_tokens: int | None = None,
+    seed: int = 0,
+    strict: bool = False,
+    variant: Literal["full", "nobelief", "zero-shot", "batch"] = "full",
+    crowd: bool = True,
+    prior: bool = True,
+    steps: int = 10,
+    seconds: float = 600.0,
+    asking: Literal["tools", "schema"] = "tools",
+    clamp: tuple[float, float] = (0.05, 0.95),
+    bypass: Sequence[str] = ("dbnomics",),
+    fixed: bool = True,
+    options: Sequence[str] = (),
+    price: float | None = None,
+    trials: int = 1,
+    combine: str = "default",
+    concurrency: int = 50,
+    settings: Settings | None = None,
+) -> AskResult:
+    """One question answered with a probability and its reasons."""
+
+def grow_tree(
+    claim: str,
+    *,
+    closes: str | None = None,
+    as_of: str | None = None,
+    criteria: str = "",
+    model: str | Callable[..., Any] | None = None,
+    roles: Mapping[str, str] = ...,
+    search: Sequence[str] = (),
+    budget: float | None = None,
+    question_budget: float | None = None,
+    temperature: float | None = None,
+    effort: Literal["none", "low", "medium", "high"] | None = None,
+    max_tokens: int | None = None,
+    seed: int = 0,
+    strict: bool = False,
+    grounder: Literal["search", "agent", "notebook", "deep", "plain", "auto"] = "search",
+    rule: Literal["linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"] = "linear",
+    leaves: int = 10,
+    rounds: int = 1,
+    nodes: int = 5000,
+    most_leaves: int | None = None,
+    depth: int | None = None,
+    steps: int = 5,
+    at_once: int = 20,
+    retries: int = 3,
+    deep_model: str | None = None,
+    correlations: bool = False,
+    bayes_net: bool = False,
+    scaling: Literal["min-max", "softmax", "clip"] | None = None,
+    intercept_limit: float = 0.1,
+    clamp: tuple[float, float] = (0.05, 0.95),
+    shortcut: bool = True,
+    kernels: int = 4,
+    unsandboxed: bool = False,
+    out: Sequence[str | Path] = (),
+    settings: Settings | None = None,
+) -> TreeResult:
+    """A claim taken apart into claims, judged and put together again."""
+
+def list_runs(
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    settings: Settings | None = None,
+) -> RunsResult:
+    """The runs on this machine."""
+
+def replay(
+    run: str,
+    *,
+    dataset: str | None = None,
+    settings: Settings | None = None,
+) -> ReplayResult:
+    """A run computed again from its journal."""
+
+def run(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    concurrency: int = 50,
+    where: Literal["auto", "here", "workers", "both"] = "auto",
+    out: str | Path | None = None,
+    settings: Settings | None = None,
+) -> RunResult:
+    """A forecaster over many questions."""
+
+def show(
+    run: str,
+    question: str | None = None,
+    *,
+    limit: int | None = None,
+    settings: Settings | None = None,
+) -> ShowResult:
+    """The answers of a run, and every step to them."""
+
+def what_if(
+    tree: str | Path | Mapping[str, Any] | Any,
+    *,
+    set: Mapping[str, float] = ...,
+    unpin: Sequence[str] = (),
+    scenarios: Sequence[str] = (),
+    all: bool = False,
+    sd: Mapping[str, float] = ...,
+    correlation: float = 0.0,
+    tornado: bool = False,
+    draws: int = 10000,
+    seed: int = 0,
+    save: str | None = None,
+    settings: Settings | None = None,
+) -> ScenarioComparison:
+    """Other probabilities at some claims of a tree."""

@@ -1,0 +1,175 @@
+"""A plain Python function as a model: for models that foretell does not know, for experiments and for tests.
+
+The function is given what it asks for by its first parameter: the prompt as text (a parameter annotated `str`, or
+called `prompt` or `text`), the whole `Request` (annotated so, or called `request`), or else the messages. It may be
+`async`. It returns text, a dictionary (JSON, or the arguments of the tool that the request demands) or a `Reply`.
+It is journalled, limited and budgeted like any other model, and costs nothing unless it has an attribute `price`.
+"""
+
+import asyncio
+import hashlib
+import inspect
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, cast
+
+from foretell.models.model import Model, ModelError, Reply, Request, ToolCall
+from foretell.models.prices import TokenPrice
+from foretell.models.provider import Provider, ProviderClient, ProviderConfig
+from foretell.questions.errors import InputError
+
+ModelFunction = Callable[[Any], Any]
+FUNCTIONS: dict[str, ModelFunction | Model] = {}
+"""Functions of this process by the name after `python:`. Names from outside lead only here, never to an import."""
+_NAME_ATTRIBUTE = "__foretell_model__"
+
+
+def model_name(model: "str | ModelFunction | Model", name: str | None = None) -> str:
+    """The name under which a model can be asked in this process; a function is made known as `python:NAME`.
+
+    Replies are journalled under the name. A function of a module is told apart by its code, so that a changed one is
+    asked again; a lambda, a closure or an object is new in every process unless it is given a name.
+    """
+    if isinstance(model, str):
+        return model
+    if not callable(model) and not hasattr(model, "complete"):
+        raise InputError(f"{model!r} is no model", hint="give provider:name, or a function of the prompt")
+    own = name or getattr(model, _NAME_ATTRIBUTE, None) or _own_name(model)
+    FUNCTIONS[own] = model
+    if name is None and isinstance(model, FunctionType):
+        setattr(model, _NAME_ATTRIBUTE, own)
+    return f"python:{own}"
+
+
+def _own_name(model: Any) -> str:
+    plain = str(getattr(model, "__qualname__", type(model).__qualname__)).replace("<", "").replace(">", "")
+    if isinstance(model, FunctionType) and model.__closure__ is None and "<" not in model.__qualname__:
+        code = model.__code__
+        digest = hashlib.sha256(repr((code.co_code, code.co_consts, code.co_names, model.__defaults__)).encode())
+        return f"{plain}-{digest.hexdigest()[:8]}"
+    return f"{plain}-{uuid.uuid4().hex[:8]}"
+
+
+class FunctionModel:
+    """Asks a function. Functions that are not `async` run in threads, several at once."""
+
+    def __init__(self, function: ModelFunction) -> None:
+        self._function = function
+        self._wants = _wanted(function)
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - whether the call of an object is async
+        )
+
+    async def complete(self, request: Request) -> Reply:
+        """What the function returns, as a reply; its exceptions are failures of the model."""
+        given: Any = request.messages
+        if self._wants == "text":
+            given = "\n\n".join(message.text for message in request.messages)
+        elif self._wants == "request":
+            given = request
+        try:
+            result = self._function(given) if self._is_async else await asyncio.to_thread(self._function, given)
+            if inspect.isawaitable(result):
+                result = await result
+        except (ModelError, InputError):
+            raise
+        except Exception as error:
+            raise ModelError(f"{request.model}: {type(error).__name__}: {error}") from error
+        return _reply(result, request)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _wanted(function: ModelFunction) -> str:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return "text"
+    if not parameters:
+        raise InputError(f"the function {function!r} takes nothing", hint="a model takes the prompt or the messages")
+    first = parameters[0]
+    kind = first.annotation if isinstance(first.annotation, str) else getattr(first.annotation, "__name__", "")
+    if kind == "str" or first.name in ("prompt", "text"):
+        return "text"
+    return "request" if kind == "Request" or first.name == "request" else "messages"
+
+
+def _reply(result: Any, request: Request) -> Reply:
+    if isinstance(result, Reply):
+        return result
+    if isinstance(result, str):
+        return Reply(text=result, model=request.model)
+    if not isinstance(result, Mapping):
+        raise ModelError(f"{request.model} returned {type(result).__name__}, not text, a dictionary or a Reply")
+    arguments = json.dumps(dict(cast("Mapping[str, Any]", result)), ensure_ascii=False)
+    tool = request.tools[0].name if request.force == "*" and len(request.tools) == 1 else request.force
+    if tool in (None, "*"):
+        return Reply(text=arguments, model=request.model)
+    call = ToolCall(id=f"call_{len(request.messages)}", name=str(tool), arguments=arguments)
+    return Reply(calls=(call,), finish="tool", model=request.model)
+
+
+class _OpenModel:
+    """A model that has nothing to close."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def complete(self, request: Request) -> Reply:
+        return await self._model.complete(request)
+
+    async def close(self) -> None:
+        close = getattr(self._model, "close", None)
+        if close is not None:
+            await close()
+
+
+def _client(model: "ModelFunction | Model") -> ProviderClient:
+    return _OpenModel(cast("Model", model)) if hasattr(model, "complete") else FunctionModel(cast("Any", model))
+
+
+def _price(model: Any) -> TokenPrice:
+    return getattr(model, "price", None) or TokenPrice(input=0.0, output=0.0)
+
+
+def function_provider(name: str, plugin: "ModelFunction | Mapping[str, Any] | Model") -> Provider:
+    """What is registered as a provider without being one: a function, a model, or several of them by name."""
+    if not isinstance(plugin, Mapping):
+        if not callable(plugin) and not hasattr(plugin, "complete"):
+            raise InputError(f"what is registered as the model {name!r} is no model", hint="see docs/design/plugins.md")
+        return Provider(open=lambda config: _client(plugin), form=name, price=lambda model: _price(plugin))
+    models = cast("Mapping[str, ModelFunction | Model]", plugin)
+
+    def chosen(model: str) -> "ModelFunction | Model":
+        if model not in models:
+            hint = f"there are {', '.join(f'{name}:{one}' for one in models)}"
+            raise InputError(f"there is no model {name}:{model}", hint=hint)
+        return models[model]
+
+    return Provider(
+        open=lambda config: _client(chosen(config.name.name)),
+        form=f"{name}:NAME",
+        per_model=True,
+        price=lambda model: _price(chosen(model)),
+    )
+
+
+def _registered(name: str) -> "ModelFunction | Model":
+    if name not in FUNCTIONS:
+        raise InputError(
+            f"the model python:{name} is a function of another program", hint="pass the function again as `model`"
+        )
+    return FUNCTIONS[name]
+
+
+def _open_registered(config: ProviderConfig) -> ProviderClient:
+    return _client(_registered(config.name.name))
+
+
+PYTHON = Provider(
+    open=_open_registered, form="python:NAME", per_model=True, price=lambda name: _price(FUNCTIONS.get(name))
+)
+"""Functions handed to `foretell.ask(..., model=function)` and the like."""

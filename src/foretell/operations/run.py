@@ -1,0 +1,335 @@
+"""Runs: started from a spec, listed, looked into, and computed again from their journal."""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from foretell.operations.ask import stored_questions
+from foretell.operations.operation import operation
+from foretell.operations.requests import ReplayRequest, RunRequest, RunsRequest, ShowRequest
+from foretell.operations.result import Result, text_table
+from foretell.questions.codec import to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.trace import TraceEvent
+from foretell.report.trace import describe_event
+from foretell.runs import event_loop
+from foretell.runs.backtest import Backtest, run_sync
+from foretell.runs.executor import RunProgress
+from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
+from foretell.runs.settings import KEYS, Settings, load_settings
+from foretell.runs.spec import RunSpec, read_spec, spec_from_mapping
+from foretell.runs.store import RunRow, RunStore, find_run
+
+# Running a spec.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(Result):
+    """What a run did this time."""
+
+    run: str
+    questions: int
+    trials: int
+    progress: RunProgress
+    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
+    notes: tuple[str, ...] = ()
+    tables: tuple[Path, ...] = ()
+    """Files for scoring that were written."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row."""
+        return [{name: value for name, value in self.to_dict().items() if not isinstance(value, list)}]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts, cost and files."""
+        done = self.progress
+        return {
+            "run": self.run,
+            "questions": self.questions,
+            "trials": self.trials,
+            "cells": done.done,
+            "failed": done.failed,
+            "done_before": done.skipped,
+            "dollars": done.dollars,
+            "calls": done.calls,
+            "tables": [str(path) for path in self.tables],
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+
+def spec_of(request: RunRequest) -> RunSpec:
+    """The spec of a request, read from its file or from the mapping itself."""
+    return read_spec(request.spec) if isinstance(request.spec, Path) else spec_from_mapping(request.spec)
+
+
+def prepare(request: RunRequest, settings: Settings) -> PreparedRun:
+    """The run of a request, checked before anything is stored."""
+    spec = spec_of(request)
+    check_run(spec, settings)
+    return prepare_run(spec)
+
+
+async def run_prepared(
+    prepared: PreparedRun,
+    request: RunRequest,
+    settings: Settings,
+    *,
+    watch: WatchProgress | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> RunResult:
+    """Run what has no forecast yet, here or by the workers of a shared database."""
+    shared = settings.database is not None and asks_models(prepared.spec)
+    if request.where in ("workers", "both") and not shared:
+        hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
+        raise InputError("there are no workers for this run", column="--where", hint=hint)
+    if shared and request.where != "here":
+        from foretell.operations.shared_runs import run_together
+
+        work = request.concurrency if request.where == "both" else None
+        progress = await run_together(
+            prepared, settings, watch=watch or (lambda _: None), tell=tell or (lambda _: None), work=work
+        )
+    else:
+        progress = await execute_run(prepared, settings, watch=watch, concurrency=request.concurrency)
+    return RunResult(
+        run=prepared.spec.id,
+        questions=len(prepared.questions),
+        trials=prepared.spec.trials,
+        progress=progress,
+        warnings=prepared.warnings,
+        notes=_unconfirmed_calls(settings),
+        tables=write_tables(prepared, settings, request.out) if request.out is not None else (),
+    )
+
+
+@operation(RunRequest)
+def run(request: RunRequest, settings: Settings | None = None) -> RunResult:
+    """Run a spec over its questions. Stopped and started again, it goes on where it was and pays for nothing twice."""
+    settings = settings or load_settings()
+    return run_sync(run_prepared(prepare(request, settings), request, settings), event_loop.run)
+
+
+def resume(store: RunStore, run: str, settings: Settings) -> PreparedRun:
+    """A stored run, ready to go on; what was typed is taken from the store."""
+    row = store.run(run)
+    assert row is not None
+    spec = spec_from_mapping(row.spec)
+    check_run(spec, settings)
+    return prepare_run(spec, stored_questions(store, spec))
+
+
+def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
+    """What a bill may hold beyond the replies that are stored; nobody but the provider knows."""
+    from foretell.models.journal import Journal
+
+    if not settings.database and not Path(settings.journal).is_file():
+        return ()
+    with closing(Journal(settings.journal)) as journal:
+        lost = journal.maybe_paid()
+    if not lost:
+        return ()
+    text = f"{lost} calls of all runs so far were on the wire when they were killed or ran out of time"
+    return (f"{text}: they may be billed although no reply is kept",)
+
+
+def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> tuple[Path, ...]:
+    """forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
+    from foretell.scoring.long_tables import write_backtest
+
+    with closing(RunStore(settings.store)) as store:
+        result = Backtest(questions=prepared.questions, answers=tuple(store.answers(prepared.spec.id)))
+    return tuple(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())
+
+
+# Looking at stored runs.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsResult(Result):
+    """Runs on this machine."""
+
+    stored: tuple[RunRow, ...]
+    total: int
+    """How many there are in all."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each run, the newest first."""
+        return [run_to_dict(row) for row in self.stored]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows, and how many there are in all."""
+        return {"runs": [dict(row) for row in self.rows()], "total": self.total}
+
+
+def run_to_dict(row: RunRow) -> dict[str, Any]:
+    """A run in a few words."""
+    return {
+        "run": row.id,
+        "created": row.created,
+        "questions": row.spec["questions"]["dataset"],
+        "forecaster": row.spec["forecaster"],
+        "model": row.spec["models"].get("agent", ""),
+        "mode": row.spec["mode"],
+        "trials": row.spec["trials"],
+        "forecasts": row.done,
+        "failed": row.failed,
+    }
+
+
+@operation(RunsRequest)
+def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
+    """The runs on this machine, the newest first."""
+    with closing(RunStore((settings or load_settings()).store)) as store:
+        found = store.runs()
+    end = None if request.limit is None else request.offset + request.limit
+    return RunsResult(stored=tuple(found[request.offset : end]), total=len(found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowResult(Result):
+    """The answers of a run, or one question with every step to its answer."""
+
+    run: RunRow
+    answers: tuple[Forecast | Failure, ...]
+    total: int
+    """Answers in all."""
+    texts: Mapping[str, str]
+    """By question id, how it is worded."""
+    steps: Mapping[int, tuple[TraceEvent, ...]]
+    """By trial, for one question: what happened, in order."""
+    question: str | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each answer."""
+        return [
+            {
+                "question": answer.question_id,
+                "as_of": answer.as_of.at.date().isoformat(),
+                "trial": answer.trial,
+                "answer": ", ".join(f"{target} {p:.0%}" for target, p in answer.p.items())
+                if isinstance(answer, Forecast)
+                else f"failed: {answer.error}",
+                "calls": answer.usage.calls if isinstance(answer, Forecast) else None,
+                "dollars": answer.usage.dollars if isinstance(answer, Forecast) else None,
+            }
+            for answer in self.answers
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stored answers, and for one question the stored steps of each trial with a line about each."""
+        body: dict[str, Any] = {
+            "run": run_to_dict(self.run),
+            "answers": [
+                {**json.loads(to_json(answer)), "question": self.texts.get(answer.question_id, "")}
+                for answer in self.answers
+            ],
+            "total": self.total,
+        }
+        if self.question is not None:
+            body["steps"] = {
+                f"trial {trial}": [
+                    {"event": type(event).__name__, "text": describe_event(event).strip(), **_plain(vars(event))}
+                    for event in events
+                ]
+                for trial, events in sorted(self.steps.items())
+            }
+        return body
+
+    def __str__(self) -> str:
+        lines = list(text_table(self.rows()))
+        for trial, events in sorted(self.steps.items()):
+            lines += ["", f"trial {trial}", *(describe_event(event) for event in events)]
+        return "\n".join(lines)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(dict(values), ensure_ascii=False, default=str))
+
+
+@operation(ShowRequest)
+def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
+    """The answers of a stored run, or with `question` every step to one answer."""
+    with closing(RunStore((settings or load_settings()).store)) as store:
+        id = find_run(store, request.run)
+        row = store.run(id)
+        assert row is not None
+        answers = [answer for answer in store.answers(id) if request.question in (None, answer.question_id)]
+        if request.question is not None and not answers:
+            hint = f"foretell show {id} lists its questions"
+            raise InputError(f"run {id} has no answer to {request.question!r}", hint=hint)
+        steps: dict[int, list[TraceEvent]] = {}
+        for _, key, event in store.events(id, request.question) if request.question is not None else ():
+            steps.setdefault(key.trial, []).append(event)
+        texts = {question.id: question.text for question in store.questions(id)}
+    return ShowResult(
+        run=row,
+        answers=tuple(answers[: request.limit]),
+        total=len(answers),
+        texts=texts,
+        steps={trial: tuple(events[: request.limit]) for trial, events in steps.items()},
+        question=request.question,
+    )
+
+
+# Computing a run again.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayResult(Result):
+    """How many answers of a run are the same when it is computed again from the journal."""
+
+    run: str
+    same: int
+    total: int
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row."""
+        return [self.to_dict()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts."""
+        return {"run": self.run, "same": self.same, "total": self.total}
+
+    def __str__(self) -> str:
+        return f"{self.same} of {self.total} answers are the same, from the journal alone"
+
+
+@operation(ReplayRequest)
+def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayResult:
+    """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers."""
+    from foretell.data.corpus import Corpus
+    from foretell.models.journal import Journal
+
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        run = find_run(store, request.run)
+        row = store.run(run)
+        assert row is not None
+        spec = spec_from_mapping(row.spec)
+        before = [to_json(answer) for answer in store.answers(run)]
+        typed = stored_questions(store, spec)
+    questions = spec.questions if request.dataset is None else replace(spec.questions, dataset=request.dataset)
+    prepared = replace(prepare_run(replace(spec, questions=questions), typed), spec=spec)
+    with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
+        # The same tools are offered as then; nobody is asked, so that no key has to be a real one.
+        keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
+        aside = replace(settings, home=Path(folder), keys=keys, corpus_file=None, database=None)
+        Corpus(aside.corpus).close()
+        run_sync(execute_run(prepared, aside, journal=Journal(settings.journal, mode="replay")), event_loop.run)
+        with closing(RunStore(aside.store)) as again:
+            after = [to_json(answer) for answer in again.answers(run)]
+    same = sum(_without_seconds(a) == _without_seconds(b) for a, b in zip(before, after, strict=False))
+    return ReplayResult(run=run, same=same, total=len(before))
+
+
+def _without_seconds(answer: str) -> str:
+    """An answer without how long it took, which is the clock's and not the run's."""
+    data = json.loads(answer)
+    data.get("usage", {}).pop("seconds", None)
+    return json.dumps(data, sort_keys=True)

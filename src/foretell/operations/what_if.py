@@ -1,0 +1,226 @@
+"""What if some claims of a tree had other probabilities? Exact and at once: no model is asked."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.sensitivity import (
+    Sensitivity,
+    TornadoBar,
+    TreeSpread,
+    sensitivities,
+    tornado,
+    tree_spread,
+)
+from foretell.forecasters.tree.description import format_probability
+from foretell.forecasters.tree.edits import Edit, Scenario, SetP, Unpin
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_from_dict, write_tree
+from foretell.forecasters.tree.tree_json import to_dict
+from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
+from foretell.operations.operation import operation
+from foretell.operations.requests import WhatIfRequest
+from foretell.operations.result import Result, text_table
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
+
+UNNAMED = "as set"
+"""The name of the scenario that a request describes itself."""
+SCHEMA = "foretell/whatif/1"
+INPUTS_SHOWN = 20
+"""Inputs that the answer depends on most."""
+MAX_NUMBERS = 20_000_000
+"""Claims times draws that are held at once; a larger tree gets fewer draws."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioComparison(Result):
+    """A tree under one or several scenarios, each compared with the tree as it is."""
+
+    tree: Tree
+    """As it is, without any scenario."""
+    scenarios: tuple[Scenario, ...]
+    outcomes: tuple[WhatIfResult, ...]
+    """What each scenario makes of the tree."""
+    depends_on: tuple[Sensitivity, ...] = ()
+    """The inputs that the answer depends on most, under the scenario where there is just one."""
+    bars: tuple[TornadoBar, ...] = ()
+    spread: TreeSpread | None = None
+    saved: str | None = None
+    """The name under which the scenario was stored in the tree's file."""
+
+    @property
+    def p(self) -> float | None:
+        """The probability of the root: under the scenario where there is just one, else as it is."""
+        return self.outcomes[0].p if len(self.outcomes) == 1 else self.tree.nodes[self.tree.root].p
+
+    @property
+    def changes(self) -> tuple[ClaimChange, ...]:
+        """Every claim that changes in one of the scenarios."""
+        return tuple(change for outcome in self.outcomes for change in outcome.changes)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each claim that changes, with a column for each scenario."""
+        claims: dict[str, str] = {}
+        for outcome in self.outcomes:
+            claims |= {change.id: change.claim for change in outcome.changes}
+        nodes = self.tree.nodes
+        order = [id for id in nodes if id in claims] + [id for id in claims if id not in nodes]
+        return [
+            {
+                "id": id,
+                "was": nodes[id].p if id in nodes else None,
+                **{one.name: one.tree.nodes[id].p if id in one.tree.nodes else None for one in self.outcomes},
+                "claim": claims[id],
+            }
+            for id in order
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Old and new probabilities, what was asked for beside them, and the notes on claims that did not follow."""
+        root = self.tree.nodes[self.tree.root]
+        body: dict[str, Any] = {
+            "schema": SCHEMA,
+            "root": root.id,
+            "claim": root.claim,
+            "p": root.p,
+            "scenarios": [
+                {
+                    "name": outcome.name,
+                    "edits": [to_dict(edit) for edit in scenario.edits],
+                    "p": outcome.p,
+                    "changes": [
+                        {**asdict(change), "fields": list(change.fields)}
+                        for change in sorted(outcome.changes, key=lambda one: -abs(one.moved))
+                    ],
+                    "stale": list(outcome.stale),
+                    "held": list(outcome.held),
+                }
+                for scenario, outcome in zip(self.scenarios, self.outcomes, strict=True)
+            ],
+            "depends_on": [
+                {"id": one.id, "claim": one.claim, "p": one.p, "slope": one.slope} for one in self.depends_on
+            ],
+        }
+        if self.bars:
+            body["tornado"] = [asdict(bar) for bar in self.bars]
+        if self.spread is not None:
+            body["spread"] = asdict(self.spread)
+        if self.saved is not None:
+            body["saved"] = self.saved
+        return body
+
+    @property
+    def notes(self) -> list[str]:
+        """Claims that keep a number which no longer follows, or are held at 0 or 1."""
+        found: list[str] = []
+        for outcome in self.outcomes:
+            name = repr(outcome.name)
+            found += [f"{id} was judged before the change in {name} and keeps its number" for id in outcome.stale]
+            found += [f"{id} leaves [0, 1] in {name} and is held at the end of it" for id in outcome.held]
+        return found
+
+    def spread_text(self) -> str:
+        """The spread of the answer in one line; empty where nobody asked for it."""
+        if self.spread is None:
+            return ""
+        one = self.spread
+        exact = f", {one.exact:.4f} with curvature" if one.exact is not None else ""
+        between = ""
+        if one.low is not None and one.high is not None:
+            between = f"; nine times in ten between {format_probability(one.low)} and {format_probability(one.high)}"
+        return f"answer {format_probability(one.p)} ± {one.first_order:.4f}{exact}{between}"
+
+    def __str__(self) -> str:
+        root = self.tree.nodes[self.tree.root]
+        if not self.changes:
+            return f"{root.id} {format_probability(root.p)}: nothing changes"
+        return "\n".join(text_table(self.rows()))
+
+
+def compare_edits(request: WhatIfRequest) -> ScenarioComparison:
+    """Work the scenarios of a request out, and store its own one where it has a name to be saved under."""
+    file = _tree_of(request)
+    scenarios = _scenarios(file, request)
+    outcomes = compare_scenarios(file.tree, scenarios)
+    tree = outcomes[0].tree if len(outcomes) == 1 else file.tree
+    saved = _save(request, file, scenarios[-1]) if request.save is not None else None
+    return ScenarioComparison(
+        tree=file.tree,
+        scenarios=tuple(scenarios),
+        outcomes=tuple(outcomes),
+        depends_on=tuple(sensitivities(tree)[:INPUTS_SHOWN]),
+        bars=tuple(tornado(tree, sd=request.sd or None)) if request.tornado else (),
+        spread=_spread(tree, request) if request.sd else None,
+        saved=saved,
+    )
+
+
+@operation(WhatIfRequest)
+def what_if(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
+    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is.
+
+    A leaf gets the new probability. A claim with children is pinned: it holds that value whatever lies beneath it.
+    """
+    return compare_edits(request)
+
+
+def numbers_by_name(texts: Iterable[str]) -> dict[str, float]:
+    """Texts of the form ID=NUMBER as numbers by id.
+
+    >>> numbers_by_name(["P2.1=0.3"])
+    {'P2.1': 0.3}
+    """
+    found: dict[str, float] = {}
+    for text in texts:
+        id, _, value = text.rpartition("=")
+        try:
+            found[id.strip()] = float(value)
+        except ValueError:
+            raise InputError(f"{text[:80]!r} is not ID=NUMBER", column="set", hint="write P2.1=0.3") from None
+    return found
+
+
+def _tree_of(request: WhatIfRequest) -> TreeFile:
+    given = request.tree
+    if isinstance(given, TreeFile):
+        return given
+    if isinstance(given, Tree):
+        return TreeFile(tree=evaluated(given))
+    if isinstance(given, Mapping):
+        file = tree_from_dict(cast("dict[str, Any]", given))
+        return replace(file, tree=evaluated(file.tree))
+    return read_tree_file(Path(given))
+
+
+def _scenarios(file: TreeFile, request: WhatIfRequest) -> list[Scenario]:
+    """Those that are named, then the one made of `set` and `unpin`."""
+    chosen = list(file.scenarios) if request.all else list(request.scenarios)
+    for name in chosen:
+        if name not in file.scenarios:
+            known = ", ".join(file.scenarios) or "there are none"
+            raise InputError(f"no scenario {name!r} is saved", column="--scenario", hint=f"saved: {known}")
+    edits: list[Edit] = [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
+    edits += [Unpin(id=id) for id in request.unpin]
+    if request.save is not None and not edits:
+        raise InputError("there is nothing to save", column="--save", hint="say what changes with --set or --unpin")
+    own = [Scenario(name=request.save or UNNAMED, edits=tuple(edits))] if edits else []
+    return [file.scenarios[name] for name in chosen] + own
+
+
+def _save(request: WhatIfRequest, file: TreeFile, scenario: Scenario) -> str:
+    if not isinstance(request.tree, Path):
+        raise InputError("only a tree in a file can hold a scenario", column="--save", hint="give the tree's file")
+    stored = file.with_scenario(scenario)
+    write_tree(request.tree, stored.tree, stored.scenarios)
+    return scenario.name
+
+
+def _spread(tree: Tree, request: WhatIfRequest) -> TreeSpread:
+    import numpy as np
+
+    draws = min(request.draws, max(200, MAX_NUMBERS // len(tree.nodes)))
+    rng = np.random.default_rng(request.seed)
+    return tree_spread(tree, request.sd, correlation=request.correlation, draws=draws, rng=rng)

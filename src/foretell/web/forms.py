@@ -1,0 +1,150 @@
+"""Forms made from the fields of a request, and requests read from what a form sends."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import create_model
+from pydantic.fields import FieldInfo
+
+from foretell.operations.request import Request, environment_values, hints, is_list, plain_type
+
+WITHHELD = ("out",)
+"""Fields that write files of any name on the server."""
+LONG_TEXT = 400
+"""A text that may be longer than this gets several lines."""
+FieldKind = Literal["text", "lines", "textarea", "number", "date", "select", "checks", "yes-no"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormField:
+    """One field of a form."""
+
+    name: str
+    label: str
+    help: str
+    kind: FieldKind
+    group: str
+    """Empty for what everybody sees; the others are folded."""
+    required: bool
+    value: str
+    """What it holds before anybody types."""
+    choices: tuple[str, ...] = ()
+    attributes: Mapping[str, str]
+    """Limits that the browser checks: min, max, step, maxlength."""
+
+
+def form_fields(
+    request: type[Request], *, choices: Mapping[str, Sequence[str]] | None = None, leave_out: Sequence[str] = ()
+) -> tuple[FormField, ...]:
+    """Every field of a request as a form shows it.
+
+    Args:
+        request: The request.
+        choices: By field, values to choose from where the type says less, such as the engines of this machine.
+        leave_out: Fields that the page asks for in another way.
+    """
+    from_environment = environment_values(request)
+    fields = [
+        _form_field(name, info, from_environment.get(name), tuple((choices or {}).get(name, ())))
+        for name, info in request.model_fields.items()
+        if name not in (*WITHHELD, *leave_out)
+    ]
+    return tuple(sorted(fields, key=lambda field: not field.required))
+
+
+def _form_field(name: str, info: FieldInfo, named: Any, choices: tuple[str, ...]) -> FormField:
+    kind, options = _kind(info, choices)
+    default = None if info.is_required() else info.get_default(call_default_factory=True)
+    return FormField(
+        name=name,
+        label=info.title or name.replace("_", " ").capitalize(),
+        help=info.description or "",
+        kind=kind,
+        group=hints(info).get("group", ""),
+        required=info.is_required(),
+        value=form_value(default if named is None else named),
+        choices=options,
+        attributes=_attributes(info, kind),
+    )
+
+
+def _kind(info: FieldInfo, choices: tuple[str, ...]) -> tuple[FieldKind, tuple[str, ...]]:
+    annotation = plain_type(info)
+    if get_origin(annotation) is Literal:
+        optional = () if info.is_required() or info.default is not None else ("",)
+        return "select", (*optional, *map(str, get_args(annotation)))
+    if choices:
+        return ("checks" if is_list(info) else "select"), choices
+    if is_list(info) or get_origin(annotation) is tuple or _by_name(annotation):
+        return "lines", ()
+    if annotation is bool:
+        return "yes-no", ()
+    if annotation in (int, float):
+        return "number", ()
+    if hints(info).get("metavar") == "DATE":
+        return "date", ()
+    return ("textarea" if _limit(info, "max_length", 0) > LONG_TEXT else "text"), ()
+
+
+def _attributes(info: FieldInfo, kind: FieldKind) -> dict[str, str]:
+    found = {"step": "any"} if kind == "number" and plain_type(info) is float else {}
+    for limit, attribute in (("ge", "min"), ("gt", "min"), ("le", "max"), ("max_length", "maxlength")):
+        value = _limit(info, limit, None)
+        if value is not None and kind in ("number", "text", "textarea"):
+            found[attribute] = f"{value:g}" if isinstance(value, float) else str(value)
+    return found
+
+
+def _limit(info: FieldInfo, name: str, missing: Any) -> Any:
+    return next((getattr(one, name) for one in info.metadata if getattr(one, name, None) is not None), missing)
+
+
+def _by_name(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def body_of(request: type[Request], *leave_out: str) -> type[Request]:
+    """The same request without some fields, for addresses that say them already."""
+    fields: dict[str, Any] = {
+        name: (info.annotation, info) for name, info in request.model_fields.items() if name not in leave_out
+    }
+    name = request.__name__.removesuffix("Request") + "Body"
+    return create_model(name, __base__=Request, __doc__=request.__doc__, **fields)
+
+
+def form_value(value: Any) -> str:
+    """A value as a form holds it: several of them one per line, pairs as NAME=VALUE, yes or no."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "\n".join(f"{name}={one}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return "\n".join(map(str, value))
+    return str(value)
+
+
+def form_values(request: type[Request], form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    r"""What a form sends as values for `Request.read`: what is empty was not filled in.
+
+    >>> from foretell.operations.requests import AskRequest
+    >>> form_values(AskRequest, {"question": [" Will it? "], "options": ["a\r\nb"], "price": [""], "crowd": ["no"]})
+    {'question': 'Will it?', 'options': ['a', 'b'], 'crowd': 'no'}
+    """
+    found: dict[str, Any] = {}
+    for name, sent in form.items():
+        info = request.model_fields.get(name)
+        lines = [line.strip() for value in sent for line in value.splitlines() if line.strip()]
+        if not lines:
+            continue
+        annotation = None if info is None else plain_type(info)
+        if info is not None and _by_name(annotation):
+            found[name] = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
+        elif info is not None and (is_list(info) or get_origin(annotation) is tuple):
+            found[name] = lines
+        else:
+            found[name] = "\n".join(lines)
+    return found

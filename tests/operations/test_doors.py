@@ -1,0 +1,261 @@
+"""The same request through command line, Python, web and MCP gives the same answer; every way in offers all of it."""
+
+import dataclasses
+import json
+import runpy
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web is one of the ways in")
+pytest.importorskip("mcp", reason="MCP is one of the ways in")
+from fastapi.testclient import TestClient
+from tests.operations.doors import TOKEN, Doors
+
+import foretell
+from fakes.models import FakeModelProcess
+from foretell.cli.main import cli
+from foretell.data.corpus import Corpus, CorpusDocument
+from foretell.forecasters.agent.settings import AgentOptions
+from foretell.mcp.permissions import WITHHELD, ServerPermissions
+from foretell.mcp.tools import TOOLS
+from foretell.models.budget import Budget
+from foretell.models.providers.openai_chat import OpenAIChat
+from foretell.operations.request import hints
+from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
+from foretell.operations.table import OPERATIONS
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
+from foretell.runs.tree_options import TreeOptions
+from foretell.web.app import create_app
+
+QUESTION = "Will the harbour bridge be approved?"
+MODEL: dict[str, Any] = {"model": "openai:gpt-5-mini", "search": ["local"], "as_of": "2026-07-01"}
+TREE = {
+    "schema": "foretell/tree/1",
+    "root": "P0",
+    "nodes": {
+        "P0": {
+            "claim": "It is built.",
+            "children": ["P1", "P2"],
+            "link": {"kind": "linear", "intercept": 0.0, "weights": {"P1": 0.6, "P2": 0.4}},
+        },
+        "P1": {"claim": "It is paid for.", "p": 0.5},
+        "P2": {"claim": "It is allowed.", "p": 0.25},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeModelProcess]:
+    with FakeModelProcess(script="foretell.practice.models.scripts:tree_script") as server:
+        yield server
+
+
+@pytest.fixture
+def doors(tmp_path: Path, provider: FakeModelProcess, monkeypatch: pytest.MonkeyPatch) -> Doors:
+    for name in ("FORETELL_MODEL", "FORETELL_SEARCH", "FORETELL_DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "home").mkdir()
+    with closing(Corpus(tmp_path / "home" / "corpus.db")) as corpus:
+        text = "The council discussed the harbour bridge and expects a vote in autumn."
+        published = instant("2026-06-01")
+        corpus.add([CorpusDocument(url="https://news.example/old", title="Council", text=text, published=published)])
+    environment = {"OPENAI_API_KEY": "sk-canary", "FORETELL_OPENAI_URL": f"{provider.url}/v1"}
+    return Doors(folder=tmp_path, environment=environment)
+
+
+def same(answers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The answer that all of them gave."""
+    first = answers["cli"]
+    for name, answer in answers.items():
+        assert answer == first, name
+    return first
+
+
+def test_a_question_with_a_rule_of_its_own(doors: Doors) -> None:
+    fields = {"question": QUESTION, "closes": "2031-01-01", "trials": 3, "combine": "median", "steps": 6, **MODEL}
+    answer = same(doors.all(AskRequest, **fields, clamp=[0.1, 0.9], crowd=False))
+    trials = sorted(trial["p"]["yes"] for trial in answer["trials"])
+    assert answer["p"]["yes"] == pytest.approx(trials[1])
+    assert answer["usage"]["calls"] > 3
+    shown = same(doors.all(ShowRequest, run=answer["run"][:8], question=answer["question_id"]))
+    assert shown["total"] == 3
+    assert shown["steps"]["trial 0"]
+    # The page shows the same number as every other way in.
+    with TestClient(create_app(doors.settings("web"), token=TOKEN), base_url="http://127.0.0.1") as client:
+        view = client.get(f"/api/runs/{answer['run']}/questions/{answer['question_id']}").json()
+    assert view["combination"]["p"] == answer["p"]
+
+
+def test_several_outcomes_without_a_model(doors: Doors) -> None:
+    fields = {"question": "Who wins?", "options": ["red", "green", "blue"], "model": "none"}
+    answers = doors.all(AskRequest, **fields)
+    for answer in answers.values():
+        for name in ("as_of", "due"):
+            answer.pop(name)  # This second, which is another one for each.
+    assert sum(same(answers)["p"].values()) == pytest.approx(1)
+
+
+def test_a_tree(doors: Doors) -> None:
+    fields = {"claim": "The harbour bridge is approved.", "leaves": 4, "rule": "average", "grounder": "plain", **MODEL}
+    assert 0 < same(doors.all(TreeRequest, **fields))["p"] < 1
+
+
+def test_what_if(doors: Doors) -> None:
+    file = doors.folder / "tree.json"
+    file.write_text(json.dumps(TREE), encoding="utf-8")
+    answer = same(doors.all(WhatIfRequest, tree=file, set={"P2": 1.0}, sd={"P1": 0.1}, tornado=True, draws=500))
+    assert answer["scenarios"][0]["p"] == pytest.approx(0.7)
+    assert answer["spread"]["first_order"] == pytest.approx(0.06)
+    assert foretell.what_if(TREE, set={"P2": 1.0}).p == pytest.approx(0.7)
+
+
+def test_a_run(doors: Doors) -> None:
+    questions = doors.folder / "questions.jsonl"
+    row = {"id": "own/0", "text": QUESTION, "due": "2026-07-01", "closes": "2026-12-31"}
+    questions.write_text(json.dumps({**row, "by": row.pop("closes")}) + "\n", encoding="utf-8")
+    spec = {"questions": str(questions), "models": {"agent": "openai:gpt-5-mini"}, "search": ["local"], "trials": 2}
+    file = doors.folder / "run.json"
+    file.write_text(json.dumps(spec), encoding="utf-8")
+    done = {
+        "cli": doors.by_command(RunRequest, {"spec": file}),
+        "python": doors.by_python(RunRequest, {"spec": spec}),
+        "mcp": doors.by_tool(RunRequest, {"spec": spec}),
+    }
+    doors.by_web(RunRequest, {"spec": spec})
+    for answer in done.values():
+        answer.pop("server_spending", None)
+    result = same(done)
+    assert (result["cells"], result["failed"], result["trials"]) == (2, 0, 2)
+    assert same(doors.all(ShowRequest, run=result["run"]))["total"] == 2
+
+
+def test_the_environment_stands_in_everywhere(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORETELL_MODEL", "openai:gpt-5-mini")
+    monkeypatch.setenv("FORETELL_SEARCH", "local")
+    fields = {"question": QUESTION, "as_of": "2026-07-01", "variant": "zero-shot"}
+    assert AskRequest.read(fields).search == ("local",)
+    assert AskRequest.read({**fields, "search": ["none"]}).search == ()
+    assert AskRequest.read({**fields, "model": "none"}).model is None
+    assert same(doors.all(AskRequest, **fields))["run"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"options": ["a", "a"]}, "named twice"),
+        ({"closes": "soon"}, "ISO date"),
+        ({"model": "anthropic:x"}, "ANTHROPIC_API_KEY"),
+        ({"model": "openai:x", "search": ["altavista"]}, "search engine"),
+        ({"model": "openai:x", "combine": "guess"}, "no way to combine"),
+        ({"model": "openai:x", "roles": {"boss": "openai:x"}}, "no role 'boss'"),
+        ({"model": "compat:unheard@http://203.0.113.1/v1", "budget": 1.0}, "needs a known price"),
+        ({"trials": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_stored(doors: Doors, wrong: dict[str, Any], message: str) -> None:
+    fields = {"question": QUESTION, **wrong}
+    for way in (doors.by_command, doors.by_python):
+        with pytest.raises(InputError, match=message):
+            way(AskRequest, fields)
+    with pytest.raises(AssertionError, match=message):
+        doors.by_web(AskRequest, fields)
+    assert foretell.list_runs(settings=doors.settings("cli")).total == 0
+    assert foretell.list_runs(settings=doors.settings("web")).total == 0
+
+
+def _command(name: str) -> Any:
+    words = {"grow_tree": ("tree", "grow"), "what_if": ("whatif",), "list_runs": ("runs",)}.get(name, (name,))
+    found: Any = cli
+    for word in words:
+        found = found.get_command(None, word)
+    return found
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_field_is_offered_by_every_way_in(name: str, tmp_path: Path) -> None:
+    operation = OPERATIONS[name]
+    fields = set(operation.request.model_fields)
+    assert {parameter.name for parameter in _command(name).params} - {"as_json"} == fields
+    assert set(signature(getattr(foretell, name)).parameters) - {"settings"} == fields
+    settings = Settings(home=tmp_path, purse=Budget("server", dollars=1.0))
+    permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
+    tools = {"show": "show_run", "replay": "replay_run"}
+    tool = next(tool for tool in TOOLS if tool.name == tools.get(name, name))
+    assert set(tool.schema(permissions)["properties"]) == fields - set(WITHHELD)
+    for info in operation.request.model_fields.values():
+        assert info.description
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "elsewhere"),
+    [("/ask", AskRequest, set()), ("/trees", TreeRequest, {"out"}), ("/runs", RunRequest, {"out", "where"})],
+)
+def test_every_field_is_in_the_form(page: str, kind: Any, elsewhere: set[str], tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    Corpus(settings.corpus).close()
+    with TestClient(create_app(settings, token=TOKEN), base_url="http://127.0.0.1") as client:
+        client.get(f"/login?token={TOKEN}")
+        text = client.get(page).text
+    for name in set(kind.model_fields) - elsewhere:
+        assert f'name="{name}"' in text, name
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "options"), [(AskRequest, "agent", AgentOptions), (TreeRequest, "tree", TreeOptions)]
+)
+def test_every_option_of_a_forecaster_is_a_field(kind: Any, group: str, options: Any) -> None:
+    found = {name: info.default for name, info in kind.model_fields.items() if hints(info).get("group") == group}
+    assert found == {field.name: field.default for field in dataclasses.fields(options)}
+
+
+def test_the_stub_is_made_from_the_requests() -> None:
+    made = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "write_stub.py"))
+    assert made["STUB"].read_text(encoding="utf-8") == made["stub"](), "run python tools/write_stub.py"
+
+
+def test_results_show_themselves(doors: Doors) -> None:
+    result = foretell.ask(QUESTION, price=0.25, model="none", settings=doors.settings("python"))
+    assert "0.25" in str(result)
+    assert "<table>" in result._repr_html_()
+    pandas = pytest.importorskip("pandas", reason="to_frame needs it")
+    assert list(result.to_frame()["p"]) == [0.25]
+    assert isinstance(result.to_frame(), pandas.DataFrame)
+
+
+def test_a_function_is_a_model(doors: Doors) -> None:
+    asked: list[str] = []
+
+    def careful(prompt: str) -> dict[str, Any]:
+        asked.append(prompt)
+        return {"reason": "It was discussed.", "probability": 0.3}
+
+    fields: dict[str, Any] = {"as_of": "2026-07-01", "variant": "zero-shot", "combine": "mean"}
+    result = foretell.ask(QUESTION, model=careful, settings=doors.settings("python"), **fields)
+    assert result.p["yes"] == pytest.approx(0.3)
+    assert QUESTION in asked[0]
+
+
+def test_a_question_reaches_the_model_in_few_steps(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames: list[list[str]] = []
+
+    async def complete(_client: OpenAIChat, _request: Any) -> Any:
+        frame, found = sys._getframe().f_back, list[str]()
+        while frame is not None:
+            if str(Path(foretell.__file__).parent) in frame.f_code.co_filename:
+                found.append(f"{Path(frame.f_code.co_filename).name} {frame.f_code.co_name}")
+            frame = frame.f_back
+        frames.append(found)
+        raise RuntimeError("far enough")
+
+    monkeypatch.setattr(OpenAIChat, "complete", complete)
+    with pytest.raises(InputError, match="far enough"):
+        doors.by_command(AskRequest, {"question": QUESTION, **MODEL})
+    assert len(frames[0]) <= 15, frames[0]

@@ -1,0 +1,82 @@
+"""Write src/foretell/__init__.pyi: the typed Python interface, made from the requests.
+
+    python tools/write_stub.py
+
+A test compares the file with what this script makes, so that a new field cannot be forgotten.
+"""
+
+import collections.abc
+from inspect import Parameter
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import foretell
+from foretell.operations.operation import operation_signature
+from foretell.operations.table import OPERATIONS
+
+STUB = Path(__file__).parents[1] / "src" / "foretell" / "__init__.pyi"
+HEAD = '''"""The Python interface with its types. Made by tools/write_stub.py: do not edit."""
+# ruff: noqa
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from foretell.runs.settings import Settings
+'''
+
+
+def stub() -> str:
+    """The text of the stub."""
+    plain = {name: home for name, home in foretell._HOMES.items() if name not in OPERATIONS}
+    imports = [
+        f"from {home} import {name} as {name}" for name, home in sorted(plain.items(), key=lambda i: (i[1], i[0]))
+    ]
+    functions = [_function(name) for name in sorted(OPERATIONS)]
+    names = "".join(f'    "{name}",\n' for name in foretell.__all__)
+    return "\n".join([HEAD.rstrip(), *imports, "", f"__all__ = [\n{names}]", "", *functions])
+
+
+def _function(name: str) -> str:
+    operation = OPERATIONS[name]
+    lines, keyword_only = [f"def {name}("], False
+    for parameter in operation_signature(operation.request).parameters.values():
+        if parameter.kind is Parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            lines.append("    *,")
+        written = "Settings | None" if parameter.name == "settings" else _type(parameter.annotation)
+        default = "" if parameter.default is Parameter.empty else f" = {_default(parameter.default)}"
+        lines.append(f"    {parameter.name}: {written}{default},")
+    return "\n".join([*lines, f") -> {operation.result}:", f'    """{operation.title}"""', ""])
+
+
+def _default(value: Any) -> str:
+    return repr(value).replace("'", '"') if isinstance(value, str | int | float | bool | tuple | NoneType) else "..."
+
+
+def _type(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type(arguments[0])
+    if origin in (Union, UnionType):
+        return " | ".join(dict.fromkeys(_type(one) for one in arguments))
+    if origin is Literal:
+        return f"Literal[{', '.join(repr(one).replace(chr(39), chr(34)) for one in arguments)}]"
+    if origin is tuple and Ellipsis in arguments:
+        return f"Sequence[{_type(arguments[0])}]"
+    if origin is tuple:
+        return f"tuple[{', '.join(map(_type, arguments))}]"
+    if origin in (dict, collections.abc.Mapping):
+        return f"Mapping[{', '.join(map(_type, arguments))}]"
+    if origin is collections.abc.Callable:
+        return "Callable[..., Any]"
+    if annotation is Path:
+        return "str | Path"
+    if annotation is NoneType or annotation is None:
+        return "None"
+    return "Any" if annotation is Any else annotation.__name__
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub(), encoding="utf-8")
