@@ -86,7 +86,7 @@ def _permissions(
     purse = None if dollars is None else Budget("server", dollars=dollars)
     usual = search or (("local",) if settings.corpus.is_file() else ())
     return ServerPermissions(
-        settings=replace(settings, purse=purse), models=named, search=usual, files=ReadableFiles.under(folders)
+        settings=replace(settings, budget=purse), models=named, search=usual, files=ReadableFiles.under(folders)
     )
 
 

@@ -256,9 +256,9 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     return ModelRoles(agent=spec.models["agent"], others=others)
 
 
-def _refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, purse: Budget | None) -> None:
+def _refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, budget: Budget | None) -> None:
     """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
-    if spec.budget.run is None and spec.budget.question is None and purse is None:
+    if spec.budget.run is None and spec.budget.question is None and budget is None:
         return
     unpriced = [name for name in models.names() if exchange.prices.of(name) is None]
     if unpriced:
@@ -294,7 +294,7 @@ async def open_runtime(
         ) as exchange,
     ):
         exchange.check(models.names())
-        _refuse_unpriced(spec, models, exchange, settings.purse)
+        _refuse_unpriced(spec, models, exchange, settings.budget)
         with _budget(spec, journal, settings) as budget:
             yield Runtime(
                 spec=spec,
@@ -310,8 +310,8 @@ async def open_runtime(
 @contextmanager
 def _budget(spec: RunSpec, journal: Journal, settings: Settings) -> Generator[Budget]:
     """Of the run: this process's, or that of all who work at it."""
-    if not settings.together or spec.budget.run is None:
-        yield Budget("run", dollars=spec.budget.run, within=settings.purse)
+    if not settings.shared_budget or spec.budget.run is None:
+        yield Budget("run", dollars=spec.budget.run, within=settings.budget)
         return
     budget = SharedBudget("run", journal.database, spec.id, dollars=spec.budget.run)
     try:
