@@ -14,6 +14,8 @@ import pytest
 
 from fakes.postgres import LocalPostgres, binaries
 
+collect_ignore = ["example_plugin"]
+"""A package of its own, which tests install where they use it."""
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 # A shell starts background jobs with interrupts ignored, and children inherit that. A handler of ours is reset to the

@@ -73,7 +73,7 @@ def test_the_purse_is_around_every_run(settings: Settings):
     from dataclasses import replace
 
     purse = Budget("server", dollars=5.0)
-    held = replace(settings, purse=purse)
+    held = replace(settings, budget=purse)
     first = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=held)
     second = foretell.ask("Will the wolf come back?", model="openai:gpt-5-mini", search=(), settings=held)
     assert purse.spent.dollars == pytest.approx(first.usage.dollars + second.usage.dollars)

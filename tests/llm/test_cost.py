@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.models.budget import Budget, BudgetedModel, CallCost, estimate_tokens
+from foretell.models.budget import Budget, BudgetedModel, estimate_tokens
 from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, Request, TokenCount, UserMessage
 from foretell.models.prices import FREE_OF_CHARGE, PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 
 PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)}, public=False)
 UNKNOWN = "compat:x@http://example.org/v1"
@@ -72,7 +73,7 @@ def test_budget_is_checked_before_anything_is_sent():
         await model.complete(_request(output=900))
 
     asyncio.run(main())
-    assert budget.spent == CallCost(calls=3, tokens=TokenCount(input=3000, output=300), dollars=pytest.approx(0.06))
+    assert budget.spent == Cost(calls=3, input_tokens=3000, output_tokens=300, dollars=pytest.approx(0.06))
     assert len(script.requests) == 3
 
 
@@ -148,12 +149,12 @@ def test_dollars_cannot_be_promised_without_a_price():
 def test_never_over_when_estimates_hold(calls: list[tuple[int, int]], limit: float):
     budget = Budget("run", dollars=limit)
     for estimate, share in calls:
-        wanted = CallCost(calls=1, dollars=estimate / 1000)
+        wanted = Cost(calls=1, dollars=estimate / 1000)
         try:
             held = budget.set_aside(wanted)
         except BudgetExceeded:
             continue
-        budget.settle(held, CallCost(calls=1, dollars=wanted.dollars * share / 1000))
+        budget.settle(held, Cost(calls=1, dollars=wanted.dollars * share / 1000))
     assert budget.spent.dollars <= limit * (1 + 1e-6)
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.budget import CallCost
 from foretell.models.canonical import content_key, pack_reply, request_key
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
 from foretell.models.limits import ModelLimits
@@ -25,6 +24,7 @@ from foretell.models.prices import PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.router import ModelRouter
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 
 Place = Path | str
 
@@ -294,7 +294,7 @@ def test_spend_by_model(place: Place):
             await exchange.complete(_request(number))
         await exchange.complete(_request(model="compat:x@http://example.org/v1"))
         spent = journal.spent()
-        assert spent["openai:m"] == CallCost(calls=2, tokens=TokenCount(input=2_000_000, output=200_000), dollars=4.0)
+        assert spent["openai:m"] == Cost(calls=2, input_tokens=2_000_000, output_tokens=200_000, dollars=4.0)
         assert spent["compat:x@http://example.org/v1"].unpriced == 1
         journal.close()
 

@@ -71,5 +71,5 @@ def test_calls_that_break_make_room_too(broken: int):
 def test_what_was_spent_is_booked():
     budget = Budget("study", dollars=1.5 * ASIDE)
     ask(Thrifty(), budget, 5)
-    assert (budget.spent.calls, budget.spent.tokens.output) == (5, 500)
+    assert (budget.spent.calls, budget.spent.output_tokens) == (5, 500)
     assert budget.spent.dollars == pytest.approx(0.0005)

@@ -75,7 +75,7 @@ def _permissions(request: McpRequest) -> "ServerPermissions":
     purse = None if dollars is None else Budget("server", dollars=dollars)
     usual = search or (("local",) if settings.corpus.is_file() else ())
     return ServerPermissions(
-        settings=replace(settings, purse=purse), models=named, search=usual, files=ReadableFiles.under(request.files)
+        settings=replace(settings, budget=purse), models=named, search=usual, files=ReadableFiles.under(request.files)
     )
 
 

@@ -75,7 +75,7 @@ class ServerPermissions:
     @property
     def purse(self) -> Budget | None:
         """The budget of this server; None where it may not spend."""
-        return self.settings.purse
+        return self.settings.budget
 
     @property
     def may_spend(self) -> bool:

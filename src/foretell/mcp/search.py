@@ -8,9 +8,9 @@ from typing import Any
 
 from foretell.mcp.arguments import SearchArguments
 from foretell.mcp.permissions import ALLOW_SPENDING, ServerPermissions
-from foretell.models.budget import CallCost
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import LeakBlocked, TraceEvent
 from foretell.tools.fence import AdmittedSource, FencedTools
@@ -146,7 +146,7 @@ def _pay(permissions: ServerPermissions, engine: str) -> None:
         return
     if permissions.purse is None:
         raise InputError(f"{engine} sends bills and spending is off", hint="start with --allow-spending DOLLARS")
-    cost = CallCost(dollars=QUERY_DOLLARS)
+    cost = Cost(dollars=QUERY_DOLLARS)
     permissions.purse.settle(permissions.purse.set_aside(cost), cost)
 
 

@@ -1,12 +1,12 @@
 """Counting what calls cost, and stopping before a hard budget breaks."""
 
 import asyncio
-from dataclasses import dataclass, field
 
 from foretell.models.database.interface import Database, Statements
 from foretell.models.model import AssistantMessage, BudgetExceeded, Model, Reply, Request, TokenCount, ToolResult
 from foretell.models.prices import PriceList
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 
 BYTES_PER_TOKEN = 3.5
 """On the careful side for English; the true count is booked when the reply is there."""
@@ -14,43 +14,15 @@ DEFAULT_OUTPUT_TOKENS = 4096
 """Tokens set aside for a reply whose request names no limit."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallCost:
-    """What calls added up to.
-
-    >>> CallCost(calls=1, dollars=0.5) + CallCost(calls=2, dollars=0.25)
-    CallCost(calls=3, tokens=TokenCount(input=0, output=0, cached=0, stored=0), dollars=0.75, unpriced=0)
-    """
-
-    calls: int = 0
-    tokens: TokenCount = field(default_factory=TokenCount)
-    dollars: float = 0.0
-    """Of the calls whose price is known."""
-    unpriced: int = 0
-    """Calls whose price is unknown: `dollars` is then a lower bound."""
-
-    def __add__(self, other: "CallCost") -> "CallCost":
-        return CallCost(
-            calls=self.calls + other.calls,
-            tokens=TokenCount(
-                input=self.tokens.input + other.tokens.input,
-                output=self.tokens.output + other.tokens.output,
-                cached=self.tokens.cached + other.tokens.cached,
-                stored=self.tokens.stored + other.tokens.stored,
-            ),
-            dollars=self.dollars + other.dollars,
-            unpriced=self.unpriced + other.unpriced,
-        )
-
-    def __str__(self) -> str:
-        """For people: `$0.12, 3 calls, 4,200 tokens`."""
-        dollars = f"${self.dollars:.4f}" + (f" and {self.unpriced} calls of unknown price" if self.unpriced else "")
-        return f"{dollars}, {self.calls} calls, {self.tokens.input + self.tokens.output:,} tokens"
-
-
-def cost_of_call(tokens: TokenCount, dollars: float | None) -> CallCost:
-    """One call."""
-    return CallCost(calls=1, tokens=tokens, dollars=dollars or 0.0, unpriced=int(dollars is None))
+def cost_of_call(tokens: TokenCount, dollars: float | None) -> Cost:
+    """One call; its price may be unknown."""
+    return Cost(
+        calls=1,
+        input_tokens=tokens.input,
+        output_tokens=tokens.output,
+        dollars=dollars or 0.0,
+        unpriced=int(dollars is None),
+    )
 
 
 class Budget:
@@ -61,10 +33,10 @@ class Budget:
 
     >>> run = Budget("run", dollars=1.0)
     >>> question = Budget("question", calls=1, within=run)
-    >>> question.settle(question.set_aside(CallCost(calls=1, dollars=0.6)), CallCost(calls=1, dollars=0.2))
+    >>> question.settle(question.set_aside(Cost(calls=1, dollars=0.6)), Cost(calls=1, dollars=0.2))
     >>> round(run.spent.dollars, 2)
     0.2
-    >>> question.set_aside(CallCost(calls=1, dollars=0.1))
+    >>> question.set_aside(Cost(calls=1, dollars=0.1))
     Traceback (most recent call last):
     ...
     foretell.models.model.BudgetExceeded: the budget of the question allows 1 calls; 1 spent, 1 more wanted
@@ -84,10 +56,10 @@ class Budget:
         self.tokens = tokens
         self.calls = calls
         self.within = within
-        self.spent = CallCost()
+        self.spent = Cost()
         self._aside = [0.0, 0, 0]
 
-    def set_aside(self, estimate: CallCost) -> CallCost:
+    def set_aside(self, estimate: Cost) -> Cost:
         """Reserve room for one call here and in every budget around this one, or raise `BudgetExceeded`."""
         budgets = self._chain()
         for budget in budgets:
@@ -96,7 +68,7 @@ class Budget:
             budget._hold(estimate, 1)
         return estimate
 
-    def settle(self, estimate: CallCost, actual: CallCost) -> None:
+    def settle(self, estimate: Cost, actual: Cost) -> None:
         """Replace what was set aside by what the call cost."""
         for budget in self._chain():
             budget._hold(estimate, -1)
@@ -109,11 +81,11 @@ class Budget:
     def _chain(self) -> list["Budget"]:
         return [self, *(self.within._chain() if self.within else ())]
 
-    def _hold(self, estimate: CallCost, sign: int) -> None:
+    def _hold(self, estimate: Cost, sign: int) -> None:
         for place, amount in enumerate(_amounts(estimate)):
             self._aside[place] += sign * amount
 
-    def _check(self, estimate: CallCost) -> None:
+    def _check(self, estimate: Cost) -> None:
         limits = (self.dollars, self.tokens, self.calls)
         spends = zip(_amounts(self.spent), self._aside, _amounts(estimate), strict=True)
         for unit, limit, (spent, aside, wanted) in zip(("dollars", "tokens", "calls"), limits, spends, strict=True):
@@ -123,8 +95,8 @@ class Budget:
                 raise BudgetExceeded(f"{told}, {round(wanted, 6):,} more wanted")
 
 
-def _amounts(spend: CallCost) -> tuple[float, int, int]:
-    return spend.dollars, spend.tokens.input + spend.tokens.output, spend.calls
+def _amounts(cost: Cost) -> tuple[float, int, int]:
+    return cost.dollars, cost.tokens, cost.calls
 
 
 def estimate_tokens(request: Request) -> TokenCount:
@@ -165,7 +137,7 @@ class BudgetedModel:
             raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
         tokens = estimate_tokens(request)
         held = self._budget.set_aside(cost_of_call(tokens, price.dollars(tokens) if price else None))
-        actual = CallCost()
+        actual = Cost()
         try:
             reply = await self._inner.complete(request)
             actual = cost_of_call(reply.tokens, price.dollars(reply.tokens) if price else None)
@@ -245,7 +217,7 @@ class SharedBudget(Budget):
         self._run = run
         self._whole = dollars
 
-    def _check(self, estimate: CallCost) -> None:
+    def _check(self, estimate: Cost) -> None:
         short = self.spent.dollars + self._aside[0] + estimate.dollars - (self.dollars or 0.0)
         if short > 0:
             self.dollars = (self.dollars or 0.0) + self._draw(max(short, DRAW_SHARE * self._whole))

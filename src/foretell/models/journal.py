@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from foretell.models.budget import CallCost
 from foretell.models.canonical import canonical_json, pack_reply, request_key, unpack_reply
 from foretell.models.database import is_database_url, open_database
 from foretell.models.database.interface import Database
 from foretell.models.model import Model, NotInJournal, Reply, ReplyLost, Request, RequestInFlight, TokenCount
 from foretell.models.prices import PriceList
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 
 # The tables of the journal, and what is asked of them, in words that SQLite and PostgreSQL share.
 
@@ -313,16 +313,17 @@ class Journal:
         """Requests sent, answered or not."""
         return int(self._db.read("SELECT coalesce(sum(sends), 0) FROM sent")[0][0])
 
-    def spent(self) -> dict[str, CallCost]:
+    def spent(self) -> dict[str, Cost]:
         """By model: replies, tokens and dollars."""
         return {
-            model: CallCost(
+            model: Cost(
                 calls=calls,
-                tokens=TokenCount(input=int(read), output=int(written), cached=int(cached)),
+                input_tokens=int(read),
+                output_tokens=int(written),
                 dollars=dollars,
                 unpriced=unpriced,
             )
-            for model, calls, read, written, cached, dollars, unpriced in self._db.read(_COST_BY_MODEL)
+            for model, calls, read, written, _, dollars, unpriced in self._db.read(_COST_BY_MODEL)
         }
 
     def kept_keys(self) -> frozenset[str]:

@@ -187,7 +187,7 @@ ALL_PARTS = ArenaParts(markets=True, contexts=True, forecasts=True)
 async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -> AsyncGenerator[LiveArena]:
     """Open an arena; what is wrong with its file or with this machine's keys is told now."""
     # The budget of an entry is one for all who work at it, and for all the time.
-    settings = replace(settings, together=True)
+    settings = replace(settings, shared_budget=True)
     clock = clock_of(settings)
     async with AsyncExitStack() as stack:
         store = RunStore(settings.store)

@@ -50,7 +50,7 @@ class StudyBudget:
     def of(cls, settings: Settings, dollars: float | None, watch: WatchProgress) -> "StudyBudget":
         """A budget around everything the study asks; None is without an end."""
         if dollars is not None:
-            settings = replace(settings, purse=Budget("study", dollars=dollars, within=settings.purse))
+            settings = replace(settings, budget=Budget("study", dollars=dollars, within=settings.budget))
         return cls(settings=settings, watch=watch)
 
     def model(self, bench: Runtime) -> Model:

@@ -70,7 +70,7 @@ def settings_for(settings: Settings, row: RunRow) -> Settings:
         raise InputError(f"run {row.id} was started with a key for {missing[0]}", hint=f"set {KEYS[missing[0]][0]}")
     extra = {key for name in OFFERED_CELLS if name not in row.services for key in KEYS[name]}
     keys = {name: value for name, value in settings.keys.items() if name not in extra}
-    return replace(settings, keys=keys, together=True)
+    return replace(settings, keys=keys, shared_budget=True)
 
 
 def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrency: int) -> PrepareRun:

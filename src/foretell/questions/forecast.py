@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 
@@ -98,29 +98,52 @@ class Numeric:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one forecast cost."""
+    """What was spent: on a call, a forecast, a run.
+
+    >>> str(Cost(calls=1, dollars=0.5, input_tokens=10) + Cost(calls=2, dollars=0.25, unpriced=1))
+    '$0.7500 and 1 calls of unknown price, 3 calls, 10 tokens'
+    """
 
     dollars: float = 0.0
+    """Of the calls whose price is known."""
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
     calls: int = 0
+    unpriced: int = 0
+    """Calls whose price is unknown: `dollars` is then a lower bound."""
+
+    @property
+    def tokens(self) -> int:
+        """Read and written."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """What two things cost that happened one after the other."""
+        return Cost(
+            dollars=self.dollars + other.dollars,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            seconds=self.seconds + other.seconds,
+            calls=self.calls + other.calls,
+            unpriced=self.unpriced + other.unpriced,
+        )
+
+    def __str__(self) -> str:
+        """For people: `$0.1200, 3 calls, 4,200 tokens`."""
+        dollars = f"${self.dollars:.4f}" + (f" and {self.unpriced} calls of unknown price" if self.unpriced else "")
+        return f"{dollars}, {self.calls} calls, {self.tokens:,} tokens"
 
     @classmethod
-    def side_by_side(cls, usages: Iterable["Cost"]) -> "Cost":
+    def side_by_side(cls, costs: Iterable["Cost"]) -> "Cost":
         """What things that ran at the same time cost together: sums, but of the seconds the longest.
 
-        >>> Cost.side_by_side([Cost(dollars=0.5, seconds=3.0, calls=1), Cost(dollars=0.25, seconds=2.0, calls=2)])
-        Cost(dollars=0.75, input_tokens=0, output_tokens=0, seconds=3.0, calls=3)
+        >>> together = Cost.side_by_side([Cost(dollars=0.5, seconds=3.0, calls=1), Cost(dollars=0.25, seconds=2.0)])
+        >>> together.dollars, together.seconds, together.calls
+        (0.75, 3.0, 1)
         """
-        all_of = list(usages)
-        return cls(
-            dollars=sum(one.dollars for one in all_of),
-            input_tokens=sum(one.input_tokens for one in all_of),
-            output_tokens=sum(one.output_tokens for one in all_of),
-            seconds=max((one.seconds for one in all_of), default=0.0),
-            calls=sum(one.calls for one in all_of),
-        )
+        costs = list(costs)
+        return replace(sum(costs, cls()), seconds=max((cost.seconds for cost in costs), default=0.0))
 
 
 @dataclass(frozen=True, kw_only=True)

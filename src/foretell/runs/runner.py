@@ -134,7 +134,7 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
     check_options(spec)
     models, router = models_of_run(spec), ModelRouter(settings.keys)
     router.check(models.names())
-    refuse_unpriced(spec, models, router, settings.purse)
+    refuse_unpriced(spec, models, router, settings.budget)
     for engine in spec.search:
         if engine not in SEARCH_ENGINES:
             hint = f"engines are {', '.join(SEARCH_ENGINES)}"

@@ -279,9 +279,9 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     return ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if spec.sampling else {})
 
 
-def refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, purse: Budget | None) -> None:
+def refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, budget: Budget | None) -> None:
     """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
-    if spec.budget.run is None and spec.budget.question is None and purse is None:
+    if spec.budget.run is None and spec.budget.question is None and budget is None:
         return
     unpriced = [name for name in models.names() if exchange.prices.of(name) is None]
     if unpriced:
@@ -317,7 +317,7 @@ async def open_runtime(
         ) as exchange,
     ):
         exchange.check(models.names())
-        refuse_unpriced(spec, models, exchange, settings.purse)
+        refuse_unpriced(spec, models, exchange, settings.budget)
         with _budget(spec, journal, settings) as budget:
             yield Runtime(
                 spec=spec,
@@ -334,8 +334,8 @@ async def open_runtime(
 @contextmanager
 def _budget(spec: RunSpec, journal: Journal, settings: Settings) -> Generator[Budget]:
     """Of the run: this process's, or that of all who work at it."""
-    if not settings.together or spec.budget.run is None:
-        yield Budget("run", dollars=spec.budget.run, within=settings.purse)
+    if not settings.shared_budget or spec.budget.run is None:
+        yield Budget("run", dollars=spec.budget.run, within=settings.budget)
         return
     budget = SharedBudget("run", journal.database, spec.id, dollars=spec.budget.run)
     try:

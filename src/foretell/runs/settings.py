@@ -37,11 +37,11 @@ class Settings:
     """The address of a PostgreSQL database that keeps runs and journal for many machines; it may hold a password."""
     limits: Mapping[str, ModelLimits] = field(default_factory=dict[str, ModelLimits], repr=False)
     """By provider: what all processes together may ask of it."""
-    together: bool = field(default=False, repr=False)
+    shared_budget: bool = field(default=False, repr=False)
     """Whether this process is one of many that work at the same runs: their budgets are shared then."""
     clock: str = field(default="", repr=False)
     """Where a simulation tells what time it is, `file:PATH`; empty: this machine's clock."""
-    purse: "Budget | None" = field(default=None, repr=False, compare=False)
+    budget: "Budget | None" = field(default=None, repr=False, compare=False)
     """Around the budgets of all runs of this process, as where a server answers for others."""
 
     def key(self, service: str) -> str:

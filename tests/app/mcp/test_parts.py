@@ -15,8 +15,9 @@ from foretell.mcp import server as serving
 from foretell.mcp.permissions import ReadableFiles, ServerPermissions
 from foretell.mcp.server import limit_size
 from foretell.mcp.tools import TOOLS
-from foretell.models.budget import Budget, CallCost
+from foretell.models.budget import Budget
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 from foretell.runs.settings import Settings
 
 values = st.recursive(
@@ -55,10 +56,10 @@ def test_a_file_is_found_under_any_root(tmp_path: Path):
 def test_a_spent_purse_stops_paid_models_and_not_free_ones(tmp_path: Path):
     purse = Budget("server", dollars=0.5)
     desk = ServerPermissions(
-        settings=Settings(home=tmp_path, purse=purse), models=("openai:gpt-5-mini", "local:m.gguf")
+        settings=Settings(home=tmp_path, budget=purse), models=("openai:gpt-5-mini", "local:m.gguf")
     )
     assert desk.model() == "openai:gpt-5-mini"
-    purse.settle(purse.set_aside(CallCost(dollars=0.5)), CallCost(dollars=0.5))
+    purse.settle(purse.set_aside(Cost(dollars=0.5)), Cost(dollars=0.5))
     with pytest.raises(InputError, match="is spent"):
         desk.model()
     assert desk.model("local:m.gguf") == "local:m.gguf"
@@ -87,7 +88,7 @@ def test_long_work_gives_signs_of_life(tmp_path: Path, monkeypatch: pytest.Monke
         seen.append((passed, message))
 
     purse = Budget("server", dollars=1.0)
-    desk = ServerPermissions(settings=Settings(home=tmp_path, purse=purse), models=("local:m.gguf",))
+    desk = ServerPermissions(settings=Settings(home=tmp_path, budget=purse), models=("local:m.gguf",))
     listing = next(offer for offer in TOOLS if offer.name == "list_runs")
     monkeypatch.setattr(serving, "PROGRESS_SECONDS", 0.01)
     monkeypatch.setattr(serving, "TOOLS", (replace(listing, use=slow),))

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from foretell.models.budget import CallCost
-from foretell.questions.forecast import Forecast
+from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled
 from foretell.report.markup import clean
@@ -39,7 +38,7 @@ class AuditReport:
     material: MaterialAudit
     memory: MemoryAudit
     leakage: LeakageEstimate | None = None
-    spend: CallCost = field(default_factory=CallCost)
+    spend: Cost = field(default_factory=Cost)
     notes: tuple[str, ...] = ()
     """What could not be looked at, and what to keep in mind."""
 

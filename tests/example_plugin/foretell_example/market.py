@@ -1,0 +1,85 @@
+"""A prediction market: its row, its listing and its prices."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from foretell.data.markets.catalogue import CataloguePage, list_events
+from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
+from foretell.data.markets.market import Market
+from foretell.data.markets.prices import MarketRef, PricePoint, daily_history
+from foretell.data.payload import Payload
+from foretell.data.service import ServiceConfig
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Target
+
+LISTED: list[dict[str, Any]] = [{"id": "m1", "title": "Will it rain?", "result": "yes"}]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """The connection; a real one would read `config.address or HOST` through `config.http`."""
+
+    config: ServiceConfig
+
+    async def rows(self) -> list[Payload]:
+        """What the platform lists."""
+        return [Payload(value=row, url="https://example-market.test/api") for row in LISTED]
+
+
+@dataclass(frozen=True)
+class Events:
+    """What is listed now."""
+
+    client: Client
+    platform = "example_market"
+    key = "id"
+
+    def events(self, wanted: ListingFilter) -> EventListing:
+        """All events, page by page."""
+        return list_events(self, wanted)
+
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
+        """The only page."""
+        return CataloguePage(rows=await self.client.rows())
+
+    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent | None:
+        """One row as an event."""
+        question = Question(
+            id=f"example_market/{row.need('id').text()}",
+            source="example_market",
+            kind="market",
+            text=row.need("title").text(),
+            due=wanted.as_of.at,
+            targets=(Target(id="yes"),),
+        )
+        return ListedEvent(question=question, status="open", recurrence="rain")
+
+    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+        """One event by its id."""
+        found = [event async for event in self.events(ListingFilter(as_of=as_of))]
+        return next(event for event in found if event.question.id.endswith(f"/{id}"))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a market cost."""
+
+    client: Client
+    platform = "example_market"
+
+    async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
+        """One price, of the first of January."""
+        return daily_history(ref, [PricePoint(at=datetime(2025, 1, 1, tzinfo=UTC), p=0.25)], as_of, days)
+
+
+MARKET = Market(
+    hosts=("example-market.test",),
+    client=lambda config: Client(config=config),
+    events=Events,
+    prices=Prices,
+    settlements="foretell_example.settlements:Settlements",
+    own_id=re.compile(r"m[0-9]+"),
+    id_in_address=lambda steps, query: steps[-1],
+)

@@ -1,0 +1,7 @@
+"""A metric: here the Brier score under a name of its own."""
+
+from dataclasses import replace
+
+from foretell.metrics.metric import METRICS
+
+METRIC = replace(METRICS["brier"], name="example_brier")

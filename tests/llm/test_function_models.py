@@ -1,0 +1,149 @@
+"""Plain functions as models: what they are given, what they may return, and that they are models like any other."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell import plugins
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.model import (
+    BudgetExceeded,
+    Message,
+    ModelError,
+    Reply,
+    Request,
+    SystemMessage,
+    TokenCount,
+    ToolSpec,
+    UserMessage,
+)
+from foretell.models.names import ModelName
+from foretell.models.prices import TokenPrice
+from foretell.models.providers.function import model_name
+from foretell.models.router import ModelRouter
+from foretell.questions.errors import InputError
+
+MESSAGES = (SystemMessage(text="Be brief."), UserMessage(text="Rain?"))
+SUBMIT = ToolSpec(name="submit", description="", parameters={})
+
+
+def ask(name: str, *, router: dict[str, Any] | None = None, **fields: Any) -> Reply:
+    async def main() -> Reply:
+        async with ModelRouter({}, **(router or {})) as exchange:
+            exchange.check([name])
+            return await exchange.complete(Request(model=name, messages=MESSAGES, **fields))
+
+    return asyncio.run(main())
+
+
+def by_text(prompt: str) -> str:
+    return prompt.replace("\n\n", "|")
+
+
+def by_messages(messages: Sequence[Message]) -> str:
+    return messages[-1].text
+
+
+async def by_request(request: Request) -> Reply:
+    return Reply(text=request.model, tokens=TokenCount(input=3))
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (by_text, "Be brief.|Rain?"),
+        (by_messages, "Rain?"),
+        (lambda text: text[:2], "Be"),
+        (lambda m: m[0].text, "Be brief."),
+    ],
+)
+def test_a_function_gets_what_it_asks_for(function: Callable[[Any], Any], text: str) -> None:
+    assert ask(model_name(function)).text == text
+
+
+def test_an_async_function_of_the_request_returns_a_reply() -> None:
+    name = model_name(by_request)
+    assert (ask(name).text, ask(name).tokens.input) == (name, 3)
+
+
+def test_a_dictionary_is_json_or_the_call_that_is_demanded() -> None:
+    name = model_name(lambda prompt: {"p": 0.5})
+    assert ask(name).text == '{"p": 0.5}'
+    for force in ("submit", "*"):
+        reply = ask(name, tools=(SUBMIT,), force=force)
+        assert [(call.name, call.arguments) for call in reply.calls] == [("submit", '{"p": 0.5}')]
+        assert reply.finish == "tool"
+
+
+def test_what_goes_wrong_inside_is_a_failure_of_the_model() -> None:
+    def broken(prompt: str) -> str:
+        raise KeyError("oops")
+
+    with pytest.raises(ModelError, match="KeyError: 'oops'"):
+        ask(model_name(broken))
+    with pytest.raises(ModelError, match="returned int"):
+        ask(model_name(lambda prompt: 1))
+    with pytest.raises(InputError, match="takes nothing"):
+        ask(model_name(lambda: "x"))
+    with pytest.raises(InputError, match="is no model"):
+        model_name(7)  # type: ignore[arg-type]
+
+
+def test_it_is_journalled_under_its_name(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def counting(prompt: str) -> str:
+        asked.append(prompt)
+        return "yes"
+
+    name = model_name(counting, name="counting")
+    assert name == "python:counting"
+    for _ in range(2):
+        journal = Journal(tmp_path / "journal.db")
+        assert ask(name, router={"journal": journal}).text == "yes"
+        journal.close()
+    assert len(asked) == 1
+
+
+def test_names_tell_functions_apart() -> None:
+    assert model_name(by_text) == model_name(by_text)
+    assert model_name(lambda prompt: "a") != model_name(lambda prompt: "a"), "a lambda is new every time"
+    assert model_name("openai:x") == "openai:x"
+    with pytest.raises(InputError, match="a function of another program"):
+        ask("python:os.system")
+
+
+def test_it_costs_nothing_unless_it_says_so() -> None:
+    def priced(request: Request) -> Reply:
+        return Reply(text="x", tokens=TokenCount(input=1_000_000))
+
+    async def spent(name: str, **limits: Any) -> float:
+        async with ModelRouter({}) as exchange:
+            budget = Budget("run", **limits)
+            await exchange.within(budget).complete(Request(model=name, messages=MESSAGES))
+            return budget.spent.dollars
+
+    assert asyncio.run(spent(model_name(priced, name="free"), dollars=0.0)) == 0
+    priced.price = TokenPrice(input=2.0, output=0.0)  # type: ignore[attr-defined]
+    assert asyncio.run(spent(model_name(priced, name="paid"), dollars=1.0)) == 2.0
+    with pytest.raises(BudgetExceeded):
+        asyncio.run(spent(model_name(priced, name="paid"), calls=0))
+
+
+def test_functions_are_registered_as_providers() -> None:
+    plugins.register("models", "echo", by_messages)
+    plugins.register("models", "house", {"small": by_messages, "large": by_text})
+    try:
+        assert ask("echo").text == ask("echo:any").text == ask("house:small").text == "Rain?"
+        assert ModelName.read("house:large").place == "house:large"
+        with pytest.raises(InputError, match="there are house:small, house:large"):
+            ask("house:medium")
+        with pytest.raises(InputError, match="echo, house:NAME"):
+            ModelName.read("nobody:x")
+    finally:
+        plugins.unregister("models", "echo")
+        plugins.unregister("models", "house")
