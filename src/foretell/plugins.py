@@ -31,6 +31,30 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "tree-views": "foretell.forecasters.tree.views:ViewsForecaster",
         "tree-file": "foretell.forecasters.tree.stored_trees:stored_trees",
     },
+    "studies": {
+        "trials": "foretell.studies.trials:study",
+        "aggregation": "foretell.studies.aggregation:study",
+        "calibration": "foretell.studies.calibration:study",
+        "calibration-report": "foretell.studies.calibration_report:study",
+        "buildup": "foretell.studies.buildup:study",
+        "variance": "foretell.studies.variance:study",
+        "models": "foretell.studies.base_models:study",
+        "stability": "foretell.studies.trees.stability:study",
+        "threshold": "foretell.studies.trees.thresholds:study",
+        "consensus": "foretell.studies.trees.consensus:study",
+        "frontier": "foretell.studies.trees.frontier:study",
+        "tree-noise": "foretell.studies.trees.noise:study",
+        "tree-weights": "foretell.studies.trees.weights:study",
+        "tree-scale": "foretell.studies.trees.scale:study",
+        "tree-roles": "foretell.studies.trees.roles:study",
+        "habits": "foretell.studies.habits:study",
+        "consistency": "foretell.studies.consistency:study",
+        "judge": "foretell.studies.reasoning:study",
+        "recall": "foretell.studies.recall:study",
+        "intervention": "foretell.studies.intervention:study",
+        "smoke": "foretell.studies.smoke:study",
+        "audit": "foretell.studies.audit.study:study",
+    },
     "live_questions": {"arena": "foretell.arena.forecast:ArenaQuestions"},
 }
 """Kind → name → "module:attribute"."""
@@ -69,6 +93,7 @@ def load(kind: str, name: str) -> Any:
     if name not in known:
         near = get_close_matches(name, names(kind), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names(kind)) or 'none'}"
-        raise InputError(f"no {kind.removesuffix('s').replace('_', ' ')} is called {name!r}", hint=hint)
+        what = kind.replace("ies", "y").removesuffix("s").replace("_", " ")
+        raise InputError(f"no {what} is called {name!r}", hint=hint)
     module, attribute = known[name].split(":")
     return getattr(import_module(module), attribute)

@@ -121,18 +121,18 @@ def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
 def test_report_shows_three_protocols_and_writes_a_page(tmp_path: Path):
     f, o = write_long({"bot": grown(made(rounds=4, size=24), 2.0), "other": made(rounds=4, size=24)}, tmp_path)
     page, told = tmp_path / "r.html", tmp_path / "r.json"
-    result = run("report", "-f", f, "-o", o, "--forecaster", "bot", "--draws", "100", "--html", page, "--json", told)
+    result = run("report", "-f", f, "-o", o, "--forecaster", "bot", "--draws", "100", "--out", page, "--out", told)
     assert result.exit_code == 0, result.output
     assert "from the past alone default changes the logit mean" in result.output.replace("\n", " ")
     ElementTree.fromstring(page.read_text().partition("\n")[2])
     assert page.read_text().count("<svg") == 3, "before, and after by two methods"
-    grid = json.loads(told.read_text())["grids"][0]
+    grid = json.loads(told.read_text())["tables"][0]
     assert [label for label in grid["columns"] if label.startswith("Δ")] == [
         "Δ past only",
         "Δ question out",
         "Δ in-sample",
     ]
-    platt = next(entry for entry in grid["entries"] if entry["name"] == "platt")
+    platt = next(entry for entry in grid["rows"] if entry["name"] == "platt")
     assert platt["Δ in-sample"]["diff"] >= platt["Δ past only"]["diff"]
     assert {"low", "high", "n", "n_clusters"} <= set(platt["Δ past only"])
 
@@ -146,7 +146,7 @@ def test_report_asks_whose_forecasts(tmp_path: Path):
 
 def test_report_on_standard_output_is_json_alone(tmp_path: Path):
     f, o = write_long({"a": made(rounds=2, size=8)}, tmp_path)
-    result = run("report", "-f", f, "-o", o, "--method", "platt", "--draws", "100", "--json", "-")
+    result = run("report", "-f", f, "-o", o, "--method", "platt", "--draws", "100", "--json")
     assert json.loads(result.stdout)["name"] == "calibration-report"
 
 

@@ -56,14 +56,14 @@ def run(*arguments: str | Path) -> Result:
 
 
 def data(*arguments: str | Path) -> dict[str, Any]:
-    result = run(*arguments, "--draws", "100", "--json", "-")
+    result = run(*arguments, "--draws", "100", "--json")
     assert result.exit_code == 0, (result.output, result.exception)
     return json.loads(result.stdout)
 
 
 def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
-    grid = next(grid for grid in found["grids"] if grid["title"] == title)
-    return {entry["name"]: entry for entry in grid["entries"]}
+    grid = next(grid for grid in found["tables"] if grid["title"] == title)
+    return {entry["name"]: entry for entry in grid["rows"]}
 
 
 def sheet_rows(path: Path) -> list[dict[str, str]]:
@@ -133,8 +133,8 @@ def test_habits_of_two_runs(home: Path):
     assert any("the provider is overloaded" in note for note in found["notes"])
     kept, pictures = open_study(Settings(home=home), "habits")
     assert set(pictures) == {"cost", "beliefs-1", "beliefs-2"}
-    assert "7 of" not in kept.finding
-    assert kept.finding.startswith("10 of 11 trials ended in a forecast")
+    assert "7 of" not in kept.text
+    assert kept.text.startswith("10 of 11 trials ended in a forecast")
 
 
 def test_habits_need_a_run_with_a_trial(home: Path):
@@ -187,8 +187,8 @@ def test_a_sheet_for_raters(home: Path, tmp_path: Path):
     assert len(few) == 2
     assert len(all_of) == 4
     assert {row["item"] for row in few} < {row["item"] for row in all_of}
-    assert all("harbour bridge" in row["text"] for row in all_of)
-    assert all("Members expect a vote in autumn" in row["text"] for row in all_of)  # what its tools showed
+    assert all("harbour bridge" in row["sentences"][0] for row in all_of)
+    assert all("Members expect a vote in autumn" in row["sentences"][0] for row in all_of)  # what its tools showed
     assert "there is no judge" in str(run("judge", "--run", made).exception)
 
 
@@ -200,4 +200,4 @@ def test_entries_of_an_arena_are_judged_by_the_context_they_were_shown(home: Pat
     assert run("judge", "--run", row.id, "--sheet", sheet).exit_code == 0
     rows = sheet_rows(sheet)
     assert len(rows) == 2
-    assert all("Because of what was reported" in row["text"] for row in rows)
+    assert all("Because of what was reported" in row["sentences"][0] for row in rows)

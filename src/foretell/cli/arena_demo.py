@@ -92,11 +92,11 @@ def _narrowed(study: "StudyResult") -> "StudyResult":
     """The leaderboard alone, and of it the numbers that matter most, so that their intervals have room."""
     from dataclasses import replace
 
-    board = study.grids[0]
+    board = study.tables[0]
     kept = [place for place, column in enumerate(board.columns) if column.label in COLUMNS]
-    entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.entries)
+    entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.rows)
     narrow = replace(board, columns=tuple(board.columns[place] for place in kept), entries=entries)
-    return replace(study, grids=(narrow,))
+    return replace(study, tables=(narrow,))
 
 
 def _leave(season: "ArenaSimulation", out: Path) -> None:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from foretell.forecasters.combine.rows import TrialRows
     from foretell.forecasters.combine.rules import FittedRule
     from foretell.metrics.arrays import Floats
-    from foretell.report.study import StudyResult
 
 METHODS = ("default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper")
 FORECASTS = click.option(
@@ -21,11 +20,27 @@ OUTCOMES = click.option(
     "--outcomes", "-o", required=True, type=FILE_PATH, help="question, target, outcome, due, resolved_on (+ columns)"
 )
 FORECASTER = click.option("--forecaster", metavar="NAME", help="Whose forecasts (default: the only ones there are).")
-JSON = click.Path(path_type=Path, allow_dash=True)
 UNKNOWN = click.option("--drop-unknown", is_flag=True, help="Leave out forecasts of targets without an outcome row.")
 
 
-@click.group()
+class CalibrateGroup(click.Group):
+    """With the study calibration-report under its short name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands of this file and report."""
+        return [*super().list_commands(ctx), "report"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; the study is loaded when it is called."""
+        if cmd_name != "report":
+            return super().get_command(ctx, cmd_name)
+        from foretell.cli.study import study_command
+        from foretell.studies.registry import load_study
+
+        return study_command(load_study("calibration-report"))
+
+
+@click.group(cls=CalibrateGroup)
 def calibrate() -> None:
     """Learn from resolved forecasts how to combine and correct the next ones.
 
@@ -121,62 +136,3 @@ def _applied(rule: "FittedRule", rows: "TrialRows", path: Path, check: Any) -> "
 def _long(rows: "TrialRows", p: "Floats", name: str) -> list[dict[str, Any]]:
     columns = zip(rows.question.tolist(), rows.target.tolist(), rows.due.astype(str).tolist(), p.tolist(), strict=True)
     return [{"forecaster": name, "question": q, "target": t, "due": due, "p": value} for q, t, due, value in columns]
-
-
-@calibrate.command()
-@FORECASTS
-@OUTCOMES
-@FORECASTER
-@UNKNOWN
-@click.option("--method", "methods", type=click.Choice(METHODS), multiple=True, help="Only these; may be repeated.")
-@click.option("--draws", type=click.IntRange(100), default=2000, show_default=True, help="Bootstrap draws.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
-@click.option("--html", "html_path", type=FILE_PATH, help="Write a page with reliability diagrams before and after.")
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path, allow_dash=True), help="Write JSON (- for stdout)."
-)
-def report(
-    forecasts: Path,
-    outcomes: Path,
-    forecaster: str | None,
-    drop_unknown: bool,
-    methods: tuple[str, ...],
-    draws: int,
-    seed: int,
-    html_path: Path | None,
-    json_path: Path | None,
-) -> None:
-    """Show what every method would have brought: in-sample, by other questions, and by the past alone.
-
-    Only the last is what you would have had. Each number is compared with the plain logit mean of the trials, on the
-    same resamples of whole questions; crowd, base rate and 0.5 stand beside it.
-    """
-    from foretell.cli.backtest import progress_bar
-    from foretell.metrics.bootstrap import Resampling
-    from foretell.scoring.examples import choose_forecaster, read_examples
-    from foretell.studies.calibration import calibration_report as judge
-    from foretell.studies.calibration import calibration_study
-
-    name, examples = choose_forecaster(read_examples(forecasts, outcomes, drop_unknown=drop_unknown), forecaster)
-    with progress_bar("fitting") as progress:
-        how = Resampling(draws=draws, seed=seed)
-        found = judge(examples, methods=methods or METHODS, resampling=how, progress=progress)
-    _tell(calibration_study(name, found, how), html_path, json_path)
-
-
-def _tell(study: "StudyResult", html_path: Path | None, json_path: Path | None) -> None:
-    from foretell.cli.options import write_json, write_text
-
-    if html_path is not None:
-        from foretell.report.study_report import study_page
-
-        write_text(html_path, study_page(study))
-        click.echo(f"Wrote {html_path}", err=True)
-    if json_path is not None:
-        write_json(study.to_dict(), json_path)
-    if str(json_path) != "-":
-        from rich.console import Console
-
-        from foretell.report.study_report import print_study
-
-        print_study(study, Console())

@@ -13,20 +13,10 @@ from foretell.metrics.calibration import ece
 from foretell.metrics.comparison import Comparison
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import (
-    CellValue,
-    RowStyle,
-    StudyChart,
-    StudyColumn,
-    StudyInput,
-    StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    ignore_progress,
-)
+from foretell.report.study import CellValue, RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.scoreboard import OVERALL
-from foretell.studies.configurations import best_config, complete_configs, describe_scope, study_notes, study_settings
+from foretell.studies.configurations import best_config, complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TableOptions, ignore_progress
 from foretell.studies.protocols import (
     BASELINES,
     FOLDS,
@@ -127,7 +117,7 @@ def protocols_table(found: CalibrationReport, title: str) -> StudyTable:
     ]
     entries += [_entry(found, m, [found.standing(m, p) for p in found.protocols]) for m in found.methods]
     caption = "Δ is the paired difference to the logit mean. In-sample numbers are shown for contrast only."
-    return StudyTable(title=title, head="Rule", columns=tuple(columns), entries=tuple(entries), caption=caption)
+    return StudyTable(title=title, row_header="Rule", columns=tuple(columns), rows=tuple(entries), caption=caption)
 
 
 def _entry(found: CalibrationReport, name: str, under: Sequence[RuleScore], style: RowStyle = "") -> StudyRow:
@@ -175,7 +165,7 @@ def reliability_charts(
         StudyChart(
             name=f"reliability-{i}",
             title=title.strip(),
-            figure=reliability_diagram(p, examples.outcome, examples.weight, name=title.strip()),
+            chart=reliability_diagram(p, examples.outcome, examples.weight, name=title.strip()),
         )
         for i, (title, p) in enumerate(drawn.items(), 1)
     ]
@@ -214,36 +204,22 @@ def protocol_notes(protocols: Sequence[Protocol] = tuple(PROTOCOLS)) -> tuple[st
     return tuple(told)
 
 
-def calibration_study(name: str, found: CalibrationReport, how: Resampling) -> StudyResult:
-    """The report on one forecaster, ready to print and to write as a page."""
-    grids = [protocols_table(found, f"{name}: protocols side by side")]
-    if len(groups_of(found.examples)) > 1:
-        grids.append(kind_table(found, "past only", f"{name}: past only, by kind"))
-    return StudyResult(
-        name="calibration-report",
-        title=f"Calibration of {name}",
-        finding=describe_report(found, name),
-        grids=tuple(grids),
-        pictures=tuple(reliability_charts(found, methods=found.methods[:2])),
-        notes=(*protocol_notes(found.protocols), f"{describe_scope(found.examples)}."),
-        settings={"forecaster": name, "draws": how.draws, "level": how.level, "seed": how.seed},
-    )
-
-
 QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
 """For methods that leave questions out by fitting again, where there are many configurations."""
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Mean gain of every method over all complete configurations, and all protocols for the chosen ones."""
-    tables = complete_configs(material)
-    overview, honest = _overview(tables, material)
-    shown = material.chosen or (best_config(tables),)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """What does calibration bring, in-sample, left out, and from the past alone?
+
+    Mean gain of every method over all complete configurations, and all protocols for the chosen ones.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
+    overview, honest = _overview(tables, data)
+    shown = data.chosen or (best_config(tables),)
     everything = tuple(PROTOCOLS)
     reports = {
-        name: calibration_report(
-            tables[name], protocols=everything, resampling=material.resampling, progress=material.progress
-        )
+        name: calibration_report(tables[name], protocols=everything, resampling=data.resampling, progress=data.progress)
         for name in shown
     }
     grids = [overview]
@@ -253,34 +229,34 @@ def study(material: StudyInput) -> StudyResult:
     return StudyResult(
         name="calibration",
         title="What calibration brings",
-        finding=_finding(honest, len(tables)),
-        grids=tuple(grids),
-        pictures=(
+        sentences=(_finding(honest, len(tables)),),
+        tables=tuple(grids),
+        charts=(
             StudyChart(
-                name="gains", title="Mean gain over raw trials, past only", figure=gains_chart(honest, "gain in BI")
+                name="gains", title="Mean gain over raw trials, past only", chart=gains_chart(honest, "gain in BI")
             ),
             *(one for name, found in reports.items() for one in reliability_charts(found, name=name)),
         ),
-        notes=(*protocol_notes(), *study_notes(material, tables)),
-        settings=study_settings(material, tables),
+        notes=(*protocol_notes(), *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
-def _overview(tables: Mapping[str, Examples], material: StudyInput) -> tuple[StudyTable, dict[str, PairedGains]]:
+def _overview(tables: Mapping[str, Examples], data: StudyData) -> tuple[StudyTable, dict[str, PairedGains]]:
     """Mean over configurations of the gain over the logit mean, and how the honest gains are spread."""
     raw = {name: brier_of(examples.rows.raw, examples) for name, examples in tables.items()}
     some, before = next(iter(tables.values())), list(raw.values())
     entries: list[StudyRow] = []
     honest: dict[str, PairedGains] = {}
     for done, method in enumerate(METHODS):
-        material.progress(done, len(METHODS))
+        data.progress(done, len(METHODS))
         means: dict[Protocol, Comparison] = {}
         for protocol in PROTOCOLS if isinstance(build_method(method), SupportsLeaveOut) else QUICK:
             after = {n: brier_of(fit_under_protocol(build_method(method), e, protocol).p, e) for n, e in tables.items()}
             if protocol == "past only":
-                honest[method] = paired_gains(after, raw, tables, material.resampling)
+                honest[method] = paired_gains(after, raw, tables, data.resampling)
             else:
-                means[protocol] = mean_gain(list(after.values()), before, some, material.resampling)
+                means[protocol] = mean_gain(list(after.values()), before, some, data.resampling)
         means["past only"] = honest[method].mean
         values = (*(means.get(protocol) for protocol in PROTOCOLS), *honest[method].values())
         entries.append(StudyRow(name=method, values=values))
@@ -288,7 +264,7 @@ def _overview(tables: Mapping[str, Examples], material: StudyInput) -> tuple[Stu
     title = "Mean gain over the logit mean"
     caption = "worst, better and clearly worse are past only. A dash: left out here, being slow; see the tables below."
     return StudyTable(
-        title=title, head="Method", columns=(*columns, *SPREAD), entries=tuple(entries), caption=caption
+        title=title, row_header="Method", columns=(*columns, *SPREAD), rows=tuple(entries), caption=caption
     ), honest
 
 

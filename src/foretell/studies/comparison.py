@@ -40,12 +40,12 @@ def comparison_study(
     outcome, weight = table.targets.outcome, table.targets.weight
     common = np.isfinite(both[0]) & np.isfinite(both[1])
     agreement = agreement_plot(*both, names=(first, second))
-    pictures = [StudyChart(name="agreement", title="Where they agree", figure=agreement)]
+    pictures = [StudyChart(name="agreement", title="Where they agree", chart=agreement)]
     pictures += [
         StudyChart(
             name=f"reliability-{n}",
             title=f"Reliability of {name}",
-            figure=reliability_diagram(p[common], outcome[common], weight[common], name=name),
+            chart=reliability_diagram(p[common], outcome[common], weight[common], name=name),
         )
         for n, (name, p) in enumerate(zip((first, second), both, strict=True), 1)
         if common.any()
@@ -53,9 +53,9 @@ def comparison_study(
     return StudyResult(
         name="comparison",
         title=f"{first} and {second}",
-        finding=pair_headline(pair),
-        grids=(_differences(pair), _disagreements(table, pair, both, texts or {})),
-        pictures=tuple(pictures),
+        sentences=(pair_headline(pair),),
+        tables=(_differences(pair), _disagreements(table, pair, both, texts or {})),
+        charts=tuple(pictures),
         settings={"targets both answered": int(common.sum()), "level of intervals": pair.level},
     )
 
@@ -77,7 +77,7 @@ def _differences(pair: PairComparison) -> StudyTable:
         values = [side.metrics.get(metric) if side else None for side in sides]
         gap = _flipped(found.comparison) if low_is_better(metric) else found.comparison
         entries.append(StudyRow(name=group_title(found.group), values=(found.comparison.n, *values, gap)))
-    return StudyTable(title=f"{told.label}, group by group", head="Group", columns=columns, entries=tuple(entries))
+    return StudyTable(title=f"{told.label}, group by group", row_header="Group", columns=columns, rows=tuple(entries))
 
 
 def _flipped(comparison: Comparison) -> Comparison:
@@ -114,8 +114,8 @@ def _disagreements(
         entries.append(StudyRow(name=texts.get(question, question)[:MAX_TEXT], values=values))
     return StudyTable(
         title="Where they part",
-        head="Question",
+        row_header="Question",
         columns=columns,
-        entries=tuple(entries),
+        rows=tuple(entries),
         caption=f"The {len(entries)} targets on which they are farthest apart, of those that have come out.",
     )

@@ -22,18 +22,9 @@ from foretell.models.model import Model, ModelError, ModelSettings, Request, Sys
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question, Target
 from foretell.report.charts.ranking import ForestRow, forest_plot
-from foretell.report.study import (
-    CellValue,
-    StudyChart,
-    StudyColumn,
-    StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    ignore_progress,
-)
-from foretell.report.study_report import study_page
-from foretell.studies.inputs import gather_bounded
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.studies.inputs import RunOptions, StudyProgress, StudyServices, gather_bounded, ignore_progress
 
 # What a question's outcomes say about each other: which imply which, and which exclude each other.
 #
@@ -230,6 +221,50 @@ def consistency_score(statement: StatedForecast, structure: OutcomeStructure) ->
     )
 
 
+class ConsistencyOptions(RunOptions):
+    """Runs or an arena, and who says which outcomes imply or exclude each other."""
+
+    arena: str | None = setting(None, "Instead of runs: the entries of an arena, by its file or its name.")
+    judge: str | None = setting(
+        None, "Let a model read what wording rules do not see (provider:name).", metavar="MODEL"
+    )
+    tolerance: float = setting(TOLERANCE, "How far exclusive outcomes may sum from one.", ge=0, le=1)
+    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+
+
+async def study(inputs: StudyServices, options: ConsistencyOptions) -> StudyResult:
+    """Do the probabilities of one event fit each other?
+
+    Chains ("above 220" implies "above 200") and exclusive sets, of probabilities as they were stated, before anything
+    made them coherent. Structure comes from what questions declare and from their wording; --judge lets a model look
+    for more, from the question alone.
+
+      foretell study consistency --arena arena.yaml --judge openai:NAME --budget 1
+    """
+    statements = inputs.statements(options.runs, options.arena)
+    questions = _fullest_questions(statements)
+    if options.judge is None:
+        structures = {one.id: plain_structure(one) for one in questions}
+        return consistency_study(statements, structures, tolerance=options.tolerance, resampling=options.resampling)
+    async with inputs.model("consistency", options.judge, options.budget) as models:
+        judge = StructureJudge(model=models.model, name=options.judge)
+        found = await judge.structures(questions, models.progress)
+        cost = models.cost
+    structures = {one.id: structure for one, structure in zip(questions, found, strict=True)}
+    result = consistency_study(statements, structures, tolerance=options.tolerance, resampling=options.resampling)
+    return replace(result, settings={"judge": options.judge, **result.settings}, cost=cost)
+
+
+def _fullest_questions(statements: Sequence[StatedForecast]) -> list[Question]:
+    """Every question once, in its version with most outcomes: their structure holds for the others too."""
+    found: dict[str, Question] = {}
+    for one in statements:
+        known = found.get(one.question.id)
+        if known is None or len(one.question.targets) > len(known.targets):
+            found[one.question.id] = one.question
+    return list(found.values())
+
+
 def consistency_study(
     statements: Sequence[StatedForecast],
     structures: Mapping[str, OutcomeStructure],
@@ -244,27 +279,23 @@ def consistency_study(
     for one in scored:
         groups.setdefault(one.statement.forecaster, []).append(one)
     entries = [StudyRow(name=name, values=_row(group, tolerance, resampling)) for name, group in groups.items()]
+    table = _consistency_table(entries)
     return StudyResult(
         name="consistency",
         title="Do the probabilities fit each other?",
-        finding=_finding(scored, tolerance),
-        grids=(_consistency_table(entries), _origins(known, structures)),
-        pictures=tuple(_pictures(entries)),
+        sentences=(_finding(scored, tolerance),),
+        tables=(table, _origins(known, structures)),
+        charts=tuple(_charts(table)),
         notes=tuple(_notes(statements, known, structures)),
         settings={"tolerance": tolerance, "draws": resampling.draws, "seed": resampling.seed},
-        advice=ADVICE,
+        how_to_read=ADVICE,
     )
-
-
-def consistency_page(study: StudyResult) -> str:
-    """The study as a web page."""
-    return study_page(study)
 
 
 def _consistency_table(entries: Sequence[StudyRow]) -> StudyTable:
     return StudyTable(
         title="Consistency by forecaster",
-        head="Forecaster",
+        row_header="Forecaster",
         columns=(
             StudyColumn(label="chain events", decimals=0),
             StudyColumn(label="logic", decimals=3, tip="logical-chain score: 1 is consistent"),
@@ -273,19 +304,19 @@ def _consistency_table(entries: Sequence[StudyRow]) -> StudyTable:
             StudyColumn(label="exclusive", decimals=3, tip="share of events that sum to one"),
             StudyColumn(label="sum", decimals=3, tip="mean sum minus one"),
         ),
-        entries=tuple(entries),
+        rows=tuple(entries),
         caption="Of the probabilities as stated; in brackets 95 % intervals, events resampled (Wilson for the share).",
     )
 
 
-def _pictures(entries: Sequence[StudyRow]) -> Iterator[StudyChart]:
+def _charts(table: StudyTable) -> Iterator[StudyChart]:
     """The two scores with their intervals, where more than one forecaster has them."""
-    for name, place, label in (("logic", 1, "logical-chain score"), ("exclusive", 4, "share that sums to one")):
-        found = [(entry.name, entry.values[place]) for entry in entries]
-        rows = [ForestRow(name=who, interval=value) for who, value in found if isinstance(value, Interval)]
+    for name, label in (("logic", "logical-chain score"), ("exclusive", "share that sums to one")):
+        values = table.column(name).items()
+        rows = [ForestRow(name=who, interval=value) for who, value in values if isinstance(value, Interval)]
         if len(rows) > 1:
             rows.sort(key=lambda row: -row.interval.estimate)
-            yield StudyChart(name=name, title=label.capitalize(), figure=forest_plot(rows, label=label, decimals=3))
+            yield StudyChart(name=name, title=label.capitalize(), chart=forest_plot(rows, label=label, decimals=3))
 
 
 def _row(group: Sequence[ConsistencyScore], tolerance: float, resampling: Resampling) -> tuple[CellValue, ...]:
@@ -316,9 +347,9 @@ def _origins(known: Sequence[StatedForecast], structures: Mapping[str, OutcomeSt
     names = ("declared", "wording", "judge")
     return StudyTable(
         title="Where the structure comes from",
-        head="Source",
+        row_header="Source",
         columns=(StudyColumn(label="with chains", decimals=0), StudyColumn(label="with an exclusive set", decimals=0)),
-        entries=tuple(StudyRow(name=name, values=(chains[name], sets[name])) for name in names),
+        rows=tuple(StudyRow(name=name, values=(chains[name], sets[name])) for name in names),
         caption=f"Of {len(asked)} questions. Declared by the question, read from its wording, or found by a model.",
     )
 

@@ -2,22 +2,34 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 
+from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.loop import UNUSABLE
+from foretell.forecasters.forecaster import AgentContext
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
+from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.timelines import paths_plot
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.studies.inputs import RunOptions, StudyServices
 from foretell.tools.names import SUBMIT
 
 # What agents do on the way: how beliefs move, which tools are used, how trials end. Read from events alone.
 
 EventTrace = Sequence[TraceEvent]
 """The events of one trial, in order."""
+
+
+async def run_trial(agent: BeliefAgent, question: Question, context: AgentContext) -> list[TraceEvent]:
+    """The events of one trial on a question."""
+    events: list[TraceEvent] = []
+    await agent.attempt(question, replace(context, emit=events.append))
+    return events
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +225,25 @@ class TrialGroup:
         return sum_up([number for number, _ in kept], [question for _, question in kept])
 
 
+class HabitsOptions(RunOptions):
+    """Stored runs, and when an answer agrees with the belief before it."""
+
+    tolerance: float = setting(
+        TOLERANCE, "How far an answer may be from the belief stated last and still agree with it.", ge=0, le=1
+    )
+
+
+def study(inputs: StudyServices, options: HabitsOptions) -> StudyResult:
+    """What do agents do on the way: beliefs, tools, ends, cost?
+
+    How the trials of runs ended, how beliefs moved, which tools were used and what a trial cost, read from stored
+    runs; no model is called.
+
+      foretell study habits --run 3f2a --run 91bc --out habits.html
+    """
+    return habits_study(inputs.traces(options.runs), options.resampling, tolerance=options.tolerance)
+
+
 def habits_study(
     by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling = DEFAULT_DRAWS, *, tolerance: float = TOLERANCE
 ) -> StudyResult:
@@ -221,12 +252,12 @@ def habits_study(
     return StudyResult(
         name="habits",
         title="What agents do on the way",
-        finding=_finding(groups, tolerance),
-        grids=habit_tables(groups, tolerance),
-        pictures=tuple(habit_charts(groups)),
+        sentences=(_finding(groups, tolerance),),
+        tables=habit_tables(groups, tolerance),
+        charts=tuple(habit_charts(groups)),
         notes=tuple(_notes(by_run)),
         settings={"tolerance": tolerance, "draws": resampling.draws, "seed": resampling.seed},
-        advice=ADVICE,
+        how_to_read=ADVICE,
     )
 
 
@@ -256,7 +287,7 @@ def _by_run(
     title: str, columns: Sequence[StudyColumn], rows: Iterable[tuple[str, tuple[CellValue, ...]]], caption: str
 ) -> StudyTable:
     entries = tuple(StudyRow(name=name, values=values) for name, values in rows)
-    return StudyTable(title=title, head="Run", columns=tuple(columns), entries=entries, caption=caption)
+    return StudyTable(title=title, row_header="Run", columns=tuple(columns), rows=entries, caption=caption)
 
 
 def _ends(groups: Mapping[str, TrialGroup]) -> StudyTable:
@@ -329,9 +360,9 @@ def _tools(groups: Mapping[str, TrialGroup]) -> StudyTable:
     total = StudyRow(name="all tools", values=tuple(group.mean(lambda one: one.steps) for group in groups.values()))
     return StudyTable(
         title="Tools",
-        head="Tool",
+        row_header="Tool",
         columns=tuple(StudyColumn(label=name, decimals=2, tip="mean uses per trial") for name in groups),
-        entries=(*entries, total),
+        rows=(*entries, total),
         caption="Mean uses per trial; handing the answer in is not counted.",
     )
 
@@ -365,9 +396,9 @@ def _endings(groups: Mapping[str, TrialGroup]) -> StudyTable:
     names = [ending for ending, _ in sum(counts.values(), Counter[str]()).most_common()]
     return StudyTable(
         title="How trials end",
-        head="Ending",
+        row_header="Ending",
         columns=tuple(StudyColumn(label=name, decimals=0, tip="trials") for name in groups),
-        entries=tuple(StudyRow(name=one, values=tuple(counts[name][one] for name in groups)) for one in names),
+        rows=tuple(StudyRow(name=one, values=tuple(counts[name][one] for name in groups)) for one in names),
     )
 
 
@@ -377,14 +408,14 @@ def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterable[StudyChart]:
     rows = [ForestRow(name=name, interval=cost) for name, cost in costs if cost is not None]
     if len(rows) > 1:
         rows.sort(key=lambda row: row.interval.estimate)
-        yield StudyChart(name="cost", title="Cost per trial", figure=forest_plot(rows, label="dollars", decimals=4))
+        yield StudyChart(name="cost", title="Cost per trial", chart=forest_plot(rows, label="dollars", decimals=4))
     for number, (name, group) in enumerate(list(groups.items())[:MOST_PICTURES], start=1):
         # One target stands for a question: with several outcomes the others move against it.
         courses = [[(point.step, next(iter(point.p.values()))) for point in one.path if point.p] for one in group.seen]
         yield StudyChart(
             name=f"beliefs-{number}",
             title=f"Beliefs of {name}",
-            figure=paths_plot(courses, f"Belief by step: {name}"),
+            chart=paths_plot(courses, f"Belief by step: {name}"),
         )
 
 

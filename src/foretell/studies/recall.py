@@ -8,20 +8,30 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 from typing import Any, Literal, cast
 
 import numpy as np
 
+from foretell.data.datasets.question_set import OutcomeKey
+from foretell.data.datasets.rows import csv_rows
 from foretell.forecasters.forecaster import AgentContext, TracedModel
 from foretell.forecasters.prompt.answers import OutcomeNames, ask_until, closed, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster
-from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts, known_at, one_line
+from foretell.forecasters.prompt.prediction_context import (
+    PredictionContext,
+    StoredContexts,
+    from_articles,
+    known_at,
+    one_line,
+)
 from foretell.forecasters.prompt.rendering import NONE, SOURCES, outcomes
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import Comparison, compare_paired
 from foretell.metrics.scores import mean_brier
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
+from foretell.models.budget import CallCost
 from foretell.models.capabilities import knowledge_cutoff
 from foretell.models.model import Message, ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
@@ -30,17 +40,19 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.report.study import (
-    CellValue,
-    StudyColumn,
+from foretell.report.study import CellValue, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.runs.question_sets import open_benchmark
+from foretell.studies.inputs import (
+    StudyOptions,
     StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
+    StudyServices,
+    evenly_spaced,
+    gather_bounded,
     ignore_progress,
+    refuse_if_all_failed,
+    unpriced_note,
 )
-from foretell.report.study_report import study_page
-from foretell.studies.inputs import gather_bounded
 
 MemoryKind = Literal["right", "wrong", "vague", "none"]
 """Recognised and recalled as it was; recalled otherwise; recognised without an outcome; not recognised."""
@@ -251,33 +263,121 @@ SHARES = ("claimed", "right", "wrong", "vague", "mis-recall")
 RecallGroup = Sequence[RecallResult]
 
 
+class RecallOptions(StudyOptions):
+    """Past events, and the models that are asked about them."""
+
+    questions: str = setting(
+        help="Past events with outcomes: a file of questions, a published file of an arena, a folder of tables, or a "
+        "name.",
+        flag="--questions/--data",
+        metavar="DATASET",
+    )
+    models: tuple[str, ...] = setting(help="provider:name; repeatable.", flag="--model", metavar="MODEL", min_length=1)
+    rounds: tuple[str, ...] = setting((), "Only these rounds of the questions.", flag="--round", metavar="DATE")
+    outcomes: Path | None = setting(
+        None, "question, target, outcome: where the questions bring none.", flag="-o/--outcomes", metavar="FILE"
+    )
+    limit: int | None = setting(None, "Only N events, at equal distances.", metavar="N", ge=1)
+    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+
+
+async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
+    """What does a model remember of past events?
+
+    Every event is put three times: recall, forecast without sources, forecast with them. Choose events that ended
+    before the models' knowledge does. Who remembers much cannot be tested on such events; who claims to remember and
+    is wrong makes memories up.
+
+      foretell study recall --questions subset.csv --model openai:NAME --model google:NAME --budget 2
+    """
+    events = past_events(options.questions, rounds=options.rounds, outcomes=options.outcomes, limit=options.limit)
+    inputs.check_models(options.models)
+    by_model: dict[str, list[RecallResult]] = {}
+    cost = CallCost()
+    for name in options.models:
+        async with inputs.model("recall", name, options.budget) as models:
+            found = await recall_events(events, models.context, progress=models.progress)
+            cost += models.cost
+        problems = [problem for one in found for problem in one.problems]
+        refuse_if_all_failed(name, problems, sum(one.memory is not None or one.without is not None for one in found))
+        by_model[name] = found
+    result = recall_study(by_model, options.resampling)
+    settings = {"models": ", ".join(options.models), "events": len(events), **result.settings}
+    return replace(result, settings=settings, notes=(*result.notes, *unpriced_note(cost)), cost=cost)
+
+
+def past_events(
+    dataset: str, *, rounds: Sequence[str] = (), outcomes: Path | None = None, limit: int | None = None
+) -> list[PastEvent]:
+    """Events with a known outcome, the last asking of each; `outcomes` tells those that the set does not."""
+    found = open_benchmark(dataset, rounds=rounds).questions
+    listed = read_outcomes(outcomes) if outcomes is not None else {}
+    known: dict[str, tuple[Question, dict[str, int]]] = {}
+    resolved = found.outcomes()
+    for question in found.questions:
+        if truth := _truth(question, resolved) | _listed_outcomes(question, listed):
+            known[question.id] = question, truth
+    if not known:
+        hint = "give --outcomes, a table of question, target and outcome"
+        raise InputError("none of the questions has a known outcome", column="--questions", hint=hint)
+    return [
+        PastEvent(context=from_articles(question, found.contexts.get((question.id, question.due), ())), truth=truth)
+        for question, truth in evenly_spaced(list(known.values()), limit)
+    ]
+
+
+def read_outcomes(path: Path) -> dict[tuple[str, str], int]:
+    """How targets came out, 0 or 1, from a CSV file with question, outcome and, where there are several, target."""
+    found: dict[tuple[str, str], int] = {}
+    for row in csv_rows(path):
+        text = row.text("outcome")
+        if text and text not in ("0", "1", "0.0", "1.0"):
+            raise row.problem("outcome", f"{text[:40]!r} is neither 0 nor 1")
+        if text:
+            found[row.need("question"), row.text("target")] = int(float(text))
+    return found
+
+
+def _truth(question: Question, outcomes: Mapping[OutcomeKey, int]) -> dict[str, int]:
+    """As the set has it: for each asking, or once for all."""
+    truth: dict[str, int] = {}
+    for target in question.targets:
+        for due in (None, question.due):
+            if (key := (question.id, due, target.id)) in outcomes:
+                truth[target.id] = outcomes[key]
+    return truth
+
+
+def _listed_outcomes(question: Question, listed: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """As a table has it; a question with one target needs none named."""
+    named = {
+        target.id: listed[question.id, target.id] for target in question.targets if (question.id, target.id) in listed
+    }
+    if not named and len(question.targets) == 1 and (question.id, "") in listed:
+        return {question.targets[0].id: listed[question.id, ""]}
+    return named
+
+
 def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_DRAWS) -> StudyResult:
     """The study of what models remember, by model."""
     return StudyResult(
         name="recall",
         title="What models remember of past events",
-        finding=_finding(by_model),
-        grids=(_rates(by_model), _categories(by_model), _scores(by_model, resampling)),
+        sentences=(_finding(by_model),),
+        tables=(_rates(by_model), _categories(by_model), _scores(by_model, resampling)),
         notes=tuple(_notes(by_model)),
         settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
-        advice=ADVICE,
+        how_to_read=ADVICE,
     )
-
-
-def recall_page(study: StudyResult) -> str:
-    """The study as a web page."""
-    return study_page(study)
 
 
 def _rates(by_model: Mapping[str, RecallGroup]) -> StudyTable:
     columns = (StudyColumn(label="n", decimals=0), *(StudyColumn(label=name, decimals=2) for name in SHARES))
     return StudyTable(
         title="Recall by model",
-        head="Model",
+        row_header="Model",
         columns=(*columns, StudyColumn(label="facts", decimals=1, tip="median number of details that go with a claim")),
-        entries=tuple(
-            StudyRow(name=model, values=(*_shares(group), _facts(group))) for model, group in by_model.items()
-        ),
+        rows=tuple(StudyRow(name=model, values=(*_shares(group), _facts(group))) for model, group in by_model.items()),
         caption="Shares of events with a usable answer; in brackets 95 % intervals.",
     )
 
@@ -290,7 +390,7 @@ def _categories(by_model: Mapping[str, RecallGroup]) -> StudyTable:
         for model, group in by_model.items()
         if (part := [one for one in group if one.past.question.category == category])
     ]
-    return StudyTable(title="Recall by category", head="Category", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Recall by category", row_header="Category", columns=columns, rows=tuple(entries))
 
 
 def _shares(group: RecallGroup) -> tuple[CellValue, ...]:
@@ -319,9 +419,9 @@ def _scores(by_model: Mapping[str, RecallGroup], resampling: Resampling) -> Stud
     ]
     return StudyTable(
         title="Brier score by way of asking",
-        head="Model and events",
+        row_header="Model and events",
         columns=(*columns, StudyColumn(label="gain", decimals=3, tip="without minus with sources, paired")),
-        entries=tuple(entries),
+        rows=tuple(entries),
         caption="Asked what it remembers; forecasting without sources and market; forecasting with sources.",
     )
 

@@ -4,6 +4,7 @@ The dimensions are those of Prophet Arena (2025, appendix D.7); the marks are de
 """
 
 import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -204,12 +205,13 @@ def read_ratings(path: str | Path) -> tuple[Rating, ...]:
         raise InputError(f"this is no CSV file in UTF-8: {error}", path=path) from None
 
 
-def write_sheet(items: Sequence[tuple[str, str]], path: str | Path) -> None:
-    """An empty sheet for raters: the id and the text of each item, and a column for every mark."""
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        sheet = csv.writer(file)
-        sheet.writerow([ITEM, RATER, *DIMENSIONS, "text"])
-        sheet.writerows([item, "", *[""] * len(DIMENSIONS), _harmless(text)] for item, text in items)
+def rating_sheet(items: Sequence[tuple[str, str]]) -> str:
+    """An empty sheet for raters as CSV: the id and the text of each item, and a column for every mark."""
+    text = io.StringIO(newline="")
+    sheet = csv.writer(text)
+    sheet.writerow([ITEM, RATER, *DIMENSIONS, "text"])
+    sheet.writerows([item, "", *[""] * len(DIMENSIONS), _harmless(shown)] for item, shown in items)
+    return text.getvalue()
 
 
 def _harmless(text: str) -> str:

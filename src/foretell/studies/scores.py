@@ -202,7 +202,7 @@ def rule_score_table(
         StudyColumn(label="done", tip="share of the targets answered"),
     ]
     entries = [_rule_row(one, shown, (styles or {}).get(one.name, "")) for one in found]
-    return StudyTable(title=title, columns=tuple(columns), entries=tuple(entries))
+    return StudyTable(title=title, columns=tuple(columns), rows=tuple(entries))
 
 
 def _kind_columns(kind: str) -> Iterator[StudyColumn]:

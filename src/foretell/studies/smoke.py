@@ -10,8 +10,9 @@ from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.shares import DEFAULT_DRAWS
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.questions.trace import Failed, ModelCalled, TraceEvent
-from foretell.report.study import StudyColumn, StudyProgress, StudyResult, StudyRow, StudyTable, ignore_progress
+from foretell.questions.trace import Failed, ModelCalled
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
 from foretell.studies.habits import ADVICE as HABITS
 from foretell.studies.habits import (
     EventTrace,
@@ -21,9 +22,17 @@ from foretell.studies.habits import (
     group_trials,
     habit_charts,
     habit_tables,
+    run_trial,
     trial_habits,
 )
-from foretell.studies.inputs import gather_bounded
+from foretell.studies.inputs import (
+    AgentOptions,
+    StudyProgress,
+    StudyServices,
+    evenly_spaced,
+    gather_bounded,
+    ignore_progress,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +73,6 @@ class ExamResult:
         return f"{word}. {share}, {self.habits.submit_rate:.0%} submitted, ${self.habits.dollars:.4f} a trial"
 
 
-async def smoke_exam(
-    agent: BeliefAgent,
-    questions: Sequence[Question],
-    context_of: Callable[[Question], AgentContext],
-    mark: ExamPassMark | None = None,
-) -> ExamResult:
-    """Run one trial of each question and judge what happened."""
-    return grade_exam(await run_exam_trials(agent, questions, context_of), mark or ExamPassMark())
-
-
 async def run_exam_trials(
     agent: BeliefAgent,
     questions: Sequence[Question],
@@ -83,7 +82,7 @@ async def run_exam_trials(
     """One trial of each question."""
     if not questions:
         raise InputError("the smoke exam needs at least one question")
-    return list(await gather_bounded(questions, lambda one: _trace(agent, one, context_of(one)), progress))
+    return list(await gather_bounded(questions, lambda one: _exam_trial(agent, one, context_of(one)), progress))
 
 
 def grade_exam(traces: Sequence[EventTrace], mark: ExamPassMark) -> ExamResult:
@@ -118,13 +117,9 @@ def _shortfalls(
     return tuple(found)
 
 
-async def _trace(agent: BeliefAgent, question: Question, context: AgentContext) -> list[TraceEvent]:
+async def _exam_trial(agent: BeliefAgent, question: Question, context: AgentContext) -> EventTrace:
     """One trial's events. Bad input, such as a missing key, stops the exam: it would fail every question alike."""
-    events: list[TraceEvent] = []
-    await agent.attempt(question, replace(context, emit=events.append))
-    if not events:
-        events.append(Failed(error="nothing happened"))
-    return events
+    return await run_trial(agent, question, context) or [Failed(error="nothing happened")]
 
 
 # The smoke exam as tables: every mark beside what is asked for, what trials did, and what a run will cost.
@@ -136,6 +131,39 @@ ADVICE = (
     *HABITS[:2],
 )
 PASSED, FAILED = "yes", "no"
+
+
+EXAM_QUESTIONS = "demo"
+"""The questions of an exam where none are named."""
+
+
+class SmokeOptions(AgentOptions):
+    """The agent that is examined, and on how many questions."""
+
+    limit: int = setting(10, "Questions, at equal distances.", ge=1)
+
+
+async def study(inputs: StudyServices, options: SmokeOptions) -> StudyResult:
+    """Is a model fit for a big run, and what will that cost? A few trials tell.
+
+    One trial on a few questions: do trials end, in answers, and at what price? With SPEC, the file of the run to come,
+    it also says what all of that will cost. A model that fails the exam ends the command with exit code 1.
+
+      foretell study smoke run.yaml
+
+      foretell study smoke --model openai:NAME
+    """
+    whole = options.spec is not None and not options.questions
+    if options.spec is None and not options.questions:
+        options = options.model_copy(update={"questions": EXAM_QUESTIONS})
+    async with inputs.agent(options) as setup:
+        questions = evenly_spaced(setup.questions, options.limit)
+        traces = await run_exam_trials(setup.agent, questions, setup.context, setup.progress)
+        cost = setup.cost
+    trials = [TracedTrial(question=one.id, trace=trace) for one, trace in zip(questions, traces, strict=True)]
+    planned = len(setup.questions) * setup.trials if whole else None
+    result = smoke_study(setup.name, trials, planned=planned, resampling=options.resampling)
+    return replace(result, cost=cost)
 
 
 def smoke_study(
@@ -157,18 +185,17 @@ def smoke_study(
     return StudyResult(
         name="smoke",
         title=f"Smoke exam of {model}",
-        finding=f"{str(verdict)[0].upper()}{str(verdict)[1:]}.",
-        grids=tuple(grids),
-        pictures=tuple(habit_charts(groups)),
+        sentences=(f"{str(verdict)[0].upper()}{str(verdict)[1:]}.",),
+        tables=tuple(grids),
+        charts=tuple(habit_charts(groups)),
         notes=tuple(_notes(trials)),
         settings={
             "model": model,
-            "passed": verdict.passed,
-            "dollars": round(verdict.dollars, 6),
             "draws": resampling.draws,
             "seed": resampling.seed,
         },
-        advice=ADVICE,
+        how_to_read=ADVICE,
+        passed=verdict.passed,
     )
 
 
@@ -199,9 +226,9 @@ def _marks(model: str, trials: Sequence[TracedTrial], mark: ExamPassMark, resamp
     )
     return StudyTable(
         title="The exam",
-        head="Mark",
+        row_header="Mark",
         columns=columns,
-        entries=tuple(entries),
+        rows=tuple(entries),
         caption="Found values decide; in brackets 95 % intervals, questions resampled.",
     )
 
@@ -217,7 +244,7 @@ def _planned(trials: int, each: Interval | None) -> StudyTable:
         StudyColumn(label="95 % interval", numeric=False),
     )
     entries = (StudyRow(name="planned", values=values),)
-    return StudyTable(title="What the run will cost", head="Run", columns=columns, entries=entries)
+    return StudyTable(title="What the run will cost", row_header="Run", columns=columns, rows=entries)
 
 
 def _unpriced(trials: Sequence[TracedTrial]) -> int:

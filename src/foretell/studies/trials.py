@@ -13,19 +13,11 @@ from foretell.metrics.comparison import Comparison
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import (
-    CellValue,
-    RowStyle,
-    StudyChart,
-    StudyColumn,
-    StudyInput,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-)
+from foretell.report.study import CellValue, RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import (
     RuleScore,
     as_interval,
@@ -106,33 +98,37 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen)."""
-    tables = complete_configs(material)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """What does another trial bring? Score against 1, 2, … trials.
+
+    Curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen).
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
     curves: dict[str, list[Floats]] = {}
     for done, (name, examples) in enumerate(tables.items()):
-        material.progress(done, len(tables))
+        data.progress(done, len(tables))
         curves[name] = [expected_brier(RULES["logit mean"], examples, k) for k in _counts(examples)]
-    overview, gain = _overview(tables, curves, material)
-    shown = material.chosen or (_best(overview),)
-    details = {name: trial_rule_scores(tables[name], material) for name in shown}
+    overview, gain = _overview(tables, curves, data)
+    shown = data.chosen or (_best(overview),)
+    details = {name: trial_rule_scores(tables[name], data) for name in shown}
     grids = [_detail(name, found, tables[name]) for name, found in details.items()]
     figures = [_curve(found, tables[name]) for name, found in details.items()]
     return StudyResult(
         name="trials",
         title="What another trial brings",
-        finding=_finding(gain, tables, overview),
-        grids=(overview, *grids),
-        pictures=tuple(
-            StudyChart(name=f"trials-{i}", title=f"{name}: score against trials", figure=figure)
+        sentences=(_finding(gain, tables, overview),),
+        tables=(overview, *grids),
+        charts=tuple(
+            StudyChart(name=f"trials-{i}", title=f"{name}: score against trials", chart=figure)
             for i, (name, figure) in enumerate(zip(shown, figures, strict=True), 1)
         ),
-        notes=(*NOTES, *study_notes(material, tables)),
-        settings=study_settings(material, tables),
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
-def trial_rule_scores(examples: Examples, material: StudyInput) -> list[RuleScore]:
+def trial_rule_scores(examples: Examples, data: StudyData) -> list[RuleScore]:
     """Every rule with every number of trials, against the logit mean of all trials."""
     scores = {
         trial_rule_label(rule, k): expected_brier(RULES[rule], examples, k)
@@ -144,7 +140,7 @@ def trial_rule_scores(examples: Examples, material: StudyInput) -> list[RuleScor
         scores[ENDLESS] = endless_brier(examples)
     for rule in ("trimmed mean", "extremised"):
         scores[trial_rule_label(rule, most)] = brier_of(pooled(RULES[rule], examples.rows.trials), examples)
-    return rule_scores(scores, examples, trial_rule_label("logit mean", most), material.resampling)
+    return rule_scores(scores, examples, trial_rule_label("logit mean", most), data.resampling)
 
 
 def trial_rule_label(rule: str, k: int) -> str:
@@ -161,14 +157,14 @@ def _counts(examples: Examples) -> range:
 
 
 def _overview(
-    tables: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], material: StudyInput
+    tables: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], data: StudyData
 ) -> tuple[StudyTable, Comparison | None]:
     """One line per configuration: the logit mean's index with 1, 2, … trials, and what the last ones bring."""
     most = max(len(curve) for curve in curves.values())
     entries: list[StudyRow] = []
     for name, curve in curves.items():
         scores = {str(k): score for k, score in enumerate(curve, 1)}
-        found = rule_scores(scores, tables[name], str(len(curve)), material.resampling)
+        found = rule_scores(scores, tables[name], str(len(curve)), data.resampling)
         index: list[CellValue] = [one.index[OVERALL].estimate if OVERALL in one.index else None for one in found]
         index += [None] * (most - len(index))
         gain = [
@@ -186,17 +182,17 @@ def _overview(
     ]
     entries.sort(key=lambda entry: -(entry.values[-1].estimate if isinstance(entry.values[-1], Interval) else 0.0))
     grid = StudyTable(
-        title="Logit mean of k trials", head="Configuration", columns=tuple(columns), entries=tuple(entries)
+        title="Logit mean of k trials", row_header="Configuration", columns=tuple(columns), rows=tuple(entries)
     )
     longest = [name for name, curve in curves.items() if len(curve) == most > 1]
     if not longest:
         return grid, None
     last, first = ([curves[name][k] for name in longest] for k in (-1, 0))
-    return grid, mean_gain(last, first, tables[longest[0]], material.resampling)
+    return grid, mean_gain(last, first, tables[longest[0]], data.resampling)
 
 
 def _best(overview: StudyTable) -> str:
-    return overview.entries[0].name
+    return overview.rows[0].name
 
 
 def _detail(name: str, found: Sequence[RuleScore], examples: Examples) -> StudyTable:
@@ -231,7 +227,7 @@ def _gap(one: RuleScore) -> Interval:
 def _finding(gain: Comparison | None, tables: Mapping[str, Examples], overview: StudyTable) -> str:
     if gain is None:
         return "There is one trial only: nothing to say about more of them."
-    curves = [[value for value in entry.values if isinstance(value, float)] for entry in overview.entries]
+    curves = [[value for value in entry.values if isinstance(value, float)] for entry in overview.rows]
     most = max(map(len, curves))
     mean = np.mean([curve for curve in curves if len(curve) == most], axis=0)
     told = ", ".join(f"trial {k} {signed(step, 2)}" for k, step in enumerate(np.diff(mean).tolist(), 2))

@@ -30,11 +30,11 @@ def test_a_narrow_terminal_loses_columns_and_not_rows():
 
 
 def test_the_finding_names_the_leader_and_the_market():
-    told = arena_report(arena(events=100)).study().finding
+    told = arena_report(arena(events=100)).study().text
     assert told.startswith("good leads the entries")
     assert "crowd" in told
     lonely = several(one_asking(quotes=[0.4, np.nan, np.nan, np.nan]), one_asking("f", at=START + DAY))
-    assert "there is no market" not in arena_report(lonely).study().finding
+    assert "there is no market" not in arena_report(lonely).study().text
 
 
 def test_page_data_holds_everything_and_no_nan():
@@ -75,7 +75,7 @@ def test_markdown_has_every_table():
 
 def test_an_arena_with_one_event_still_makes_a_report():
     report = arena_report(several(one_asking(quotes=[0.4, 0.39, 0.41, 0.61])))
-    assert "1 resolved" in report.study().finding
+    assert "1 resolved" in report.study().text
     ElementTree.fromstring(report.page().removeprefix("<!DOCTYPE html>\n"))
     assert "only 1 cluster" in str(report.to_dict())
 
@@ -101,7 +101,7 @@ def test_history_of_an_event():
     assert target.forecasts["good"][1] == standings.p[0, row]
     assert target.price[1] == standings.markets.price[row]
     for picture in history_pictures(found):
-        ElementTree.fromstring(picture.figure.svg)
+        ElementTree.fromstring(picture.chart.svg)
     with pytest.raises(InputError, match="'nothing'"):
         event_history(standings, "nothing")
 
@@ -122,5 +122,5 @@ def test_consistency_is_of_what_was_stated():
     standings = arena_table_from_rows("x", [asking], {}, [fitted, plain])
     said = stated_forecasts(standings, {"q": question})
     study = consistency_study(said, {"q": plain_structure(question)})
-    scores = {entry.name: entry.values[1].estimate for entry in study.grids[0].entries}
+    scores = {entry.name: entry.values[1].estimate for entry in study.tables[0].rows}
     assert scores == {"a": 0.5, "b": 1.0}

@@ -66,7 +66,7 @@ def test_what_left_a_kind_out_has_no_overall_index(examples: Examples):
     assert set(crowd.index) == set(crowd.against) == {"market"}
     assert crowd.two_way is None
     assert crowd.completion == pytest.approx(np.mean(examples.rows.kind == "market"))
-    entry = rule_score_table("t", [crowd], groups_of(examples)).entries[0]
+    entry = rule_score_table("t", [crowd], groups_of(examples)).rows[0]
     assert entry.values[2:5] == (None, None, None)
 
 

@@ -14,9 +14,10 @@ from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.questions.errors import InputError
 from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
 from foretell.report.numbers import number
-from foretell.report.study import StudyChart, StudyColumn, StudyInput, StudyProgress, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
-from foretell.studies.trees.inputs import CallPrices, ForecastCost, TreeStudyInput, simulation_for
+from foretell.studies.inputs import CostOptions, DataInputs, StudyData, StudyProgress
+from foretell.studies.trees.inputs import CallPrices, ForecastCost, simulation_for
 from foretell.studies.trees.simulation import DIRECT, SimulatedGrounder, SimulatedMethod, Simulation, simulate
 from foretell.studies.trees.world import draw_shape
 
@@ -40,29 +41,33 @@ MADE_UP = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Real forecasters with what they cost where tables are given, else those of a made-up world."""
-    scene = simulation_for(material)
+def study(inputs: DataInputs, options: CostOptions) -> StudyResult:
+    """What does a right answer cost, in dollars and in time?
+
+    Real forecasters with what they cost where tables are given, else those of a made-up world.
+    """
+    data = inputs.data(options)
+    scene = simulation_for(data)
     if scene is not None:
-        tables, costs = _played(scene, material.progress)
-        return _study(tables, costs, material, (*NOTES, *MADE_UP), scene.told)
-    costs = material.costs if isinstance(material, TreeStudyInput) else {}
-    tables = {name: table for name, table in complete_configs(material).items() if name in costs}
+        tables, costs = _played(scene, data.progress)
+        return _study(tables, costs, data, (*NOTES, *MADE_UP), scene.told)
+    costs = data.costs
+    tables = {name: table for name, table in complete_configs(data).items() if name in costs}
     if not tables:
         raise InputError(
             "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
         )
-    return _study(tables, costs, material, (*NOTES, *study_notes(material, tables)), study_settings(material, tables))
+    return _study(tables, costs, data, (*NOTES, *study_notes(data, tables)), study_settings(data, tables))
 
 
 def _study(
     tables: Mapping[str, Examples],
     costs: Mapping[str, ForecastCost],
-    material: StudyInput,
+    data: StudyData,
     notes: tuple[str, ...],
     settings: dict[str, object],
 ) -> StudyResult:
-    right = {name: single_accuracy(table, material.resampling) for name, table in tables.items()}
+    right = {name: single_accuracy(table, data.resampling) for name, table in tables.items()}
     by = {
         "dollars": [FrontierPoint(name=n, cost=costs[n].dollars, interval=i) for n, i in right.items()],
         "seconds": [FrontierPoint(name=n, cost=costs[n].seconds, interval=i) for n, i in right.items()],
@@ -90,22 +95,22 @@ def _study(
         StudyColumn(label="best for its dollars"),
         StudyColumn(label="best for its time"),
     )
-    grid = StudyTable(title="Accuracy and cost", head="Method", columns=columns, entries=tuple(entries))
+    grid = StudyTable(title="Accuracy and cost", row_header="Method", columns=columns, rows=tuple(entries))
     labels = {"dollars": "dollars per forecast", "seconds": "seconds per forecast"}
     pictures = tuple(
         StudyChart(
             name=unit,
             title=f"Accuracy against {unit}",
-            figure=frontier(points, label="accuracy, %", cost_label=labels[unit]),
+            chart=frontier(points, label="accuracy, %", cost_label=labels[unit]),
         )
         for unit, points in by.items()
     )
     return StudyResult(
         name="frontier",
         title="What a right answer costs",
-        finding=_finding(by["dollars"]),
-        grids=(grid,),
-        pictures=pictures,
+        sentences=(_finding(by["dollars"]),),
+        tables=(grid,),
+        charts=pictures,
         notes=notes,
         settings=settings,
     )

@@ -20,19 +20,10 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import (
-    CellValue,
-    StudyChart,
-    StudyColumn,
-    StudyInput,
-    StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    ignore_progress,
-)
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.breakdown import Breakdown
-from foretell.studies.trees.inputs import TreeStudyInput, require_simulation
+from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeOptions, ignore_progress
+from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
 from foretell.studies.trees.world import LINK_KINDS, LinkKind
 
@@ -166,26 +157,30 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """All rules under all kinds of noise; on real trees where some are given."""
-    if isinstance(material, TreeStudyInput) and material.trees:
-        return noise_in_trees(material)
-    scene = replace(require_simulation(material, "tree-noise", trees=True), questions=400)
+def study(inputs: DataInputs, options: TreeOptions) -> StudyResult:
+    """What does noise in the leaves of a tree do to its answer, rule by rule?
+
+    All rules under all kinds of noise; on real trees where some are given.
+    """
+    data = inputs.data(options)
+    if data.trees:
+        return noise_in_trees(data)
+    scene = replace(require_simulation(data, "tree-noise", trees=True), questions=400)
     found: dict[LinkKind, NoiseEffects] = {
-        kind: noise_effects(replace(scene, kinds=(kind,)), progress=material.progress) for kind in LINK_KINDS
+        kind: noise_effects(replace(scene, kinds=(kind,)), progress=data.progress) for kind in LINK_KINDS
     }
     both: NoiseEffects = {key: [*found["linear"][key], *found["logic"][key]] for key in found["linear"]}
-    how = material.resampling
+    how = data.resampling
     grids = [_curves(name, both, how) for name in DISTURBANCES]
     grids += [_gaps(found, how), _sizes(scene, how)]
     grids += [*(_accuracy(name, found, how) for name in DISTURBANCES), _moved(found, how)]
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves does to the answer",
-        finding=_finding(both, how),
-        grids=tuple(grids),
-        pictures=tuple(
-            StudyChart(name=name, title=f"Spoilt by {name} noise", figure=_figure(name, both, how))
+        sentences=(_finding(both, how),),
+        tables=tuple(grids),
+        charts=tuple(
+            StudyChart(name=name, title=f"Spoilt by {name} noise", chart=_figure(name, both, how))
             for name in DISTURBANCES
         ),
         notes=NOTES,
@@ -203,7 +198,7 @@ def _curves(noise: str, found: NoiseEffects, how: Resampling) -> StudyTable:
         for rule in RULES
     ]
     columns = tuple(StudyColumn(label=f"{ratio:g}", tip=f"noise ratio {ratio:g}") for ratio in RATIOS)
-    return StudyTable(title=f"Spoilt by {noise} noise, %", head="Rule", columns=columns, entries=tuple(entries))
+    return StudyTable(title=f"Spoilt by {noise} noise, %", row_header="Rule", columns=columns, rows=tuple(entries))
 
 
 def _gaps(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
@@ -223,7 +218,7 @@ def _gaps(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable
     columns = tuple(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS)
     caption = "Positive: the logic rule is spoilt more. Worlds resampled."
     title = "Logic minus linear, % spoilt"
-    return StudyTable(title=title, head="Noise", columns=columns, entries=tuple(entries), caption=caption)
+    return StudyTable(title=title, row_header="Noise", columns=columns, rows=tuple(entries), caption=caption)
 
 
 def _sizes(scene: Simulation, how: Resampling) -> StudyTable:
@@ -239,7 +234,7 @@ def _sizes(scene: Simulation, how: Resampling) -> StudyTable:
         entries.append(StudyRow(name=plural(size, "leaf").replace("leafs", "leaves"), values=tuple(values)))
     columns = tuple(StudyColumn(label=rule) for rule in rules)
     title = f"By size of the tree: spoilt by uncertain noise of {AT:g}, logic worlds, %"
-    return StudyTable(title=title, head="At least", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="At least", columns=columns, rows=tuple(entries))
 
 
 def _accuracy(noise: str, found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
@@ -257,7 +252,7 @@ def _accuracy(noise: str, found: Mapping[LinkKind, NoiseEffects], how: Resamplin
     ]
     columns = (StudyColumn(label="without"), *(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS))
     title = f"Accuracy at one half under {noise} noise, %"
-    return StudyTable(title=title, head="Rule", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Rule", columns=columns, rows=tuple(entries))
 
 
 def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
@@ -271,7 +266,7 @@ def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTabl
     ]
     columns = tuple(StudyColumn(label=f"{noise} 0.5") for noise in DISTURBANCES)
     title = "Moved, percentage points"
-    return StudyTable(title=title, head="Rule", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Rule", columns=columns, rows=tuple(entries))
 
 
 def _figure(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
@@ -321,45 +316,45 @@ REJOINED = (
 Join = Callable[[Tree], Tree]
 
 
-def noise_in_trees(material: TreeStudyInput) -> StudyResult:
+def noise_in_trees(data: StudyData) -> StudyResult:
     """Every group of trees under every kind of noise."""
-    grids = [_grid(noise, disturb, material) for noise, disturb in DISTURBANCES.items()]
-    count = sum(map(len, material.trees.values()))
-    judged = sum(isinstance(one.nodes[one.root].link, JudgedLink) for trees in material.trees.values() for one in trees)
+    grids = [_grid(noise, disturb, data) for noise, disturb in DISTURBANCES.items()]
+    count = sum(map(len, data.trees.values()))
+    judged = sum(isinstance(one.nodes[one.root].link, JudgedLink) for trees in data.trees.values() for one in trees)
     notes = [f"{plural(judged, 'root')} of {count} are judged: no noise reaches them."] if judged else []
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves of real trees does to their roots",
-        finding=_finding_of_trees(count, grids),
-        grids=tuple(grids),
+        sentences=(_finding_of_trees(count, grids),),
+        tables=tuple(grids),
         notes=(*REAL_TREE_NOTES, *notes),
-        settings={"seed": material.resampling.seed, "disturbed copies": DRAWS},
+        settings={"seed": data.resampling.seed, "disturbed copies": DRAWS},
     )
 
 
-def weights_of_trees(material: TreeStudyInput) -> StudyResult:
+def weights_of_trees(data: StudyData) -> StudyResult:
     """How far the roots go when the same leaves are joined by means and by random weights."""
-    grids = tuple(_rejoined(name, trees, material) for name, trees in material.trees.items())
-    count = sum(map(len, material.trees.values()))
-    moved = grids[0].entries[1].values[1]
+    grids = tuple(_rejoined(name, trees, data) for name, trees in data.trees.items())
+    count = sum(map(len, data.trees.values()))
+    moved = grids[0].rows[1].values[1]
     told = f"{number(moved.estimate, 1)} {bracket(moved.low, moved.high, 1)}" if isinstance(moved, Interval) else "–"
     return StudyResult(
         name="tree-weights",
         title="What the links of real trees do to their roots",
-        finding=f"{plural(count, 'tree')}: joined by means instead, the first ones' roots move by {told} points.",
-        grids=grids,
+        sentences=(f"{plural(count, 'tree')}: joined by means instead, the first ones' roots move by {told} points.",),
+        tables=grids,
         notes=REJOINED,
-        settings={"seed": material.resampling.seed, "draws": material.resampling.draws},
+        settings={"seed": data.resampling.seed, "draws": data.resampling.draws},
     )
 
 
-def _rejoined(name: str, trees: Sequence[Tree], material: TreeStudyInput) -> StudyTable:
-    roots = {rule: _roots([join(tree) for tree in trees]) for rule, join in _joins(material.resampling.seed).items()}
+def _rejoined(name: str, trees: Sequence[Tree], data: StudyData) -> StudyTable:
+    roots = {rule: _roots([join(tree) for tree in trees]) for rule, join in _joins(data.resampling.seed).items()}
     stored = next(iter(roots.values()))
     entries: list[StudyRow] = []
     for rule, p in roots.items():
-        moved = bootstrap_score(100 * np.abs(p - stored), resampling=material.resampling)
-        turned = bootstrap_score(100.0 * ((p > 0.5) != (stored > 0.5)), resampling=material.resampling)
+        moved = bootstrap_score(100 * np.abs(p - stored), resampling=data.resampling)
+        turned = bootstrap_score(100.0 * ((p > 0.5) != (stored > 0.5)), resampling=data.resampling)
         first = p is stored
         values = (100 * float(p.mean()), None if first else moved, None if first else turned, len(trees))
         entries.append(StudyRow(name=rule, values=values, style="reference" if first else ""))
@@ -369,7 +364,7 @@ def _rejoined(name: str, trees: Sequence[Tree], material: TreeStudyInput) -> Stu
         StudyColumn(label="turned", tip="% of roots that came to lie on the other side of one half"),
         StudyColumn(label="trees"),
     )
-    return StudyTable(title=name, head="Links", columns=columns, entries=tuple(entries))
+    return StudyTable(title=name, row_header="Links", columns=columns, rows=tuple(entries))
 
 
 def _roots(trees: Sequence[Tree]) -> Floats:
@@ -379,24 +374,24 @@ def _roots(trees: Sequence[Tree]) -> Floats:
 
 def _finding_of_trees(count: int, grids: Sequence[StudyTable]) -> str:
     place = RATIOS.index(AT)
-    found = {noise: grid.entries[0].values[place] for noise, grid in zip(DISTURBANCES, grids, strict=True)}
+    found = {noise: grid.rows[0].values[place] for noise, grid in zip(DISTURBANCES, grids, strict=True)}
     told = [f"{noise} {number(one.estimate, 0)}" for noise, one in found.items() if isinstance(one, Interval)]
     if not told:
         return f"{plural(count, 'tree')}: all roots are the same, so that noise has nothing to spoil."
-    return f"{plural(count, 'tree')}; % spoilt of {grids[0].entries[0].name} at a ratio of {AT:g}: {', '.join(told)}."
+    return f"{plural(count, 'tree')}; % spoilt of {grids[0].rows[0].name} at a ratio of {AT:g}: {', '.join(told)}."
 
 
-def _grid(noise: str, disturb: Disturbance, material: TreeStudyInput) -> StudyTable:
+def _grid(noise: str, disturb: Disturbance, data: StudyData) -> StudyTable:
     entries: list[StudyRow] = []
-    for name, trees in material.trees.items():
+    for name, trees in data.trees.items():
         if len(trees) < 2:
             raise InputError(f"{name} has {plural(len(trees), 'tree')}", hint="give at least two")
-        for rule, join in _joins(material.resampling.seed).items():
+        for rule, join in _joins(data.resampling.seed).items():
             joined = [join(tree) for tree in trees]
-            values = tuple(variance_lost_among(joined, disturb, ratio, material) for ratio in RATIOS)
+            values = tuple(variance_lost_among(joined, disturb, ratio, data) for ratio in RATIOS)
             entries.append(StudyRow(name=f"{name}, {rule}", values=values))
     columns = tuple(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS)
-    return StudyTable(title=f"Spoilt by {noise} noise, %", head="Trees", columns=columns, entries=tuple(entries))
+    return StudyTable(title=f"Spoilt by {noise} noise, %", row_header="Trees", columns=columns, rows=tuple(entries))
 
 
 def _joins(seed: int) -> Mapping[str, Join]:
@@ -408,12 +403,10 @@ def _joins(seed: int) -> Mapping[str, Join]:
     }
 
 
-def variance_lost_among(
-    trees: Sequence[Tree], disturb: Disturbance, ratio: float, material: TreeStudyInput
-) -> Interval | None:
+def variance_lost_among(trees: Sequence[Tree], disturb: Disturbance, ratio: float, data: StudyData) -> Interval | None:
     """1 − r² over the roots of the trees, in per cent; None where all roots are the same."""
-    sums = np.stack([_sums(tree, disturb, ratio, [material.resampling.seed, i]) for i, tree in enumerate(trees)])
-    found = bootstrap_sums(sums, _spoilt_from_sums, material.resampling)
+    sums = np.stack([_sums(tree, disturb, ratio, [data.resampling.seed, i]) for i, tree in enumerate(trees)])
+    found = bootstrap_sums(sums, _spoilt_from_sums, data.resampling)
     return found if np.isfinite(found.estimate) else None
 
 

@@ -14,10 +14,11 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, percent, plural
-from foretell.report.study import StudyColumn, StudyInput, StudyProgress, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, RoleOptions, StudyProgress
 from foretell.studies.trees.frontier import single_accuracy, usual_size
-from foretell.studies.trees.inputs import ROLES, CallPrices, ForecastCost, TreeStudyInput, simulation_for
+from foretell.studies.trees.inputs import ROLES, CallPrices, ForecastCost, simulation_for
 from foretell.studies.trees.simulation import (
     SimulatedGrounder,
     SimulatedMethod,
@@ -63,21 +64,25 @@ class RoleCombination:
     dollars: float | None
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Real runs whose cast is known where tables are given, else all combinations in a made-up world."""
-    scene = simulation_for(material)
-    how = material.resampling
+def study(inputs: DataInputs, options: RoleOptions) -> StudyResult:
+    """Which role deserves the better model: analyzer, grounder or synthesizer?
+
+    Real runs whose cast is known where tables are given, else all combinations in a made-up world.
+    """
+    data = inputs.data(options)
+    scene = simulation_for(data)
+    how = data.resampling
     if scene is not None:
-        cells = {told: _played(scene, how, rho, material.progress) for told, rho in CORRELATIONS.items()}
+        cells = {told: _played(scene, how, rho, data.progress) for told, rho in CORRELATIONS.items()}
         return _study(cells, how, (*NOTES, *MADE_UP), scene.told)
-    cast = material.cast if isinstance(material, TreeStudyInput) else {}
-    tables = {name: table for name, table in complete_configs(material).items() if name in cast}
+    roles = data.roles
+    tables = {name: table for name, table in complete_configs(data).items() if name in roles}
     if len(tables) < 2:
-        hint = f"give --cast, a table with forecaster, {', '.join(ROLES)}, or several runs of trees with --run"
-        raise InputError("fewer than two forecasters have a known cast", hint=hint)
-    costs = material.costs if isinstance(material, TreeStudyInput) else {}
-    cells = {"": [_combination(name, cast[name], table, costs.get(name), how) for name, table in tables.items()]}
-    return _study(cells, how, (*NOTES, *study_notes(material, tables)), study_settings(material, tables))
+        hint = f"give --roles, a table with forecaster, {', '.join(ROLES)}, or several runs of trees with --run"
+        raise InputError("fewer than two forecasters have known roles", hint=hint)
+    costs = data.costs
+    cells = {"": [_combination(name, roles[name], table, costs.get(name), how) for name, table in tables.items()]}
+    return _study(cells, how, (*NOTES, *study_notes(data, tables)), study_settings(data, tables))
 
 
 def _study(
@@ -89,8 +94,8 @@ def _study(
     return StudyResult(
         name="tree-roles",
         title="Which part deserves the better model",
-        finding=_finding(shares, first),
-        grids=(_shares(shares), *grids, _all(first)),
+        sentences=(_finding(shares, first),),
+        tables=(_shares(shares), *grids, _all(first)),
         notes=notes,
         settings=settings,
     )
@@ -179,13 +184,13 @@ def _marginal(told: str, cells: Sequence[RoleCombination], how: Resampling) -> S
         StudyColumn(label="combinations"),
     )
     title = f"Each model in each part{f', {told}' if told else ''}"
-    return StudyTable(title=title, head="Part", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Part", columns=columns, rows=tuple(entries))
 
 
 def _shares(shares: Mapping[str, Mapping[str, float]]) -> StudyTable:
     entries = tuple(StudyRow(name=role, values=tuple(100 * one[role] for one in shares.values())) for role in ROLES)
     columns = tuple(StudyColumn(label=told or "share", tip="% of the variance between combinations") for told in shares)
-    return StudyTable(title="What the parts account for, %", head="Part", columns=columns, entries=entries)
+    return StudyTable(title="What the parts account for, %", row_header="Part", columns=columns, rows=entries)
 
 
 def _all(cells: Sequence[RoleCombination]) -> StudyTable:
@@ -199,7 +204,7 @@ def _all(cells: Sequence[RoleCombination]) -> StudyTable:
         StudyColumn(label="per dollar", decimals=0, tip="accuracy divided by dollars"),
     )
     head = " · ".join(ROLES)
-    return StudyTable(title="All combinations", head=head, columns=columns, entries=tuple(entries))
+    return StudyTable(title="All combinations", row_header=head, columns=columns, rows=tuple(entries))
 
 
 def _efficiency(cell: RoleCombination) -> float | None:

@@ -14,8 +14,9 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
 from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, SimulationOptions
 from foretell.studies.trees.inputs import simulation_for
 from foretell.studies.trees.simulation import SimulationResult, default_methods, simulate
 
@@ -115,27 +116,31 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Real runs where tables are given, else those of a made-up world."""
-    scene = simulation_for(material)
-    played = None if scene is None else simulate(scene, default_methods(), material.progress)
-    tables = complete_configs(material) if played is None else played.tables
+def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+    """How much of the error is bias, how much chance between runs?
+
+    Real runs where tables are given, else those of a made-up world.
+    """
+    data = inputs.data(options)
+    scene = simulation_for(data)
+    played = None if scene is None else simulate(scene, default_methods(), data.progress)
+    tables = complete_configs(data) if played is None else played.tables
     found = {name: RunStability.of(examples) for name, examples in tables.items()}
-    grids = [_board(found, tables, material.resampling)]
+    grids = [_board(found, tables, data.resampling)]
     if played is not None:
-        grids.append(_decomposed(played, material.resampling))
+        grids.append(_decomposed(played, data.resampling))
     shown = _widest(found)
     return StudyResult(
         name="stability",
         title="Bias and chance between runs",
-        finding=_finding(grids[0]),
-        grids=tuple(grids),
-        pictures=tuple(
-            StudyChart(name=f"runs-{i}", title=f"{name}: single runs", figure=runs_histogram(tables[name], name))
+        sentences=(_finding(grids[0]),),
+        tables=tuple(grids),
+        charts=tuple(
+            StudyChart(name=f"runs-{i}", title=f"{name}: single runs", chart=runs_histogram(tables[name], name))
             for i, name in enumerate(shown, 1)
         ),
-        notes=NOTES if played is not None else (*NOTES, *study_notes(material, tables)),
-        settings=scene.told if scene is not None else study_settings(material, tables),
+        notes=NOTES if played is not None else (*NOTES, *study_notes(data, tables)),
+        settings=scene.told if scene is not None else study_settings(data, tables),
     )
 
 
@@ -166,7 +171,7 @@ def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], ho
         StudyColumn(label="undecided", tip="% of runs that said exactly one half, which no outcome makes right"),
         StudyColumn(label="runs"),
     )
-    return StudyTable(title="Stability", head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Stability", row_header="Method", columns=columns, rows=tuple(entries))
 
 
 def _decomposed(played: SimulationResult, how: Resampling) -> StudyTable:
@@ -185,7 +190,7 @@ def _decomposed(played: SimulationResult, how: Resampling) -> StudyTable:
         StudyColumn(label="variance", decimals=2, tip="between runs, ×100"),
         StudyColumn(label="mean bias", decimals=1, tip="mean of answer minus true chance, in points"),
     )
-    return StudyTable(title="Against the true chance", head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Against the true chance", row_header="Method", columns=columns, rows=tuple(entries))
 
 
 def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
@@ -212,7 +217,7 @@ def _widest(found: Mapping[str, RunStability]) -> list[str]:
 
 
 def _finding(board: StudyTable) -> str:
-    ranked = [entry for entry in board.entries if isinstance(entry.values[4], Interval)]
+    ranked = [entry for entry in board.rows if isinstance(entry.values[4], Interval)]
     if not ranked:
         return "There is one run only: nothing to say about chance between runs."
     least = min(ranked, key=_variance_of)

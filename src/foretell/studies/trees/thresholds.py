@@ -14,8 +14,9 @@ from foretell.metrics.comparison import Comparison
 from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_threshold
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, number, plural, signed
-from foretell.report.study import CellValue, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, SimulationOptions
 from foretell.studies.trees.inputs import simulation_for
 from foretell.studies.trees.simulation import default_methods, simulate
 
@@ -30,20 +31,22 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Every configuration by every criterion; the trials' logit mean answers."""
-    scene = simulation_for(material)
-    tables = (
-        complete_configs(material) if scene is None else simulate(scene, default_methods(), material.progress).tables
-    )
-    grids = tuple(_grid(criterion, tables, material.resampling) for criterion in CRITERIA)
+def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+    """Where to cut a probability into True and False, and what tuning the cut is worth.
+
+    Every configuration by every criterion; the trials' logit mean answers.
+    """
+    data = inputs.data(options)
+    scene = simulation_for(data)
+    tables = complete_configs(data) if scene is None else simulate(scene, default_methods(), data.progress).tables
+    grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
     return StudyResult(
         name="threshold",
         title="Where to cut a probability",
-        finding=_finding(grids[0]),
-        grids=grids,
-        notes=NOTES if scene is not None else (*NOTES, *study_notes(material, tables)),
-        settings=scene.told if scene is not None else study_settings(material, tables),
+        sentences=(_finding(grids[0]),),
+        tables=grids,
+        notes=NOTES if scene is not None else (*NOTES, *study_notes(data, tables)),
+        settings=scene.told if scene is not None else study_settings(data, tables),
     )
 
 
@@ -58,7 +61,7 @@ def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling)
         StudyColumn(label="n", tip="targets answered"),
     )
     title = f"{CRITERIA[criterion]}, %"
-    return StudyTable(title=title, head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Method", columns=columns, rows=tuple(entries))
 
 
 def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[CellValue, ...]:
@@ -84,7 +87,7 @@ def in_percent(gap: Comparison) -> Comparison:
 
 
 def _finding(grid: StudyTable) -> str:
-    gains = [(entry.name, entry.values[3]) for entry in grid.entries]
+    gains = [(entry.name, entry.values[3]) for entry in grid.rows]
     clear = [name for name, gain in gains if isinstance(gain, Comparison) and gain.low > 0]
     harmed = [name for name, gain in gains if isinstance(gain, Comparison) and gain.high < 0]
     best, gap = max(
@@ -99,5 +102,5 @@ def _finding(grid: StudyTable) -> str:
 
 
 def _at_half(grid: StudyTable, name: str) -> float:
-    value = next(entry.values[1] for entry in grid.entries if entry.name == name)
+    value = next(entry.values[1] for entry in grid.rows if entry.name == name)
     return value if isinstance(value, float) else float("nan")

@@ -12,8 +12,9 @@ from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import Resampling, bootstrap_score
 from foretell.metrics.comparison import Comparison, compare_paired
 from foretell.report.numbers import bracket, number, signed
-from foretell.report.study import StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
-from foretell.studies.trees.inputs import TreeStudyInput, require_simulation
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.studies.inputs import DataInputs, TreeOptions
+from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, SimulatedSynthesizer, SimulationResult, simulate
 from foretell.studies.trees.world import LINK_KINDS
 
@@ -29,23 +30,27 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Worlds of both kinds; real trees where some are given."""
-    if isinstance(material, TreeStudyInput) and material.trees:
+def study(inputs: DataInputs, options: TreeOptions) -> StudyResult:
+    """What are the weights of a tree worth against means and random weights?
+
+    Worlds of both kinds; real trees where some are given.
+    """
+    data = inputs.data(options)
+    if data.trees:
         from foretell.studies.trees.noise import weights_of_trees
 
-        return weights_of_trees(material)
-    scene = require_simulation(material, "tree-weights", trees=True)
+        return weights_of_trees(data)
+    scene = require_simulation(data, "tree-weights", trees=True)
     methods = _methods()
     grids: list[StudyTable] = []
     for kind in LINK_KINDS:
-        played = simulate(replace(scene, kinds=(kind,)), methods, material.progress)
-        grids.append(_grid(f"{kind.capitalize()} worlds", played, material.resampling))
+        played = simulate(replace(scene, kinds=(kind,)), methods, data.progress)
+        grids.append(_grid(f"{kind.capitalize()} worlds", played, data.resampling))
     return StudyResult(
         name="tree-weights",
         title="What the weights of a linear rule are worth",
-        finding=_finding(grids[0].entries),
-        grids=tuple(grids),
+        sentences=(_finding(grids[0].rows),),
+        tables=tuple(grids),
         notes=NOTES,
         settings=scene.told,
     )
@@ -84,7 +89,7 @@ def _grid(title: str, played: SimulationResult, how: Resampling) -> StudyTable:
         StudyColumn(label="gain", decimals=2, tip="MSE of the mean minus this MSE, worlds resampled"),
         StudyColumn(label="r", decimals=3, tip="correlation with the true chance, mean over worlds"),
     )
-    return StudyTable(title=title, head="Links", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Links", columns=columns, rows=tuple(entries))
 
 
 def _likeness(played: SimulationResult, name: str) -> float:
