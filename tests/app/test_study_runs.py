@@ -187,8 +187,8 @@ def test_a_sheet_for_raters(home: Path, tmp_path: Path):
     assert len(few) == 2
     assert len(all_of) == 4
     assert {row["item"] for row in few} < {row["item"] for row in all_of}
-    assert all("harbour bridge" in row["sentences"][0] for row in all_of)
-    assert all("Members expect a vote in autumn" in row["sentences"][0] for row in all_of)  # what its tools showed
+    assert all("harbour bridge" in row["text"] for row in all_of)
+    assert all("Members expect a vote in autumn" in row["text"] for row in all_of)  # what its tools showed
     assert "there is no judge" in str(run("judge", "--run", made).exception)
 
 
@@ -200,4 +200,4 @@ def test_entries_of_an_arena_are_judged_by_the_context_they_were_shown(home: Pat
     assert run("judge", "--run", row.id, "--sheet", sheet).exit_code == 0
     rows = sheet_rows(sheet)
     assert len(rows) == 2
-    assert all("Because of what was reported" in row["sentences"][0] for row in rows)
+    assert all("Because of what was reported" in row["text"] for row in rows)

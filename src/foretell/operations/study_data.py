@@ -27,7 +27,7 @@ from foretell.studies.inputs import (
     StudyOptions,
     StudyProgress,
     TableOptions,
-    TreeOptions,
+    TreeStudyOptions,
     WorldOptions,
 )
 from foretell.studies.stored_runs import (
@@ -52,9 +52,9 @@ TREE_RUN = "tree"
 def read_study_data(settings: Settings, options: StudyOptions, progress: StudyProgress) -> StudyData:
     """What the options name; a simulated world where they name nothing and the study has one."""
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
-    if isinstance(options, SimulationOptions | TreeOptions | WorldOptions):
+    if isinstance(options, SimulationOptions | TreeStudyOptions | WorldOptions):
         data = replace(data, simulation=_simulation(options))
-    if isinstance(options, TreeOptions):
+    if isinstance(options, TreeStudyOptions):
         if options.trees and options.runs:
             raise InputError("a study looks at one thing", hint="give one of --trees and --run")
         data = replace(data, trees={folder.name: read_trees(folder) for folder in options.trees})
@@ -65,7 +65,7 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
     return data
 
 
-def _simulation(options: SimulationOptions | TreeOptions | WorldOptions) -> Simulation:
+def _simulation(options: SimulationOptions | TreeStudyOptions | WorldOptions) -> Simulation:
     usual = Simulation()
     leaves = options.leaves or usual.settings.leaves
     return replace(usual, worlds=options.worlds or usual.worlds, settings=replace(usual.settings, leaves=leaves))

@@ -96,7 +96,7 @@ class RoleOptions(CostOptions):
     roles: Path | None = setting(None, "Table of forecaster, analyzer, grounder and synthesizer.", metavar="FILE")
 
 
-class TreeOptions(StudyOptions):
+class TreeStudyOptions(StudyOptions):
     """Trees of files or runs; without any, a simulated world whose truth is known."""
 
     trees: tuple[Path, ...] = setting((), "A folder of tree files; repeatable.", metavar="DIR")

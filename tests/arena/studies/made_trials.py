@@ -15,7 +15,11 @@ from foretell.studies.registry import load_study
 OPTIONS = {name: load_study(name).options for name in plugins.names("studies")}
 SIMULATED = [name for name, options in OPTIONS.items() if "worlds" in options.model_fields]
 """Studies that use a simulated world where no tables are given."""
-OF_TABLES = [name for name, options in OPTIONS.items() if options is TableOptions]
+OF_TABLES = [
+    name
+    for name, options in OPTIONS.items()
+    if issubclass(options, TableOptions) and "worlds" not in options.model_fields
+]
 
 
 def made(

@@ -119,11 +119,11 @@ def test_no_push_at_all():
 def test_an_exam_is_passed_and_failed():
     good = [TracedTrial(question=str(n), trace=trial(0.3, 0.4, answer=0.4)) for n in range(10)]
     study = smoke_study("m", good, planned=1000, resampling=QUICK)
-    assert study.settings["passed"] is True
+    assert study.passed is True
     assert study.table("What the run will cost").rows[0].values[2] == pytest.approx(1000)
     bad = [*good[:5], *(TracedTrial(question=f"b{n}", trace=trial(0.3)) for n in range(5))]
     failed = smoke_study("m", bad, resampling=QUICK)
-    assert failed.settings["passed"] is False
+    assert failed.passed is False
     marks = {entry.name: entry.values[-1] for entry in failed.table("The exam").rows}
     assert marks == {
         "trials completed": "no",

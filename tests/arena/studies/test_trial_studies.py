@@ -18,7 +18,8 @@ from foretell.operations.studies import study as run_study
 from foretell.questions.errors import InputError
 from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.study_report import markdown_study, print_study, study_page, value_text
-from foretell.studies.calibration import RAW_LINE, calibration_report, calibration_study
+from foretell.studies.calibration import RAW_LINE, calibration_report
+from foretell.studies.calibration_report import calibration_study
 from foretell.studies.inputs import StudyData
 
 QUICK = Resampling(draws=200)

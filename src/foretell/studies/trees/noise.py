@@ -22,7 +22,7 @@ from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.breakdown import Breakdown
-from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeOptions, ignore_progress
+from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
 from foretell.studies.trees.world import LINK_KINDS, LinkKind
@@ -157,7 +157,7 @@ NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: TreeOptions) -> StudyResult:
+def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     """What does noise in the leaves of a tree do to its answer, rule by rule?
 
     All rules under all kinds of noise; on real trees where some are given.

@@ -13,7 +13,7 @@ from foretell.metrics.bootstrap import Resampling, bootstrap_score
 from foretell.metrics.comparison import Comparison, compare_paired
 from foretell.report.numbers import bracket, number, signed
 from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.studies.inputs import DataInputs, TreeOptions
+from foretell.studies.inputs import DataInputs, TreeStudyOptions
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, SimulatedSynthesizer, SimulationResult, simulate
 from foretell.studies.trees.world import LINK_KINDS
@@ -30,7 +30,7 @@ NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: TreeOptions) -> StudyResult:
+def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     """What are the weights of a tree worth against means and random weights?
 
     Worlds of both kinds; real trees where some are given.

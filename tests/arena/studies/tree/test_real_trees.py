@@ -141,7 +141,7 @@ def test_studies_refuse_what_they_cannot_look_at():
     trees = material(pair(0.1, 0.2), pair(0.3, 0.4))
     with pytest.raises(InputError, match="no outcomes"):
         run_study("stability", trees)
-    with pytest.raises(InputError, match="made-up world"):
+    with pytest.raises(InputError, match="simulated world"):
         run_study("tree-scale", trees)
     with pytest.raises(InputError, match="--trees"):
         run_study("tree-noise", StudyData(tables={"x": Any}))  # type: ignore[dict-item]
