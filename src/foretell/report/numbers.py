@@ -36,7 +36,7 @@ METRIC_TEXTS = {
 def metric_text(metric: str) -> MetricText:
     """The wording of a metric; one that is unknown goes by its own name.
 
-    >>> wording("bi").label, metric_text("spherical").label
+    >>> metric_text("bi").label, metric_text("spherical").label
     ('BI', 'spherical')
     """
     return METRIC_TEXTS.get(metric, MetricText(label=metric, decimals=3, meaning=metric))
