@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from foretell.forecasters.tree.what_if import what_if
     from foretell.inspect_tasks.logs import read_inspect_log
     from foretell.operations.ask import ask
+    from foretell.operations.studies import study
     from foretell.questions.as_of import AsOf
     from foretell.questions.errors import InputError
     from foretell.questions.forecast import Forecast
@@ -43,6 +44,7 @@ _HOMES = {
     "read_tree": "foretell.forecasters.tree.tree_file",
     "score": "foretell.scoring.score",
     "score_table": "foretell.scoring.score",
+    "study": "foretell.operations.studies",
     "what_if": "foretell.forecasters.tree.what_if",
     "write_tree": "foretell.forecasters.tree.tree_file",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "read_tree",
     "score",
     "score_table",
+    "study",
     "what_if",
     "write_tree",
 ]

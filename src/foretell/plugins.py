@@ -31,6 +31,16 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "tree-views": "foretell.forecasters.tree.views:ViewsForecaster",
         "tree-file": "foretell.forecasters.tree.stored_trees:stored_trees",
     },
+    "combiners": {
+        "default": "foretell.forecasters.combine.default:DefaultMethod",
+        "platt": "foretell.forecasters.combine.calibration:Platt",
+        "hierarchical": "foretell.forecasters.combine.calibration:HierarchicalPlatt",
+        "isotonic": "foretell.forecasters.combine.calibration:Isotonic",
+        "beta": "foretell.forecasters.combine.calibration:Beta",
+        "shrink": "foretell.forecasters.combine.shrink:Shrink",
+        "bayes-shrink": "foretell.forecasters.combine.shrink:BayesShrink",
+        "paper": "foretell.forecasters.combine.shrink:shrink_then_calibrate",
+    },
     "studies": {
         "trials": "foretell.studies.trials:study",
         "aggregation": "foretell.studies.aggregation:study",

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli.options import FILE_PATH
+from foretell.plugins import load, names
 
 if TYPE_CHECKING:
     from foretell.forecasters.combine.rows import TrialRows
     from foretell.forecasters.combine.rules import FittedRule
     from foretell.metrics.arrays import Floats
 
-METHODS = ("default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper")
+METHODS = names("combiners")
 FORECASTS = click.option(
     "--forecasts", "-f", required=True, type=FILE_PATH, help="forecaster, question, target, p (+ trial)"
 )
@@ -65,11 +66,10 @@ def fit(forecasts: Path, outcomes: Path, forecaster: str | None, drop_unknown: b
     from foretell.forecasters.combine.rules import one_sided
     from foretell.forecasters.combine.saving import save
     from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples
-    from foretell.studies.protocols import build_method
 
     name, examples = choose_forecaster(read_examples(forecasts, outcomes, drop_unknown=drop_unknown), forecaster)
     examples = answered_rows(examples)
-    fitted = build_method(method).fit(examples)
+    fitted = load("combiners", method)().fit(examples)
     save(fitted, output)
     training = fitted.training
     click.echo(f"Fitted {method} on {training.n:,} targets of {name}, {len(training.askings):,} askings.")

@@ -7,17 +7,16 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import RowStyle, StudyChart, StudyResult, StudyTable
 from foretell.studies.configurations import best_config, complete_configs, study_notes, study_settings
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.protocols import Protocol, build_method, fit_under_protocol
 from foretell.studies.scores import (
-    KINDS,
-    SPREAD,
     PairedGains,
     brier_of,
     describe_gains,
     gains_chart,
+    gains_table,
     groups_of,
     paired_gains,
     rule_score_table,
@@ -59,7 +58,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         name="aggregation",
         title="How to combine trials",
         sentences=(_finding(found, len(tables)),),
-        tables=(_overview(found), *details),
+        tables=(gains_table("Mean gain over the logit mean of all trials", "Rule", found, decimals=2), *details),
         charts=(
             StudyChart(name="rules", title="Mean gain over the logit mean", chart=gains_chart(found, "gain in BI")),
         ),
@@ -105,25 +104,6 @@ def _gains(
         after = {name: table[rule] for name, table in scores.items() if rule in table}
         found[rule] = paired_gains(after, before, tables, data.resampling)
     return found
-
-
-def _overview(found: Mapping[str, PairedGains]) -> StudyTable:
-    some = next(iter(found.values()))
-    kinds = [kind for kind in KINDS if kind in some.kinds]
-    columns = [StudyColumn(label=f"Δ {kind}", decimals=2, tip=f"mean gain on {kind} questions") for kind in kinds]
-    columns.append(
-        StudyColumn(label="Δ", decimals=2, tip="mean gain overall, all configurations on the same resamples")
-    )
-    entries = [
-        StudyRow(name=rule, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
-        for rule, one in found.items()
-    ]
-    return StudyTable(
-        title="Mean gain over the logit mean of all trials",
-        row_header="Rule",
-        columns=(*columns, *SPREAD),
-        rows=tuple(entries),
-    )
 
 
 def _detail(name: str, scores: Mapping[str, Floats], examples: Examples, data: StudyData) -> StudyTable:

@@ -24,11 +24,10 @@ from foretell.studies.configurations import (
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.protocols import build_method, fit_under_protocol
 from foretell.studies.scores import (
-    KINDS,
-    SPREAD,
     PairedGains,
     brier_of,
     gains_chart,
+    gains_table,
     groups_of,
     index_of,
     mean_gain,
@@ -62,8 +61,8 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     raw = {name: brier_of(tables[name].rows.raw, tables[name]) for name in names}
     chains = _chains(config_families(names), tables, raw, data)
     steps, single = _steps(chains, data), _single_axes(names, tables, raw, data)
-    grids = [_gains_grid("Build-up: mean over chains of each step", steps, "Step")] if steps else []
-    grids += [_gains_grid("One axis at a time", single, "Change")] if single else []
+    grids = [gains_table("Build-up: mean over chains of each step", "Step", steps)] if steps else []
+    grids += [gains_table("One axis at a time", "Change", single)] if single else []
     factorial = _factorial(config_families(names), tables, raw, data)
     grids += [factorial] if factorial.rows else []
     grids += [_chain_grid(chain, data) for chain in chains]
@@ -140,18 +139,6 @@ def _single_axes(
                 after, before = {b: raw[b] for _, b in pairs}, {b: raw[a] for a, b in pairs}
                 found[label] = paired_gains(after, before, tables, data.resampling)
     return found
-
-
-def _gains_grid(title: str, found: Mapping[str, PairedGains], head: str) -> StudyTable:
-    some = next(iter(found.values()))
-    kinds = [kind for kind in KINDS if kind in some.kinds]
-    columns = [StudyColumn(label=f"Δ {kind}", tip=f"mean difference on {kind} questions") for kind in kinds]
-    columns.append(StudyColumn(label="Δ", tip="mean difference overall, all pairs on the same resamples"))
-    entries = [
-        StudyRow(name=name, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
-        for name, one in found.items()
-    ]
-    return StudyTable(title=title, row_header=head, columns=(*columns, *SPREAD), rows=tuple(entries))
 
 
 def _chain_grid(chain: BuildupChain, data: StudyData) -> StudyTable:

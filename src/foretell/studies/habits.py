@@ -101,53 +101,6 @@ def belief_path(trace: EventTrace) -> tuple[BeliefPoint, ...]:
     return tuple(points[step] for step in sorted(points))
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialHabits:
-    """Many trials together."""
-
-    trials: int
-    failed: int
-    endings: Mapping[str, int]
-    submit_rate: float
-    """Share of all trials that ended in an answer the model itself handed in."""
-    steps: float
-    """Mean number of tools used."""
-    tools: Mapping[str, float]
-    """Mean uses per trial."""
-    failed_uses: float
-    unusable: float
-    """Mean number of replies per trial that had to be asked for again."""
-    consistent: float
-    """Share of submitted answers within `tolerance` of the belief stated last; NaN where no belief is kept."""
-    largest_gap: float
-    moved: float
-    dollars: float
-    tokens: float
-
-
-def trial_habits(traces: Iterable[EventTrace], *, tolerance: float = 0.01) -> TrialHabits:
-    """Statistics over trials; at least one is needed."""
-    all_of = [summarise_trace(trace) for trace in traces]
-    if not all_of:
-        raise ValueError("traces is empty: there is nothing to summarise")
-    gaps = [one.gap for one in all_of if one.gap == one.gap]
-    return TrialHabits(
-        trials=len(all_of),
-        failed=sum(not one.how for one in all_of),
-        endings=Counter(one.how or "failed" for one in all_of),
-        submit_rate=_mean([float(one.how == "submitted") for one in all_of]),
-        steps=_mean([one.steps for one in all_of]),
-        tools={tool: _mean([one.tools.get(tool, 0) for one in all_of]) for tool in _names(all_of)},
-        failed_uses=_mean([one.failed_uses for one in all_of]),
-        unusable=_mean([one.unusable for one in all_of]),
-        consistent=_mean([float(gap <= tolerance) for gap in gaps]),
-        largest_gap=max(gaps, default=nan),
-        moved=_mean([one.moved for one in all_of]),
-        dollars=_mean([one.dollars for one in all_of]),
-        tokens=_mean([one.tokens for one in all_of]),
-    )
-
-
 def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
     """Why trials failed, most frequent first by `most_common`."""
     return Counter(event.error for trace in traces for event in trace if isinstance(event, Failed))
@@ -163,14 +116,6 @@ def _gap(trace: EventTrace) -> float:
 
 def _distance(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     return max((abs(a[target] - b[target]) for target in a.keys() & b.keys()), default=0.0)
-
-
-def _names(summaries: Sequence[TraceSummary]) -> list[str]:
-    return sorted({tool for one in summaries for tool in one.tools})
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else nan
 
 
 TOLERANCE = 0.01

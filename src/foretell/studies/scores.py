@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from foretell.metrics.bootstrap import Interval, Resampling, brier_index_from_su
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, compare_all, compare_paired
 from foretell.metrics.scores import brier_index
+from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import percent, signed
 from foretell.report.study import CellValue, RowStyle, StudyColumn, StudyRow, StudyTable
+from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.scoreboard import OVERALL
 
 KINDS = ("market", "dataset")
@@ -89,8 +91,51 @@ def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: 
     return found
 
 
+def right_answers(p: Floats, outcome: Floats) -> Floats:
+    """1 where p is on the side of one half on which it came out, 0 where not (exactly one half is wrong), else NaN.
+
+    >>> right_answers(np.array([0.8, 0.5, 0.1, np.nan]), np.array([1.0, 1.0, 1.0, 1.0])).tolist()
+    [1.0, 0.0, 0.0, nan]
+    """
+    return np.where(np.isnan(p), np.nan, np.where(outcome == 1, p, 1 - p) > 0.5)
+
+
+def mean_of_runs(values: Floats) -> Floats:
+    """Mean over runs (rows), those that failed left out; NaN where none answered."""
+    n = (~np.isnan(values)).sum(axis=0)
+    return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
+
+
+def run_accuracy(examples: Examples) -> Floats:
+    """Per target, the share of its runs that answered rightly, in per cent; NaN where none answered."""
+    return 100 * mean_of_runs(right_answers(examples.rows.trials, examples.outcome))
+
+
+def line_chart(
+    column: str,
+    groups: Sequence[str],
+    scores: Mapping[str, tuple[Interval, ...]],
+    n: Sequence[int],
+    *,
+    label: str,
+    decimals: int = 1,
+    zero: bool = False,
+) -> Chart:
+    """Several rules over the steps of something, with intervals; `n` is how many cases each step rests on."""
+    lines = Breakdown(
+        column=column,
+        ordered=True,
+        groups=tuple(groups),
+        n=tuple(n),
+        base_rate=(nan,) * len(groups),
+        scores=scores,
+        answered={rule: tuple(n) for rule in scores},
+    )
+    return score_by_group(lines, label=label, decimals=decimals, zero=zero)
+
+
 def as_interval(gap: Comparison) -> Interval:
-    """A difference as a number with its interval, for pictures."""
+    """A difference as a number with its interval, for charts."""
     return Interval(
         estimate=gap.diff,
         low=gap.low,
@@ -233,27 +278,27 @@ class PairedGains:
     """All configurations recomputed on the same resamples, on the targets that all of them answered."""
     kinds: Mapping[str, Comparison]
     """The mean on each kind of question, where there are several."""
-    by: Mapping[str, Comparison]
+    by_config: Mapping[str, Comparison]
 
     @property
     def worst(self) -> tuple[str, Comparison]:
         """The configuration that loses most, or gains least."""
-        return min(self.by.items(), key=lambda item: item[1].diff)
+        return min(self.by_config.items(), key=lambda item: item[1].diff)
 
     @property
     def better(self) -> int:
         """How many gain."""
-        return sum(one.diff > 0 for one in self.by.values())
+        return sum(one.diff > 0 for one in self.by_config.values())
 
     @property
     def clearly_worse(self) -> int:
         """How many lose by more than noise: the whole interval lies below zero."""
-        return sum(one.high < 0 for one in self.by.values())
+        return sum(one.high < 0 for one in self.by_config.values())
 
     def values(self) -> tuple[CellValue, ...]:
         """For a table with `SPREAD` columns."""
         name, worst = self.worst
-        return (worst, name, f"{self.better} of {len(self.by)}", self.clearly_worse)
+        return (worst, name, f"{self.better} of {len(self.by_config)}", self.clearly_worse)
 
 
 SPREAD = (
@@ -271,12 +316,27 @@ def paired_gains(after: By, before: By, tables: Mapping[str, Examples], how: Res
     return PairedGains(
         mean=mean_gain(*pairs, some, how),
         kinds={kind: mean_gain(*pairs, some, how, group=kind) for kind in groups_of(some) if kind != OVERALL},
-        by={n: paired_gap(after[n], before[n], tables[n], OVERALL, how) for n in names},
+        by_config={n: paired_gap(after[n], before[n], tables[n], OVERALL, how) for n in names},
     )
 
 
+def gains_table(title: str, row_header: str, found: Mapping[str, PairedGains], *, decimals: int = 1) -> StudyTable:
+    """Mean gains by kind and overall, and how they are spread over configurations."""
+    kinds = [kind for kind in KINDS if kind in next(iter(found.values())).kinds]
+    columns = [
+        StudyColumn(label=f"Δ {kind}", decimals=decimals, tip=f"mean difference on {kind} questions") for kind in kinds
+    ]
+    tip = "mean difference overall, all of them on the same resamples"
+    columns.append(StudyColumn(label="Δ", decimals=decimals, tip=tip))
+    rows = [
+        StudyRow(name=name, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
+        for name, one in found.items()
+    ]
+    return StudyTable(title=title, row_header=row_header, columns=(*columns, *SPREAD), rows=tuple(rows))
+
+
 def gains_chart(found: Mapping[str, PairedGains], label: str) -> Chart:
-    """The mean gains as a picture, the largest on top."""
+    """The mean gains as a chart, the largest on top."""
     order = sorted(found, key=lambda name: -found[name].mean.diff)
     rows = [ForestRow(name=name, interval=as_interval(found[name].mean)) for name in order]
     return forest_plot(rows, label=label, decimals=2, reference=0.0)
@@ -286,5 +346,7 @@ def describe_gains(found: PairedGains) -> str:
     """The mean gain and the worst case in words."""
     name, worst = found.worst
     kept = "no configuration loses by more than noise"
-    hurt = kept if not found.clearly_worse else f"{found.clearly_worse} of {len(found.by)} lose by more than noise"
+    hurt = (
+        kept if not found.clearly_worse else f"{found.clearly_worse} of {len(found.by_config)} lose by more than noise"
+    )
     return f"{hurt}; at worst {signed(worst.diff, 1)} ({name})"

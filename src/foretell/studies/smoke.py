@@ -17,13 +17,12 @@ from foretell.studies.habits import ADVICE as HABITS
 from foretell.studies.habits import (
     EventTrace,
     TracedTrial,
-    TrialHabits,
     failure_counts,
     group_trials,
     habit_charts,
     habit_tables,
     run_trial,
-    trial_habits,
+    summarise_trace,
 )
 from foretell.studies.inputs import (
     AgentOptions,
@@ -49,28 +48,26 @@ class ExamPassMark:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamResult:
-    """Whether to go on, why not, and what it will cost."""
+    """Whether to go on, and why not."""
 
     passed: bool
     reasons: tuple[str, ...]
     """What fell short; empty after a pass."""
+    trials: int
     completed: float
     low: float
     high: float
     """95 % interval of the completion rate (Wilson 1927)."""
-    habits: TrialHabits
+    submitted: float
+    """Share of all trials that ended in an answer the model itself handed in."""
     dollars: float
-    """Spent on the exam."""
-
-    def cost_of(self, questions: int, trials: int = 1) -> float:
-        """Dollars that a run of this size will take at the exam's mean price."""
-        return self.habits.dollars * questions * trials
+    """Mean cost of a trial."""
 
     def __str__(self) -> str:
         """One line for people."""
         word = "passed" if self.passed else f"failed: {'; '.join(self.reasons)}"
-        share = f"{self.completed:.0%} of {self.habits.trials} trials completed ({self.low:.0%} to {self.high:.0%})"
-        return f"{word}. {share}, {self.habits.submit_rate:.0%} submitted, ${self.habits.dollars:.4f} a trial"
+        share = f"{self.completed:.0%} of {self.trials} trials completed ({self.low:.0%} to {self.high:.0%})"
+        return f"{word}. {share}, {self.submitted:.0%} submitted, ${self.dollars:.4f} a trial"
 
 
 async def run_exam_trials(
@@ -87,34 +84,32 @@ async def run_exam_trials(
 
 def grade_exam(traces: Sequence[EventTrace], mark: ExamPassMark) -> ExamResult:
     """The verdict on trials that were run."""
-    seen = trial_habits(traces)
-    done = seen.trials - seen.failed
-    completed = done / seen.trials
-    low, high = (float(end) for end in wilson_interval(completed, seen.trials))
-    return ExamResult(
-        passed=not (reasons := _shortfalls(seen, completed, mark, traces)),
-        reasons=reasons,
-        completed=completed,
-        low=low,
-        high=high,
-        habits=seen,
-        dollars=seen.dollars * seen.trials,
-    )
-
-
-def _shortfalls(
-    seen: TrialHabits, completed: float, mark: ExamPassMark, traces: Sequence[EventTrace]
-) -> tuple[str, ...]:
-    found: list[str] = []
+    trials = [summarise_trace(trace) for trace in traces]
+    n = len(trials)
+    failed = sum(not one.how for one in trials)
+    completed = (n - failed) / n
+    submitted = sum(one.how == "submitted" for one in trials) / n
+    unusable = sum(one.unusable for one in trials) / n
+    reasons: list[str] = []
     if completed < mark.completed:
         most = failure_counts(traces).most_common(1)
         why = f", most often: {most[0][0]}" if most else ""
-        found.append(f"{seen.failed} of {seen.trials} trials failed{why}")
-    if seen.submit_rate < mark.submitted:
-        found.append(f"only {seen.submit_rate:.0%} of trials submitted an answer of their own")
-    if seen.unusable > mark.unusable:
-        found.append(f"{seen.unusable:.1f} replies a trial had to be asked for again")
-    return tuple(found)
+        reasons.append(f"{failed} of {n} trials failed{why}")
+    if submitted < mark.submitted:
+        reasons.append(f"only {submitted:.0%} of trials submitted an answer of their own")
+    if unusable > mark.unusable:
+        reasons.append(f"{unusable:.1f} replies a trial had to be asked for again")
+    low, high = (float(end) for end in wilson_interval(completed, n))
+    return ExamResult(
+        passed=not reasons,
+        reasons=tuple(reasons),
+        trials=n,
+        completed=completed,
+        low=low,
+        high=high,
+        submitted=submitted,
+        dollars=sum(one.dollars for one in trials) / n,
+    )
 
 
 async def _exam_trial(agent: BeliefAgent, question: Question, context: AgentContext) -> EventTrace:

@@ -10,11 +10,9 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
-from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, plural, signed
 from foretell.report.study import CellValue, RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
@@ -23,6 +21,7 @@ from foretell.studies.scores import (
     as_interval,
     brier_of,
     groups_of,
+    line_chart,
     mean_gain,
     reversed_difference,
     rule_score_table,
@@ -205,17 +204,9 @@ def _curve(found: Sequence[RuleScore], examples: Examples) -> Chart:
     """Paired differences to all trials' logit mean: intervals of the scores themselves would hide the curve."""
     counts, by_name = _counts(examples), {one.name: one for one in found}
     scores = {rule: tuple(_gap(by_name[trial_rule_label(rule, k)]) for k in counts) for rule in CURVES}
-    n = tuple(found[0].n for _ in counts)
-    lines = Breakdown(
-        column="trials",
-        ordered=True,
-        groups=tuple(str(k) for k in counts),
-        n=n,
-        base_rate=tuple(float("nan") for _ in counts),
-        scores=scores,
-        answered={rule: n for rule in CURVES},
-    )
-    return score_by_group(lines, label=f"BI minus logit mean of {len(counts)}", decimals=2, zero=True)
+    groups = [str(k) for k in counts]
+    label = f"BI minus logit mean of {len(counts)}"
+    return line_chart("trials", groups, scores, [found[0].n] * len(groups), label=label, decimals=2, zero=True)
 
 
 def _gap(one: RuleScore) -> Interval:
@@ -227,9 +218,10 @@ def _gap(one: RuleScore) -> Interval:
 def _finding(gain: Comparison | None, tables: Mapping[str, Examples], overview: StudyTable) -> str:
     if gain is None:
         return "There is one trial only: nothing to say about more of them."
-    curves = [[value for value in entry.values if isinstance(value, float)] for entry in overview.rows]
-    most = max(map(len, curves))
-    mean = np.mean([curve for curve in curves if len(curve) == most], axis=0)
+    labels = [column.label for column in overview.columns if column.label.startswith("k=")]
+    most = len(labels)
+    by_label = [overview.numbers(label) for label in labels]
+    mean = np.mean([[numbers[name] for numbers in by_label] for name in by_label[-1]], axis=0)
     told = ", ".join(f"trial {k} {signed(step, 2)}" for k, step in enumerate(np.diff(mean).tolist(), 2))
     return (
         f"{most} trials instead of one are worth {signed(gain.diff, 1)} BI {bracket(gain.low, gain.high, 1)} on "

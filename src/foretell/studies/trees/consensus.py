@@ -15,10 +15,9 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import DataInputs, SimulationOptions
-from foretell.studies.trees.inputs import simulation_for
-from foretell.studies.trees.simulation import default_methods, simulate
+from foretell.studies.scores import right_answers
+from foretell.studies.trees.inputs import given_or_simulated
 
 MOST = 24
 """Methods shown."""
@@ -39,17 +38,16 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
     All pairs of methods.
     """
     data = inputs.data(options)
-    scene = simulation_for(data)
-    tables = complete_configs(data) if scene is None else simulate(scene, default_methods(), data.progress).tables
+    tables, notes, settings = given_or_simulated(data)
     if len(tables) < 2:
         raise InputError("agreement needs at least two methods", hint="name more of them with --config")
-    said = np.stack([one.rows.raw for one in tables.values()])
+    p = np.stack([one.rows.raw for one in tables.values()])
     outcome = next(iter(tables.values())).outcome
-    right = _right(said, outcome)
+    right = right_answers(p, outcome)
     order = np.argsort(-np.nanmean(right, axis=1), kind="stable")[:MOST]
     names = [list(tables)[i] for i in order]
     tests = mcnemar_matrix(right[order].T)
-    side = np.where(np.isnan(said), np.nan, said > 0.5)[order]
+    side = np.where(np.isnan(p), np.nan, p > 0.5)[order]
     agree = 100 * consensus_matrix(side)
     accuracy = 100 * np.nanmean(right[order], axis=1)
     cluster = next(iter(tables.values())).rows.cluster
@@ -74,15 +72,9 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
                 chart=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
             ),
         ),
-        notes=(*NOTES, *left, *(() if scene is not None else study_notes(data, tables))),
-        settings=scene.told if scene is not None else study_settings(data, tables),
+        notes=(*NOTES, *left, *notes),
+        settings=settings,
     )
-
-
-def _right(said: Floats, outcome: Floats) -> Floats:
-    """Methods × targets: 1 right, 0 wrong, NaN unanswered."""
-    happened = np.where(outcome == 1, said, 1 - said)
-    return np.where(np.isnan(said), np.nan, happened > 0.5)
 
 
 def _against_best(

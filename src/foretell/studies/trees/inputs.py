@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree
 from foretell.questions.errors import InputError
 from foretell.scoring.table_input import ColumnRule, TableSource, check_rules, open_table, text_rules
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import StudyData
-from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation
+from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation, default_methods, simulate
 
 ROLES = ("analyzer", "grounder", "synthesizer")
 
@@ -32,6 +34,15 @@ def simulation_for(data: StudyData) -> Simulation | None:
     return replace(data.simulation or Simulation(), seed=data.resampling.seed)
 
 
+def given_or_simulated(data: StudyData) -> tuple[Mapping[str, Examples], tuple[str, ...], dict[str, object]]:
+    """The tables that are given, with their notes and settings; else those of a simulated world."""
+    simulation = simulation_for(data)
+    if simulation is None:
+        tables = complete_configs(data)
+        return tables, study_notes(data, tables), study_settings(data, tables)
+    return simulate(simulation, default_methods(), data.progress).tables, (), simulation.description
+
+
 def require_simulation(data: StudyData, name: str, *, trees: bool = False) -> Simulation:
     """The simulated world of a study that makes no sense on tables; some can look at trees instead."""
     simulation = None if data.trees else simulation_for(data)
@@ -49,7 +60,7 @@ def read_trees(folder: Path) -> list[Tree]:
     return [read_tree(file) for file in files]
 
 
-# What methods of a made-up world would cost: calls, dollars and seconds by simple arithmetic from given prices.
+# What methods of a simulated world would cost: calls, dollars and seconds by simple arithmetic from given prices.
 
 WORKERS = 20
 """Leaves that are grounded at the same time."""

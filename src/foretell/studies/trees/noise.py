@@ -1,4 +1,4 @@
-"""Study: what does noise in the leaves do to the answer? Three kinds of noise, all rules, made-up worlds or real trees.
+"""Study: what does noise in the leaves do to the answer? Three kinds of noise, in simulated worlds or on real trees.
 
 After Analytica (2026), section 5.3. The measure is `spoilt`, which no rule can have less of than a linear one.
 """
@@ -17,12 +17,11 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums
 from foretell.metrics.comparison import compare_paired
 from foretell.questions.errors import InputError
-from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.scoring.breakdown import Breakdown
 from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
+from foretell.studies.scores import line_chart
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
 from foretell.studies.trees.world import LINK_KINDS, LinkKind
@@ -81,7 +80,7 @@ def rms_shift(before: Floats, after: Floats) -> float:
     return float(np.sqrt(np.mean((after - before) ** 2)))
 
 
-# Noise on the leaves of made-up worlds, and what it does to the answers of every rule.
+# Noise on the leaves of simulated worlds, and what it does to the answers of every rule.
 
 RATIOS = (0.1, 0.25, 0.5, 0.75, 1.0)
 AT = 0.25
@@ -102,23 +101,23 @@ NoiseEffects = dict[tuple[str, str, float], list[NoiseEffect]]
 
 
 def noise_effects(
-    scene: Simulation, rules: Sequence[str] = RULES, progress: StudyProgress = ignore_progress
+    simulation: Simulation, rules: Sequence[str] = RULES, progress: StudyProgress = ignore_progress
 ) -> NoiseEffects:
     """What each kind and ratio of noise does to each rule, world by world; all rules see the same disturbed leaves."""
     found: NoiseEffects = {}
-    for place in range(scene.worlds):
-        for key, effect in _in_world(scene, place, rules):
+    for place in range(simulation.worlds):
+        for key, effect in _in_world(simulation, place, rules):
             found.setdefault(key, []).append(effect)
-        progress(place + 1, scene.worlds)
+        progress(place + 1, simulation.worlds)
     return found
 
 
 def _in_world(
-    scene: Simulation, place: int, rules: Sequence[str]
+    simulation: Simulation, place: int, rules: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str, float], NoiseEffect]]:
-    _, troupe, asked = scene.stage(place)
+    _, troupe, asked = simulation.stage(place)
     sure = SimulatedSynthesizer(noise=0.0)
-    streams = {rule: np.random.default_rng([scene.seed, place, 2, i]) for i, rule in enumerate(rules)}
+    streams = {rule: np.random.default_rng([simulation.seed, place, 2, i]) for i, rule in enumerate(rules)}
     numbers = {rule: troupe.numbers(rule, sure, asked, streams[rule]) for rule in rules}
     before = {rule: troupe.sketch(rule).run(asked.leaf, numbers[rule]) for rule in rules}
     for rule in rules:
@@ -126,7 +125,7 @@ def _in_world(
         yield (rule, "", 0.0), NoiseEffect(spoilt=0.0, moved=0.0, accuracy=right)
     for kind, (noise, disturb) in enumerate(DISTURBANCES.items()):
         for step, ratio in enumerate(RATIOS):
-            leaf = disturb(asked.leaf, ratio, np.random.default_rng([scene.seed, place, 3, kind, step]))
+            leaf = disturb(asked.leaf, ratio, np.random.default_rng([simulation.seed, place, 3, kind, step]))
             for rule in rules:
                 after = troupe.sketch(rule).run(leaf, numbers[rule])
                 right = float(np.mean((after > 0.5) == asked.outcome))
@@ -165,14 +164,14 @@ def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     data = inputs.data(options)
     if data.trees:
         return noise_in_trees(data)
-    scene = replace(require_simulation(data, "tree-noise", trees=True), questions=400)
+    simulation = replace(require_simulation(data, "tree-noise", trees=True), questions=400)
     found: dict[LinkKind, NoiseEffects] = {
-        kind: noise_effects(replace(scene, kinds=(kind,)), progress=data.progress) for kind in LINK_KINDS
+        kind: noise_effects(replace(simulation, kinds=(kind,)), progress=data.progress) for kind in LINK_KINDS
     }
     both: NoiseEffects = {key: [*found["linear"][key], *found["logic"][key]] for key in found["linear"]}
     how = data.resampling
     grids = [_curves(name, both, how) for name in DISTURBANCES]
-    grids += [_gaps(found, how), _sizes(scene, how)]
+    grids += [_gaps(found, how), _sizes(simulation, how)]
     grids += [*(_accuracy(name, found, how) for name in DISTURBANCES), _moved(found, how)]
     return StudyResult(
         name="tree-noise",
@@ -184,7 +183,7 @@ def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
             for name in DISTURBANCES
         ),
         notes=NOTES,
-        settings=scene.told,
+        settings=simulation.description,
     )
 
 
@@ -221,13 +220,16 @@ def _gaps(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable
     return StudyTable(title=title, row_header="Noise", columns=columns, rows=tuple(entries), caption=caption)
 
 
-def _sizes(scene: Simulation, how: Resampling) -> StudyTable:
+def _sizes(simulation: Simulation, how: Resampling) -> StudyTable:
     """Larger trees, worlds of formulas, uncertain noise at one ratio."""
     entries: list[StudyRow] = []
     rules = ("bayes-net", "linear", "logic")
     for size in SIZES:
         small = replace(
-            scene, worlds=min(24, scene.worlds), kinds=("logic",), settings=replace(scene.settings, leaves=size)
+            simulation,
+            worlds=min(24, simulation.worlds),
+            kinds=("logic",),
+            settings=replace(simulation.settings, leaves=size),
         )
         found = noise_effects(small, rules)
         values = [mean_effect(found[rule, "uncertain", AT], "spoilt", how) for rule in rules]
@@ -271,17 +273,9 @@ def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTabl
 
 def _figure(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
     scores = {rule: tuple(mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS) for rule in DRAWN}
-    n = tuple(len(found[DRAWN[0], noise, ratio]) for ratio in RATIOS)
-    lines = Breakdown(
-        column="noise_ratio",
-        ordered=True,
-        groups=tuple(f"{ratio:g}" for ratio in RATIOS),
-        n=n,
-        base_rate=tuple(float("nan") for _ in RATIOS),
-        scores=scores,
-        answered={rule: n for rule in DRAWN},
-    )
-    return score_by_group(lines, label=f"% spoilt by {noise} noise")
+    n = [len(found[DRAWN[0], noise, ratio]) for ratio in RATIOS]
+    groups = [f"{ratio:g}" for ratio in RATIOS]
+    return line_chart("noise_ratio", groups, scores, n, label=f"% spoilt by {noise} noise")
 
 
 def _finding(found: NoiseEffects, how: Resampling) -> str:
@@ -336,7 +330,7 @@ def weights_of_trees(data: StudyData) -> StudyResult:
     """How far the roots go when the same leaves are joined by means and by random weights."""
     grids = tuple(_rejoined(name, trees, data) for name, trees in data.trees.items())
     count = sum(map(len, data.trees.values()))
-    moved = grids[0].rows[1].values[1]
+    moved = grids[0].column("moved")["average"]
     told = f"{number(moved.estimate, 1)} {bracket(moved.low, moved.high, 1)}" if isinstance(moved, Interval) else "–"
     return StudyResult(
         name="tree-weights",
@@ -373,12 +367,12 @@ def _roots(trees: Sequence[Tree]) -> Floats:
 
 
 def _finding_of_trees(count: int, grids: Sequence[StudyTable]) -> str:
-    place = RATIOS.index(AT)
-    found = {noise: grid.rows[0].values[place] for noise, grid in zip(DISTURBANCES, grids, strict=True)}
-    told = [f"{noise} {number(one.estimate, 0)}" for noise, one in found.items() if isinstance(one, Interval)]
+    first = grids[0].rows[0].name
+    found = {noise: grid.numbers(f"{AT:g}").get(first) for noise, grid in zip(DISTURBANCES, grids, strict=True)}
+    told = [f"{noise} {number(value, 0)}" for noise, value in found.items() if value is not None]
     if not told:
         return f"{plural(count, 'tree')}: all roots are the same, so that noise has nothing to spoil."
-    return f"{plural(count, 'tree')}; % spoilt of {grids[0].rows[0].name} at a ratio of {AT:g}: {', '.join(told)}."
+    return f"{plural(count, 'tree')}; % spoilt of {first} at a ratio of {AT:g}: {', '.join(told)}."
 
 
 def _grid(noise: str, disturb: Disturbance, data: StudyData) -> StudyTable:

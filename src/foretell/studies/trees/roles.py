@@ -17,6 +17,7 @@ from foretell.report.numbers import number, percent, plural
 from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import DataInputs, RoleOptions, StudyProgress
+from foretell.studies.scores import run_accuracy
 from foretell.studies.trees.frontier import single_accuracy, usual_size
 from foretell.studies.trees.inputs import ROLES, CallPrices, ForecastCost, simulation_for
 from foretell.studies.trees.simulation import (
@@ -45,7 +46,7 @@ NOTES = (
     "Share is how much of the variance between combinations each part accounts for, by sums of squares of an additive "
     "fit; what is left is parts that matter together, and chance.",
 )
-MADE_UP = (
+SIMULATION_NOTES = (
     "Qualities are set: how many leaves an analyzer thinks of, how far grounders and link numbers are off. What the "
     "grid shows is how such errors travel, not which real model has them.",
 )
@@ -56,7 +57,7 @@ class RoleCombination:
     """One combination."""
 
     name: str
-    cast: Mapping[str, str]
+    roles: Mapping[str, str]
     accuracy: Interval
     right: Floats
     """Share of right answers by target."""
@@ -67,14 +68,14 @@ class RoleCombination:
 def study(inputs: DataInputs, options: RoleOptions) -> StudyResult:
     """Which role deserves the better model: analyzer, grounder or synthesizer?
 
-    Real runs whose cast is known where tables are given, else all combinations in a made-up world.
+    Real runs whose roles are known where tables are given, else all combinations in a simulated world.
     """
     data = inputs.data(options)
-    scene = simulation_for(data)
+    simulation = simulation_for(data)
     how = data.resampling
-    if scene is not None:
-        cells = {told: _played(scene, how, rho, data.progress) for told, rho in CORRELATIONS.items()}
-        return _study(cells, how, (*NOTES, *MADE_UP), scene.told)
+    if simulation is not None:
+        cells = {told: _simulated(simulation, how, rho, data.progress) for told, rho in CORRELATIONS.items()}
+        return _study(cells, how, (*NOTES, *SIMULATION_NOTES), simulation.description)
     roles = data.roles
     tables = {name: table for name, table in complete_configs(data).items() if name in roles}
     if len(tables) < 2:
@@ -102,28 +103,26 @@ def _study(
 
 
 def _combination(
-    name: str, cast: Mapping[str, str], table: Examples, cost: ForecastCost | None, how: Resampling
+    name: str, roles: Mapping[str, str], table: Examples, cost: ForecastCost | None, how: Resampling
 ) -> RoleCombination:
-    p = table.rows.trials
-    happened = np.where(table.outcome == 1, p, 1 - p)
-    said = ~np.isnan(p)
-    right = np.where(said, happened > 0.5, 0.0).sum(axis=0) / np.maximum(said.sum(axis=0), 1)
     return RoleCombination(
         name=name,
-        cast=cast,
+        roles=roles,
         accuracy=single_accuracy(table, how),
-        right=np.where(said.any(axis=0), 100 * right, np.nan),
+        right=run_accuracy(table),
         cluster=table.rows.cluster.tolist(),
         dollars=None if cost is None else cost.dollars,
     )
 
 
-def _played(scene: Simulation, how: Resampling, correlation: float, progress: StudyProgress) -> list[RoleCombination]:
-    leaves, parents, levels = usual_size(scene)
+def _simulated(
+    simulation: Simulation, how: Resampling, correlation: float, progress: StudyProgress
+) -> list[RoleCombination]:
+    leaves, parents, levels = usual_size(simulation)
     methods: list[SimulatedMethod] = []
-    casts: dict[str, tuple[dict[str, str], ForecastCost]] = {}
+    priced_roles: dict[str, tuple[dict[str, str], ForecastCost]] = {}
     for chosen in product(SEEN, GROUNDS, OFF):
-        cast: dict[str, str] = dict(zip(ROLES, chosen, strict=True))
+        roles: dict[str, str] = dict(zip(ROLES, chosen, strict=True))
         name = " · ".join(chosen)
         analyzer, grounder, synthesizer = chosen
         method = SimulatedMethod(
@@ -138,9 +137,11 @@ def _played(scene: Simulation, how: Resampling, correlation: float, progress: St
             analysis=ForecastCost(dollars=DOLLARS[analyzer]),
             synthesis=ForecastCost(dollars=DOLLARS[synthesizer]),
         )
-        casts[name] = cast, priced.cost(method, leaves=leaves, parents=parents, levels=levels)
-    tables = simulate(scene, methods, progress).tables
-    return [_combination(name, casts[name][0], table, casts[name][1], how) for name, table in tables.items()]
+        priced_roles[name] = roles, priced.cost(method, leaves=leaves, parents=parents, levels=levels)
+    tables = simulate(simulation, methods, progress).tables
+    return [
+        _combination(name, priced_roles[name][0], table, priced_roles[name][1], how) for name, table in tables.items()
+    ]
 
 
 def shares_of(cells: Sequence[RoleCombination]) -> dict[str, float]:
@@ -159,8 +160,8 @@ def _left_over(y: Floats, cells: Sequence[RoleCombination], roles: Sequence[str]
     """Sum of squares that an additive fit of these roles leaves."""
     columns = [np.ones(len(y))]
     for role in roles:
-        models = list(dict.fromkeys(cell.cast[role] for cell in cells))
-        columns += [np.array([float(cell.cast[role] == model) for cell in cells]) for model in models[1:]]
+        models = list(dict.fromkeys(cell.roles[role] for cell in cells))
+        columns += [np.array([float(cell.roles[role] == model) for cell in cells]) for model in models[1:]]
     matrix = np.column_stack(columns)
     fit = matrix @ np.linalg.lstsq(matrix, y, rcond=None)[0]
     return float(np.sum((y - fit) ** 2))
@@ -169,8 +170,8 @@ def _left_over(y: Floats, cells: Sequence[RoleCombination], roles: Sequence[str]
 def _marginal(told: str, cells: Sequence[RoleCombination], how: Resampling) -> StudyTable:
     entries: list[StudyRow] = []
     for role in ROLES:
-        for model in dict.fromkeys(cell.cast[role] for cell in cells):
-            mine = [cell for cell in cells if cell.cast[role] == model]
+        for model in dict.fromkeys(cell.roles[role] for cell in cells):
+            mine = [cell for cell in cells if cell.roles[role] == model]
             right = np.mean([cell.right for cell in mine], axis=0)
             kept = np.isfinite(right)
             cluster = np.array(mine[0].cluster)[kept]

@@ -61,19 +61,19 @@ def study(inputs: DataInputs, options: WorldOptions) -> StudyResult:
     Linear worlds, cut off at several sizes, with independent and with correlated errors.
     """
     data = inputs.data(options)
-    scene = require_simulation(data, "tree-scale")
-    settings = replace(scene.settings, leaves=WHOLE, size=4.0)
-    scene = replace(scene, kinds=("linear",), settings=settings, worlds=min(scene.worlds, 40))
+    simulation = require_simulation(data, "tree-scale")
+    settings = replace(simulation.settings, leaves=WHOLE, size=4.0)
+    simulation = replace(simulation, kinds=("linear",), settings=settings, worlds=min(simulation.worlds, 40))
     found: dict[float, dict[int, list[CutScore]]] = {}
     for part, correlation in enumerate(CORRELATIONS):
         grounder = replace(GROUNDER, correlation=correlation)
         found[correlation] = {size: [] for size in SIZES}
-        for place in range(scene.worlds):
-            world, _, asked = scene.stage(place)
+        for place in range(simulation.worlds):
+            world, _, asked = simulation.stage(place)
             for size in SIZES:
-                runs = [NoiseStreams.of(scene.seed, place, run) for run in range(RUNS)]
+                runs = [NoiseStreams.of(simulation.seed, place, run) for run in range(RUNS)]
                 found[correlation][size].append(score_cut(world, asked, size, grounder, runs))
-            data.progress(part * scene.worlds + place + 1, len(CORRELATIONS) * scene.worlds)
+            data.progress(part * simulation.worlds + place + 1, len(CORRELATIONS) * simulation.worlds)
     grids = tuple(_grid(correlation, sizes, data.resampling) for correlation, sizes in found.items())
     return StudyResult(
         name="tree-scale",
@@ -81,7 +81,7 @@ def study(inputs: DataInputs, options: WorldOptions) -> StudyResult:
         sentences=(_finding(grids),),
         tables=grids,
         notes=NOTES,
-        settings={**scene.told, "grounder": repr(GROUNDER)},
+        settings={**simulation.description, "grounder": repr(GROUNDER)},
     )
 
 
@@ -177,15 +177,9 @@ def _mean(found: list[CutScore], what: str, how: Resampling) -> Interval:
     return bootstrap_score([100 * getattr(one, what) for one in found], resampling=how)
 
 
-def _finding(grids: tuple[StudyTable, ...]) -> str:
-    told = [
-        f"{number(_spread(grid, 0), 1)} to {number(_spread(grid, -1), 1)} points ({grid.title.lower()})"
-        for grid in grids
-    ]
-    return f"From the root alone to {SIZES[-1]} leaves the spread between runs falls from {', and from '.join(told)}."
-
-
-def _spread(grid: StudyTable, place: int) -> float:
-    value = grid.rows[place].values[2]
-    assert isinstance(value, Interval)
-    return value.estimate
+def _finding(tables: tuple[StudyTable, ...]) -> str:
+    falls: list[str] = []
+    for table in tables:
+        spread = list(table.numbers("spread").values())
+        falls.append(f"{number(spread[0], 1)} to {number(spread[-1], 1)} points ({table.title.lower()})")
+    return f"From the root alone to {SIZES[-1]} leaves the spread between runs falls from {', and from '.join(falls)}."

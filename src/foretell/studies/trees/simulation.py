@@ -1,4 +1,4 @@
-"""Who works on a tree in a made-up world, and how well: all three parts are set, nothing is found out about them."""
+"""Who works on a tree in a simulated world, and how well: all three parts are set, nothing is found out about them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -162,7 +162,7 @@ def _judge_claims(
     return found
 
 
-# The methods that studies compare in a made-up world where no others are given.
+# The methods that studies compare in a simulated world where no others are given.
 
 REPEATS = 10
 
@@ -174,7 +174,7 @@ def default_methods(grounder: SimulatedGrounder | None = None) -> list[Simulated
     return [alone, replace(alone, name=f"mean of {REPEATS}", repeats=REPEATS), *trees]
 
 
-# Methods at work in made-up worlds, and what they said as tables, so that studies of real results read them too.
+# Methods at work in simulated worlds, and what they said as tables, so that studies of real results read them too.
 
 FITTED_ON = 256
 """Questions on which links are fitted, apart from those that are asked."""
@@ -183,7 +183,7 @@ DUE, KNOWN = np.datetime64("2000-01-01", "D"), np.datetime64("2000-12-31", "D")
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How much is played, and where."""
+    """How much is result, and where."""
 
     worlds: int = 60
     questions: int = 100
@@ -198,12 +198,12 @@ class Simulation:
         """One world with its fitted links and its questions; the same for the same seed and place."""
         rng = np.random.default_rng([self.seed, place])
         world = draw_world(replace(self.settings, kind=self.kinds[place % len(self.kinds)]), rng)
-        troupe = WorldSolver(world, draw_questions(world, FITTED_ON, rng).chances)
-        return world, troupe, draw_questions(world, self.questions, rng)
+        solver = WorldSolver(world, draw_questions(world, FITTED_ON, rng).chances)
+        return world, solver, draw_questions(world, self.questions, rng)
 
     @property
-    def told(self) -> dict[str, object]:
-        """What it takes to play it again."""
+    def description(self) -> dict[str, object]:
+        """What it takes to run it again."""
         return {
             "worlds": self.worlds,
             "questions per world": self.questions,
@@ -216,9 +216,9 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationResult:
-    """What came of it."""
+    """The forecasts of all methods beside the truth."""
 
-    said: Mapping[str, Floats]
+    forecasts: Mapping[str, Floats]
     """By method, runs × questions of all worlds."""
     truth: Floats
     outcome: Floats
@@ -244,27 +244,30 @@ class SimulationResult:
         )
         known, weight = np.full(n, KNOWN), np.ones(n)
         return {
-            name: Examples(rows=rows.with_trials(said), outcome=self.outcome, known_on=known, weight=weight)
-            for name, said in self.said.items()
+            name: Examples(rows=rows.with_trials(p), outcome=self.outcome, known_on=known, weight=weight)
+            for name, p in self.forecasts.items()
         }
 
 
 def simulate(
-    scene: Simulation, methods: Sequence[SimulatedMethod], progress: StudyProgress = ignore_progress
+    simulation: Simulation, methods: Sequence[SimulatedMethod], progress: StudyProgress = ignore_progress
 ) -> SimulationResult:
-    """Every method on every question, in every run; deterministic in the scene."""
-    said: dict[str, list[Floats]] = {method.name: [] for method in methods}
-    asked: list[SimulatedQuestions] = []
-    for place in range(scene.worlds):
-        _, troupe, questions = scene.stage(place)
+    """Every method on every question, in every run; deterministic in the simulation."""
+    forecasts: dict[str, list[Floats]] = {method.name: [] for method in methods}
+    questions_asked: list[SimulatedQuestions] = []
+    for place in range(simulation.worlds):
+        _, solver, questions = simulation.stage(place)
         for method in methods:
-            runs = [troupe.answer(method, questions, seed=scene.seed, place=place, run=r) for r in range(scene.runs)]
-            said[method.name].append(np.stack(runs))
-        asked.append(questions)
-        progress(place + 1, scene.worlds)
+            runs = [
+                solver.answer(method, questions, seed=simulation.seed, place=place, run=r)
+                for r in range(simulation.runs)
+            ]
+            forecasts[method.name].append(np.stack(runs))
+        questions_asked.append(questions)
+        progress(place + 1, simulation.worlds)
     return SimulationResult(
-        said={name: np.concatenate(parts, axis=1) for name, parts in said.items()},
-        truth=np.concatenate([one.truth for one in asked]),
-        outcome=np.concatenate([one.outcome for one in asked]),
-        world=np.repeat(np.arange(scene.worlds), scene.questions),
+        forecasts={name: np.concatenate(parts, axis=1) for name, parts in forecasts.items()},
+        truth=np.concatenate([one.truth for one in questions_asked]),
+        outcome=np.concatenate([one.outcome for one in questions_asked]),
+        world=np.repeat(np.arange(simulation.worlds), simulation.questions),
     )

@@ -1,4 +1,4 @@
-"""A made-up world: a tree of claims whose true links and true chances are known, and questions that come out.
+"""A simulated world: a tree of claims whose true links and true chances are known, and questions that come out.
 
 One world is one way in which claims hang together. A question in it is a draw of the leaves' true chances; how it
 comes out is drawn claim by claim from the leaves up, by the very chances that the tree gives.

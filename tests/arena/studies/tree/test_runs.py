@@ -10,8 +10,9 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.operations.studies import study as run_study
 from foretell.studies.inputs import StudyData
+from foretell.studies.scores import mean_of_runs
 from foretell.studies.trees.simulation import Simulation
-from foretell.studies.trees.stability import RunStability, mean_of_runs, runs_histogram, variance_of_runs
+from foretell.studies.trees.stability import RunStability, runs_histogram, variance_of_runs
 
 QUICK = Resampling(draws=100)
 
