@@ -153,7 +153,7 @@ def _chain_grid(chain: BuildupChain, data: StudyData) -> StudyTable:
         step = (
             paired_gap(chain.stages[one.name], chain.stages[before], chain.examples, OVERALL, how) if before else None
         )
-        values = (*index, one.index.get(OVERALL), step, one.against.get(OVERALL), one.two_way, one.n)
+        values = (*index, one.index.get(OVERALL), step, one.differences.get(OVERALL), one.two_way, one.n)
         entries.append(StudyRow(name=one.name, values=values, style="" if before else "reference"))
     columns = [StudyColumn(label=kind, tip=f"Brier index on {kind} questions") for kind in kinds]
     columns += [

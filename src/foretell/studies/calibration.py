@@ -43,8 +43,6 @@ from foretell.studies.scores import (
     rule_scores,
 )
 
-# Every method under several protocols on one set of examples: what it would have brought, and what only seems so.
-
 RAW_LINE = "raw (logit mean)"
 SHORT: tuple[Protocol, ...] = ("past only", "question out", "in-sample")
 PICTURED = ("default", "hierarchical")
@@ -58,12 +56,12 @@ class CalibrationReport:
     methods: tuple[str, ...]
     protocols: tuple[Protocol, ...]
     judged: Mapping[tuple[str, Protocol], ProtocolForecasts]
-    standings: Mapping[str, RuleScore]
+    scores: Mapping[str, RuleScore]
     """By the name of the line: a yardstick, the logit mean, or "method · protocol"."""
 
-    def standing(self, method: str, protocol: Protocol) -> RuleScore:
+    def score(self, method: str, protocol: Protocol) -> RuleScore:
         """One method under one protocol."""
-        return self.standings[line_name(method, protocol)]
+        return self.scores[line_name(method, protocol)]
 
 
 def line_name(method: str, protocol: Protocol) -> str:
@@ -94,7 +92,7 @@ def calibration_report(
         methods=tuple(methods),
         protocols=tuple(protocols),
         judged=found,
-        standings={one.name: one for one in compared},
+        scores={one.name: one for one in compared},
     )
 
 
@@ -110,12 +108,12 @@ def protocols_table(found: CalibrationReport, title: str) -> StudyTable:
             columns.append(
                 StudyColumn(label="learnt from", tip="examples behind a past-only number: mean over targets")
             )
-    lone = [found.standings[RAW_LINE], *(one for one in found.standings.values() if one.name in BASELINES)]
+    lone = [found.scores[RAW_LINE], *(one for one in found.scores.values() if one.name in BASELINES)]
     entries = [
         _entry(found, one.name, [one] * len(found.protocols), "anchor" if i else "reference")
         for i, one in enumerate(lone)
     ]
-    entries += [_entry(found, m, [found.standing(m, p) for p in found.protocols]) for m in found.methods]
+    entries += [_entry(found, m, [found.score(m, p) for p in found.protocols]) for m in found.methods]
     caption = "Δ is the paired difference to the logit mean. In-sample numbers are shown for contrast only."
     return StudyTable(title=title, row_header="Rule", columns=tuple(columns), rows=tuple(entries), caption=caption)
 
@@ -125,7 +123,7 @@ def _entry(found: CalibrationReport, name: str, under: Sequence[RuleScore], styl
     values: list[CellValue] = []
     for protocol, one in zip(found.protocols, under, strict=True):
         score = one.index.get(OVERALL)
-        values += [None if score is None else score.estimate, one.against.get(OVERALL)]
+        values += [None if score is None else score.estimate, one.differences.get(OVERALL)]
         if protocol == "past only":
             values += _behind(found, name)
     return StudyRow(name=name, values=tuple(values), style=style)
@@ -146,8 +144,8 @@ def _ece(p: Floats, examples: Examples) -> float:
 
 def kind_table(found: CalibrationReport, protocol: Protocol, title: str) -> StudyTable:
     """One protocol with market and dataset apart (the layout of BLF 2026, Table 15)."""
-    chosen = [found.standings[RAW_LINE], *(found.standing(method, protocol) for method in found.methods)]
-    chosen += [one for one in found.standings.values() if one.name in BASELINES]
+    chosen = [found.scores[RAW_LINE], *(found.score(method, protocol) for method in found.methods)]
+    chosen += [one for one in found.scores.values() if one.name in BASELINES]
     styles: dict[str, RowStyle] = {RAW_LINE: "reference", **dict.fromkeys(BASELINES, "anchor")}
     return rule_score_table(title, chosen, groups_of(found.examples), styles=styles)
 
@@ -173,7 +171,7 @@ def reliability_charts(
 
 def describe_report(found: CalibrationReport, name: str) -> str:
     """What the first method would have brought from the past alone, and which would have been best in hindsight."""
-    honest = {m: found.standing(m, "past only").against.get(OVERALL) for m in found.methods}
+    honest = {m: found.score(m, "past only").differences.get(OVERALL) for m in found.methods}
     known = {method: gap for method, gap in honest.items() if gap is not None}
     if not known:
         return f"{name}: nothing to compare."
@@ -188,8 +186,10 @@ def describe_report(found: CalibrationReport, name: str) -> str:
     best = max(known, key=lambda method: known[method].diff)
     if best == first:
         return told
-    seen = found.standings.get(line_name(best, "in-sample"))
-    flattered = f", in-sample {signed(seen.against[OVERALL].diff, 1)}" if seen and OVERALL in seen.against else ""
+    seen = found.scores.get(line_name(best, "in-sample"))
+    flattered = (
+        f", in-sample {signed(seen.differences[OVERALL].diff, 1)}" if seen and OVERALL in seen.differences else ""
+    )
     return f"{told} Chosen in hindsight, {best} is best: {signed(known[best].diff, 1)}{flattered}."
 
 

@@ -152,7 +152,7 @@ def _first(names: Mapping[str, ConfigName], *, search: bool, tools: bool, varian
     return max(fits, key=lambda name: names[name].prior, default=None)
 
 
-# Which configurations a study looks at, and what it has to say about those it does not.
+# Which configurations a study looks at.
 
 ENOUGH = 0.99
 """Share of the targets that a configuration must have answered to be called complete."""

@@ -95,7 +95,7 @@ def _sentence(found: list[RuleScore], count: int, best: str) -> str:
     parts = [
         f"{one.name} {signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}"
         for one in found
-        if (gap := one.against.get(OVERALL)) is not None
+        if (gap := one.differences.get(OVERALL)) is not None
     ]
     return (
         f"Ensembles of {plural(count, 'forecaster')} against {best}, the best in hindsight, in BI: {'; '.join(parts)}."

@@ -19,8 +19,6 @@ from foretell.request import setting
 from foretell.studies.inputs import RunOptions, StudyServices
 from foretell.tools.names import SUBMIT
 
-# What agents do on the way: how beliefs move, which tools are used, how trials end. Read from events alone.
-
 EventTrace = Sequence[TraceEvent]
 """The events of one trial, in order."""
 

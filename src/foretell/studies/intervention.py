@@ -57,7 +57,7 @@ class PushOutcome:
 
     push: float
     """Its size in log-odds."""
-    kept: tuple[float, ...]
+    shares_left: tuple[float, ...]
     """Share that is left at each later belief both runs have, in order."""
     final: float
     """Share that is left in the forecast; NaN where one of the runs failed."""
@@ -77,10 +77,10 @@ def measure_push(pair: PushPair) -> PushOutcome | None:
     later = [
         (a, b) for step, a in before.items() if step > seen and a is not None and (b := after.get(step)) is not None
     ]
-    kept = tuple((_logit(b) - _logit(a)) / push for a, b in later)
+    shares_left = tuple((_logit(b) - _logit(a)) / push for a, b in later)
     ends = _forecast(pair.untouched, pair.target), _forecast(pair.pushed, pair.target)
     final = nan if None in ends else (_logit(ends[1] or 0.0) - _logit(ends[0] or 0.0)) / push
-    return PushOutcome(push=push, kept=kept, final=final)
+    return PushOutcome(push=push, shares_left=shares_left, final=final)
 
 
 def opposite(p: float) -> float:
@@ -131,8 +131,6 @@ def _logit(p: float) -> float:
     kept = min(1 - EDGE, max(EDGE, p))
     return log(kept / (1 - kept))
 
-
-# What becomes of a belief that was overwritten, as tables: the share of the push that is left later.
 
 FINAL = "in the forecast"
 ADVICE = (
@@ -198,9 +196,12 @@ def intervention_study(
 
 def _places(found: PushOutcomes) -> list[tuple[str, list[tuple[str, float]]]]:
     """What is left, by how many beliefs later, and in the forecast."""
-    longest = max((len(one.kept) for _, one in found), default=0)
+    longest = max((len(one.shares_left) for _, one in found), default=0)
     later = [
-        (f"{k + 1} belief{'s' * (k > 0)} later", [(q, one.kept[k]) for q, one in found if len(one.kept) > k])
+        (
+            f"{k + 1} belief{'s' * (k > 0)} later",
+            [(q, one.shares_left[k]) for q, one in found if len(one.shares_left) > k],
+        )
         for k in range(longest)
     ]
     return [*later, (FINAL, [(q, one.final) for q, one in found if isfinite(one.final)])]
@@ -249,7 +250,7 @@ def _pushes(pairs: Sequence[PushPair]) -> StudyTable:
     entries: list[StudyRow] = []
     for pair in pairs:
         one = measure_push(pair)
-        kept: CellValue = " ".join(number(share, 2) for share in one.kept) if one else None
+        kept: CellValue = " ".join(number(share, 2) for share in one.shares_left) if one else None
         final: CellValue = one.final if one and isfinite(one.final) else None
         values: tuple[CellValue, ...] = (pair.target, one.push if one else None, pair.to, kept, final)
         entries.append(StudyRow(name=pair.question_id, values=values))
@@ -269,7 +270,7 @@ def _pictures(found: PushOutcomes, resampling: Resampling) -> list[StudyChart]:
         for name, shares in _places(found)
         if (left := _left(shares, resampling)) is not None
     ]
-    courses = [[(0, 1.0), *((k + 1, share) for k, share in enumerate(one.kept))] for _, one in found]
+    courses = [[(0, 1.0), *((k + 1, share) for k, share in enumerate(one.shares_left))] for _, one in found]
     return [
         StudyChart(
             name="left",

@@ -1,4 +1,4 @@
-"""Marks as tables: by forecaster with intervals, and how far people agree with the judge."""
+"""Study: how well are forecasts reasoned? A model marks five dimensions of each, and people check the judge."""
 
 import json
 from collections import Counter
@@ -43,8 +43,6 @@ from foretell.studies.rubric import (
     rating_sheet,
     read_ratings,
 )
-
-# How well forecasts are reasoned: a model marks five sides of each from 1 to 5, by a fixed rubric.
 
 LONGEST_REASONS = 12_000
 LONGEST_WHY = 1_000

@@ -34,7 +34,7 @@ class RuleScore:
     completion: float
     index: Mapping[str, Interval]
     """By kind and overall; overall is the mean over kinds and absent where a kind was left out."""
-    against: Mapping[str, Comparison]
+    differences: Mapping[str, Comparison]
     """Minus the reference, questions resampled; empty for the reference itself."""
     two_way: Comparison | None = None
     """The overall difference when resolution days are resampled beside questions."""
@@ -84,7 +84,7 @@ def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: 
                 n=int(np.isfinite(matrix[:, i]).sum()),
                 completion=float(np.isfinite(matrix[:, i]).mean()),
                 index={g: one for g in groups if (one := index[g][i]) is not None},
-                against=mine,
+                differences=mine,
                 two_way=crossed[i] if i != at else None,
             )
         )
@@ -230,13 +230,10 @@ def _gaps(
     return [None if isnan(one.diff) else one for one in found]
 
 
-# Standings as a table.
-
-
 def rule_score_table(
     title: str, found: Sequence[RuleScore], groups: Sequence[str], *, styles: Mapping[str, RowStyle] | None = None
 ) -> StudyTable:
-    """Standings as a table: index and difference by kind, then overall with both intervals of the difference."""
+    """Rules as a table: index and difference by kind, then overall with both intervals of the difference."""
     shown = [g for g in groups if g != OVERALL]
     columns = [column for group in shown for column in _kind_columns(group)]
     columns += [
@@ -259,12 +256,12 @@ def _rule_row(one: RuleScore, kinds: Sequence[str], style: RowStyle) -> StudyRow
     values: list[CellValue] = []
     for kind in kinds:
         score = one.index.get(kind)
-        values += [None if score is None else score.estimate, one.against.get(kind)]
-    values += [one.index.get(OVERALL), one.against.get(OVERALL), one.two_way, one.n, percent(one.completion)]
+        values += [None if score is None else score.estimate, one.differences.get(kind)]
+    values += [one.index.get(OVERALL), one.differences.get(OVERALL), one.two_way, one.n, percent(one.completion)]
     return StudyRow(name=one.name, values=tuple(values), style=style)
 
 
-# One change, many configurations: what it brings on average, where it hurts most, and how often beyond noise.
+# One change in many configurations.
 
 By = Mapping[str, Floats]
 """By configuration, the Brier score of every target."""

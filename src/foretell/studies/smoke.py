@@ -117,8 +117,6 @@ async def _exam_trial(agent: BeliefAgent, question: Question, context: AgentCont
     return await run_trial(agent, question, context) or [Failed(error="nothing happened")]
 
 
-# The smoke exam as tables: every mark beside what is asked for, what trials did, and what a run will cost.
-
 ADVICE = (
     "The exam passes when trials come to an end, the model itself hands its answers in, and its replies can be used. "
     "It says nothing about how good forecasts are. With few trials the intervals are wide: a pass on five questions "

@@ -28,8 +28,6 @@ from foretell.studies.scores import (
     rule_scores,
 )
 
-# Rules that need no fitting, over trials of which some have failed, and what they score with fewer trials.
-
 Pool = Callable[[Floats], Floats]
 """K × n probabilities without a gap to n probabilities."""
 
@@ -168,7 +166,7 @@ def _overview(
         index += [None] * (most - len(index))
         gain = [
             None if one is None else reversed_difference(one)
-            for one in (found[0].against.get(OVERALL), found[0].two_way)
+            for one in (found[0].differences.get(OVERALL), found[0].two_way)
         ]
         entries.append(StudyRow(name=name, values=(*index, *gain, found[-1].index.get(OVERALL))))
     columns = [
@@ -195,7 +193,7 @@ def _best(overview: StudyTable) -> str:
 
 
 def _detail(name: str, found: Sequence[RuleScore], examples: Examples) -> StudyTable:
-    reference = next(one.name for one in found if not one.against)
+    reference = next(one.name for one in found if not one.differences)
     styles: dict[str, RowStyle] = {reference: "reference", ENDLESS: "anchor"}
     return rule_score_table(f"{name}: rules and trials", found, groups_of(examples), styles=styles)
 
@@ -210,8 +208,8 @@ def _curve(found: Sequence[RuleScore], examples: Examples) -> Chart:
 
 
 def _gap(one: RuleScore) -> Interval:
-    if OVERALL in one.against:
-        return as_interval(one.against[OVERALL])
+    if OVERALL in one.differences:
+        return as_interval(one.differences[OVERALL])
     return Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
 
 

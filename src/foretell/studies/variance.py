@@ -23,8 +23,6 @@ from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResul
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import DataInputs, TableOptions
 
-# Scores of single trials, and how much of their variance is due to question, method, both together and chance.
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrialScores:

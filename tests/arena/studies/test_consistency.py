@@ -17,13 +17,11 @@ from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question, Target
 from foretell.report.study_report import markdown_study, study_page
-from foretell.studies.consistency import (
+from foretell.studies.consistency import StatedForecast, consistency_score, consistency_study
+from foretell.studies.outcome_structure import (
     ChainLink,
     OutcomeStructure,
-    StatedForecast,
     StructureJudge,
-    consistency_score,
-    consistency_study,
     is_circular,
     maximal_paths,
     plain_structure,

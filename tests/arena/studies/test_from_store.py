@@ -13,7 +13,8 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import EmitEvent
 from foretell.runs.executor import Executor
 from foretell.runs.store import RunCell, RunStore, cells_of
-from foretell.studies.consistency import consistency_study, plain_structure
+from foretell.studies.consistency import consistency_study
+from foretell.studies.outcome_structure import plain_structure
 from foretell.studies.stored_runs import read_cases, read_statements
 
 

@@ -42,7 +42,7 @@ def test_a_model_that_reads_its_belief_follows_a_push(say, last_belief, question
     pairs = run(model_that(say, last_belief, 1.0), questions, context_with)
     assert len(pairs) == 4
     one = measure_push(pairs[0])
-    assert one.kept == pytest.approx((1.0, 1.0))
+    assert one.shares_left == pytest.approx((1.0, 1.0))
     assert one.final == pytest.approx(1.0)
     final = left(pairs)[-1]
     assert (final.estimate, final.low, final.high) == pytest.approx((1.0, 1.0, 1.0))

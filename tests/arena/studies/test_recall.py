@@ -15,14 +15,8 @@ from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question
 from foretell.report.study_report import markdown_study, study_page
-from foretell.studies.recall import (
-    PastEvent,
-    RecallResult,
-    Recollection,
-    read_recollection,
-    recall_events,
-    recall_study,
-)
+from foretell.studies.recall import recall_study
+from foretell.studies.recollection import PastEvent, RecallResult, Recollection, read_recollection, recall_events
 
 QUICK = Resampling(draws=200)
 NAMES = OutcomeNames.of(CUP)
@@ -50,7 +44,7 @@ def said(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> d
     ],
 )
 def test_memories_are_held_against_what_happened(recognised: Any, recalled: Any, expected: str) -> None:
-    assert read_recollection(said(recognised, recalled), NAMES).against(WON.truth) == expected
+    assert read_recollection(said(recognised, recalled), NAMES).differences(WON.truth) == expected
 
 
 @pytest.mark.parametrize(

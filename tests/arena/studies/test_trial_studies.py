@@ -199,7 +199,7 @@ def test_a_report_on_an_overconfident_forecaster():
     examples = grown(made(rounds=6, size=40, noise=0.3), 3.0)
     found = calibration_report(examples, methods=("platt", "default"), resampling=QUICK)
     for protocol in ("in-sample", "question out", "past only"):
-        assert found.standing("platt", protocol).against["overall"].diff > 1
+        assert found.score("platt", protocol).differences["overall"].diff > 1
     study = calibration_study("bot", found, QUICK)
     grid = study.table("bot: protocols side by side")
     assert [e.name for e in grid.rows] == [

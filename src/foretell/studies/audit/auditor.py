@@ -22,7 +22,7 @@ from foretell.models.structured_output import ask_typed
 from foretell.questions.as_of import AsOf
 from foretell.studies.inputs import StudyProgress
 
-# Shares with honest intervals, and the table of kept and dropped against clean and leak.
+# Shares with their intervals, and the matrix of kept and dropped against clean and leak.
 
 FenceDecision = Literal["kept", "dropped"]
 AuditWord = Literal["clean", "leak", "undecided"]

@@ -60,7 +60,7 @@ def read_trees(folder: Path) -> list[Tree]:
     return [read_tree(file) for file in files]
 
 
-# What methods of a simulated world would cost: calls, dollars and seconds by simple arithmetic from given prices.
+# Costs of the methods of a simulated world, from given prices of calls.
 
 WORKERS = 20
 """Leaves that are grounded at the same time."""
@@ -89,7 +89,7 @@ class CallPrices:
         return ForecastCost(dollars=method.repeats * dollars, seconds=seconds)
 
 
-# Small tables beside the forecasts: what each forecaster costs, and which model plays which part in it.
+# Tables of costs and roles by forecaster.
 
 
 def read_cost_table(source: TableSource) -> dict[str, ForecastCost]:

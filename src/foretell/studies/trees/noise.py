@@ -26,7 +26,7 @@ from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
 from foretell.studies.trees.world import LINK_KINDS, LinkKind
 
-# Three kinds of noise on what a grounder says (Analytica 2026, section 5.3), and what noise does to an answer.
+# Three kinds of noise on leaves, and how to measure what they do.
 
 Disturbance = Callable[[Floats, float, np.random.Generator], Floats]
 
@@ -80,7 +80,7 @@ def rms_shift(before: Floats, after: Floats) -> float:
     return float(np.sqrt(np.mean((after - before) ** 2)))
 
 
-# Noise on the leaves of simulated worlds, and what it does to the answers of every rule.
+# Simulated worlds.
 
 RATIOS = (0.1, 0.25, 0.5, 0.75, 1.0)
 AT = 0.25
@@ -294,7 +294,7 @@ def _finding(found: NoiseEffects, how: Resampling) -> str:
     )
 
 
-# Noise on the leaves of finished trees: as their links stand, and joined by means and by random weights.
+# Finished trees, with their own links and with means or random weights instead.
 
 DRAWS = 200
 """Disturbed copies of every tree."""

@@ -1,4 +1,7 @@
-"""Who works on a tree in a simulated world, and how well: all three parts are set, nothing is found out about them."""
+"""Simulated analyzers, grounders and synthesizers at work on the trees of simulated worlds.
+
+How good they are is set: a simulation shows how errors travel through a tree, not which real model makes them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +25,7 @@ from foretell.studies.trees.world import (
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseStreams:
-    """Where luck comes from: what stays the same in every run of a question, what is new, and the synthesizer's own."""
+    """Random number streams: what stays the same in every run of a question, what is new, and the synthesizer's own."""
 
     lasting: np.random.Generator
     passing: np.random.Generator
@@ -105,7 +108,7 @@ class SimulatedMethod:
 
 
 class WorldSolver:
-    """The sketches of one world, each made when first asked for."""
+    """Answers the questions of one world by any method; the fitted links are computed when first needed."""
 
     def __init__(self, world: TreeWorld, known: TrueChances) -> None:
         self.world = world
@@ -162,8 +165,6 @@ def _judge_claims(
     return found
 
 
-# The methods that studies compare in a simulated world where no others are given.
-
 REPEATS = 10
 
 
@@ -174,8 +175,6 @@ def default_methods(grounder: SimulatedGrounder | None = None) -> list[Simulated
     return [alone, replace(alone, name=f"mean of {REPEATS}", repeats=REPEATS), *trees]
 
 
-# Methods at work in simulated worlds, and what they said as tables, so that studies of real results read them too.
-
 FITTED_ON = 256
 """Questions on which links are fitted, apart from those that are asked."""
 DUE, KNOWN = np.datetime64("2000-01-01", "D"), np.datetime64("2000-12-31", "D")
@@ -183,7 +182,7 @@ DUE, KNOWN = np.datetime64("2000-01-01", "D"), np.datetime64("2000-12-31", "D")
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How much is result, and where."""
+    """How many worlds, questions and runs are simulated."""
 
     worlds: int = 60
     questions: int = 100

@@ -22,8 +22,6 @@ from foretell.studies.scores import mean_of_runs, right_answers
 from foretell.studies.trees.inputs import simulation_for
 from foretell.studies.trees.simulation import SimulationResult, default_methods, simulate
 
-# What repeated runs of one method come to, target by target, and how their distances to the outcome are spread.
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunStability:

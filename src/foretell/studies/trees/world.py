@@ -27,7 +27,7 @@ from foretell.forecasters.tree.proposition import (
 )
 from foretell.metrics.arrays import Bools, Floats
 
-# How a made-up tree hangs together, before anything is said about numbers.
+# The shape of a simulated tree.
 
 TreeShape = Mapping[str, tuple[str, ...]]
 """By claim, its children; leaves have none."""
