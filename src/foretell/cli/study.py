@@ -59,10 +59,9 @@ def study(context: click.Context) -> None:
         return
     from foretell.studies.registry import study_questions
 
-    questions = study_questions(".trees." if context.meta.get(TREE) else "")
-    width = max(map(len, questions))
-    for name, question in questions.items():
-        click.echo(f"{name.ljust(width)}  {question}")
+    formatter = context.make_formatter()
+    formatter.write_dl(list(study_questions(".trees." if context.meta.get(TREE) else "").items()))
+    click.echo(formatter.getvalue(), nl=False)
     click.echo("\nRun one with: foretell study NAME (foretell study NAME --help lists its options)")
 
 

@@ -41,7 +41,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Base models side by side, by the paper's protocol and by an honest one.
+    """Which base model is best, by the paper and honestly?
 
     Table 17 and 18 of the paper by its own protocol, and the same with rules that knew only the past.
     """

@@ -48,7 +48,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Which part brings what: components one at a time, and a factorial.
+    """Which component brings what?
 
     Chains by model and regime with their mean over all of them, single axes, and belief × crowd.
     """

@@ -209,7 +209,7 @@ QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """What does calibration bring, in-sample, left out, and from the past alone?
+    """What does calibration bring, from the past alone?
 
     Mean gain of every method over all complete configurations, and all protocols for the chosen ones.
     """

@@ -34,7 +34,7 @@ class CalibrationReportOptions(StudyOptions):
 
 
 def study(inputs: StudyServices, options: CalibrationReportOptions) -> StudyResult:
-    """What would each method of calibration have brought to one forecaster?
+    """What would calibration have brought to one forecaster?
 
     In-sample, by other questions, and by the past alone: only the last is what you would have had. Each number is
     compared with the plain logit mean of the trials, on the same resamples of whole questions; crowd, base rate and

@@ -25,7 +25,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Do forecasters hedge against the market, and how far apart are they?
+    """Do forecasters hedge, and how far apart are they?
 
     Distance from one half beside the crowd's price, and the divergence between all forecasters.
     """

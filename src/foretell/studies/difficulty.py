@@ -28,7 +28,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Who is good when the difficulty of the questions is taken out?
+    """Who is best with the difficulty of questions taken out?
 
     Difficulty-adjusted Brier scores as ForecastBench has them, for forecasters who answered different questions.
     """

@@ -28,7 +28,7 @@ Method = EqualWeights | SkillWeights | GreedySelection
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """What does an ensemble of forecasters bring: equal, by skill, or greedy?
+    """What does an ensemble of forecasters bring?
 
     Ensembles over all complete configurations, with weights from the past alone, against the best single one.
     """

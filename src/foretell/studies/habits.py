@@ -177,7 +177,7 @@ class HabitsOptions(RunOptions):
 
 
 def study(inputs: StudyServices, options: HabitsOptions) -> StudyResult:
-    """What do agents do on the way: beliefs, tools, ends, cost?
+    """What do agents do on the way to a forecast?
 
     How the trials of runs ended, how beliefs moved, which tools were used and what a trial cost, read from stored
     runs; no model is called.

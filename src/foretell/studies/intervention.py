@@ -153,7 +153,7 @@ class InterventionOptions(AgentOptions):
 
 
 async def study(inputs: StudyServices, options: InterventionOptions) -> StudyResult:
-    """Does a belief steer what follows? Overwrite one and watch.
+    """Does a stated belief steer what follows?
 
     Every question is run twice; in one run the belief is overwritten at a step. The agent is that of SPEC, the file of
     a run, or the usual one with --questions and --model. Both trials share every word up to the step, so that the

@@ -24,7 +24,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """How does the score fall with the time until the outcome is known?
+    """How does the score fall with the time to resolution?
 
     Brier index by days from asking to resolution, by forecaster.
     """

@@ -32,7 +32,7 @@ class ManyComparisonsOptions(TableOptions):
 
 
 def study(inputs: DataInputs, options: ManyComparisonsOptions) -> StudyResult:
-    """Which differences remain when many forecasters are compared (Holm)?
+    """Which differences remain among many comparisons (Holm)?
 
     All others against one forecaster, or all pairs, with p-values adjusted for the number of comparisons.
 

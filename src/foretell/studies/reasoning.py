@@ -201,7 +201,7 @@ class JudgeOptions(RunOptions):
 
 
 async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:
-    """How well are forecasts reasoned? A model marks them; do people agree with it?
+    """How well are forecasts reasoned, and do people agree?
 
     Marks from 1 to 5 on five dimensions, by a fixed rubric at temperature 0. First write a sheet and let people rate
     some of the same forecasts, then judge and see whether they agree:

@@ -26,7 +26,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Are forecasters over- or underconfident, and what is their score made of?
+    """Are forecasters over- or underconfident?
 
     The recalibration line and the decomposition of the Brier score, by forecaster.
     """

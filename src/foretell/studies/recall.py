@@ -61,7 +61,7 @@ class RecallOptions(StudyOptions):
 
 
 async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
-    """What does a model remember of past events?
+    """What do models remember of past events?
 
     Every event is put three times: recall, forecast without sources, forecast with them. Choose events that ended
     before the models' knowledge does. Who remembers much cannot be tested on such events; who claims to remember and

@@ -137,7 +137,7 @@ class SmokeOptions(AgentOptions):
 
 
 async def study(inputs: StudyServices, options: SmokeOptions) -> StudyResult:
-    """Is a model fit for a big run, and what will that cost? A few trials tell.
+    """Is a model fit for a big run, and what will that cost?
 
     One trial on a few questions: do trials end, in answers, and at what price? With SPEC, the file of the run to come,
     it also says what all of that will cost. A model that fails the exam ends the command with exit code 1.

@@ -96,7 +96,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """What does another trial bring? Score against 1, 2, … trials.
+    """What does another trial bring?
 
     Curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen).
     """

@@ -138,7 +138,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
-    """Where does the spread of scores come from: question, method, chance?
+    """Where does the spread of scores come from?
 
     Analysis of variance, components, and method effects by three estimators.
     """

@@ -49,11 +49,11 @@ class AuditOptions(StudyOptions):
 
 
 async def study(inputs: StudyServices, options: AuditOptions) -> StudyResult:
-    """How much of a run could be leakage? A second model reads what it was shown.
+    """How much of a run's score could be leakage?
 
-    Counts what the fence got wrong, searches the agent's reasoning for events after the cutoff that no source told it,
-    and, given a run without tools and one without a fence, says how much of the score undetected leaks can be worth at
-    most:
+    A second model reads what the run was shown and what was withheld, and the report counts what the fence got wrong.
+    It also searches the agent's reasoning for events after the cutoff that no source told it. Given a run without tools
+    and one without a fence, it says how much of the score undetected leaks can be worth at most:
 
       foretell study audit RUN --auditor openrouter:x-ai/grok-4.1-fast --closed-book RUN2 --unfenced RUN3
 

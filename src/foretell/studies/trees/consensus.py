@@ -33,7 +33,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
-    """Who is right where others are wrong (McNemar), and who says the same?
+    """Who is right where others are wrong (McNemar)?
 
     All pairs of methods.
     """

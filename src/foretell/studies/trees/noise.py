@@ -157,7 +157,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
-    """What does noise in the leaves of a tree do to its answer, rule by rule?
+    """What does noise in the leaves do to a tree's answer?
 
     All rules under all kinds of noise; on real trees where some are given.
     """

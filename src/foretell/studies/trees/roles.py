@@ -66,7 +66,7 @@ class RoleCombination:
 
 
 def study(inputs: DataInputs, options: RoleOptions) -> StudyResult:
-    """Which role deserves the better model: analyzer, grounder or synthesizer?
+    """Which role in a tree deserves the better model?
 
     Real runs whose roles are known where tables are given, else all combinations in a simulated world.
     """

@@ -111,7 +111,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
-    """How much of the error is bias, how much chance between runs?
+    """How much of the error is bias, how much is chance?
 
     Real runs where tables are given, else those of a simulated world.
     """

@@ -31,7 +31,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
-    """Where to cut a probability into True and False, and what tuning the cut is worth.
+    """Where to cut a probability into True and False?
 
     Every configuration by every criterion; the trials' logit mean answers.
     """

@@ -30,7 +30,7 @@ NOTES = (
 
 
 def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
-    """What are the weights of a tree worth against means and random weights?
+    """What are the weights of a tree worth?
 
     Worlds of both kinds; real trees where some are given.
     """
