@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from foretell.report.study import StudyResult
     from foretell.studies.registry import Study
 
+OLD_OPTIONS = {"--html": "--out FILE.html", "--markdown": "--out FILE.md", "--cast": "--roles FILE"}
 TREE = "tree"
 """`foretell study tree noise` is `foretell study tree-noise`, and `foretell study tree` lists the studies of trees."""
 
@@ -80,8 +81,6 @@ def study_command(chosen: "Study") -> click.Command:
         help="Write a file (.html .md .json .csv .parquet .svg .png .pdf), or all of them into a folder; repeatable.",
     )
     @click.option("--keep", is_flag=True, help="Save it by its name for the web app, in place of an earlier one.")
-    @click.option("--html", "old_html", hidden=True)
-    @click.option("--markdown", "old_markdown", is_flag=True, hidden=True)
     @click.pass_context
     def command(context: click.Context, request: "Request", **options: Any) -> None:
         result = _run(chosen, request)
@@ -89,21 +88,18 @@ def study_command(chosen: "Study") -> click.Command:
         if result.passed is False:
             context.exit(1)
 
-    return _refusing_old_options(command)
-
-
-def _refusing_old_options(command: click.Command) -> click.Command:
-    replaced = {"old_html": ("--html", "--out FILE.html"), "old_markdown": ("--markdown", "--out FILE.md")}
-
-    def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value:
-            old, new = replaced[str(parameter.name)]
-            raise click.UsageError(f"{old} is now {new}", context)
-
-    for parameter in command.params:
-        if parameter.name in replaced:
-            parameter.callback, parameter.expose_value, parameter.is_eager = refuse, False, True
+    for old in OLD_OPTIONS:
+        refused = click.Option(
+            [old], hidden=True, expose_value=False, callback=_refuse_old_option, is_flag=False, flag_value="given"
+        )
+        command.params.append(refused)
     return command
+
+
+def _refuse_old_option(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        old = parameter.opts[0]
+        raise click.UsageError(f"{old} is now {OLD_OPTIONS[old]}", context)
 
 
 def _run(chosen: "Study", options: Any) -> "StudyResult":
