@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from foretell.forecasters.combine.rules import FittedRule
     from foretell.metrics.arrays import Floats
 
-METHODS = names("combiners")
+METHODS = tuple(names("combiners"))
 FORECASTS = click.option(
     "--forecasts", "-f", required=True, type=FILE_PATH, help="forecaster, question, target, p (+ trial)"
 )

@@ -191,7 +191,7 @@ class StudyResult:
             "notes": list(self.notes),
             "settings": plain_data(dict(self.settings)),
             "how_to_read": list(self.how_to_read),
-            "cost": plain_data(self.cost),
+            "cost": None if self.cost is None else _cost_to_dict(self.cost),
             "passed": self.passed,
             "files": [one.name for one in self.files],
             "details": plain_data(dict(self.details)),
@@ -217,7 +217,7 @@ def study_from_dict(data: Mapping[str, Any]) -> StudyResult:
             notes=tuple(data["notes"]),
             settings=data["settings"],
             how_to_read=tuple(data.get("how_to_read", ())),
-            cost=CallCost(**{name: cost[name] for name in ("calls", "dollars", "unpriced")}) if cost else None,
+            cost=CallCost(**cost) if cost else None,
             passed=data.get("passed"),
             details=data.get("details", {}),
         )
@@ -249,6 +249,11 @@ def _from_first_schema(data: Mapping[str, Any]) -> dict[str, Any]:
 def chart_titles(data: Mapping[str, Any]) -> dict[str, str]:
     """The titles of the charts of a study file by their names, in either schema."""
     return {one["name"]: str(one["title"]) for one in data.get("charts", data.get("pictures", ()))}
+
+
+def _cost_to_dict(cost: CallCost) -> dict[str, Any]:
+    """Calls and dollars; tokens are left out, since replies of the journal do not count them again."""
+    return {"calls": cost.calls, "dollars": round(cost.dollars, 6), "unpriced": cost.unpriced}
 
 
 def _table_to_dict(table: StudyTable) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def test_a_tree_costs_more_than_its_grounder_and_a_better_grounder_is_better():
 def cell(cast: tuple[str, ...], accuracy: float) -> roles.RoleCombination:
     return roles.RoleCombination(
         name=" ".join(cast),
-        cast=dict(zip(("analyzer", "grounder", "synthesizer"), cast, strict=True)),
+        roles=dict(zip(("analyzer", "grounder", "synthesizer"), cast, strict=True)),
         accuracy=Interval(estimate=accuracy, se=0, low=0, high=100, n_clusters=1, draws=0),
         right=np.array([accuracy]),
         cluster=("c",),
