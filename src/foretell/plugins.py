@@ -49,6 +49,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "buildup": "foretell.studies.buildup:study",
         "variance": "foretell.studies.variance:study",
         "models": "foretell.studies.base_models:study",
+        "comparison": "foretell.studies.comparison:study",
         "ensemble": "foretell.studies.ensemble:study",
         "many-comparisons": "foretell.studies.many_comparisons:study",
         "difficulty": "foretell.studies.difficulty:study",

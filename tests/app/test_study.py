@@ -56,6 +56,15 @@ def test_one_page_json_and_markdown(tables: tuple[Path, Path], tmp_path: Path):
     assert "--markdown is now --out FILE.md" in run("trials", "-f", f, "-o", o, "--markdown").output
 
 
+def test_two_forecasters_side_by_side(tables: tuple[Path, Path]):
+    f, o = tables
+    result = run("comparison", "x", "y", "-f", f, "-o", o, "--by", "source", "--draws", "100", "--json")
+    found = json.loads(result.stdout)
+    assert found["title"] == "x and y"
+    assert len(found["tables"][0]["rows"]) > 1
+    assert [chart["name"] for chart in found["charts"]][0] == "agreement"
+
+
 def test_the_same_seed_the_same_bytes(tables: tuple[Path, Path]):
     f, o = tables
     first, second = (run("trials", "-f", f, "-o", o, "--draws", "100", "--json").stdout for _ in range(2))

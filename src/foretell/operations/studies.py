@@ -6,7 +6,7 @@ Studies that call models work behind the same journal, limits and budget as runs
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from inspect import isawaitable
+from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
 from foretell.forecasters.agent.agent import BeliefAgent
@@ -71,7 +71,7 @@ def run_study(
     """
     services = inputs or MachineServices(settings=settings or load_settings(), watch=watch or (lambda progress: None))
     result = study.run(services, options)
-    return event_loop.run(result) if isawaitable(result) else result
+    return event_loop.run(result) if iscoroutine(result) else result
 
 
 @dataclass(frozen=True, kw_only=True)

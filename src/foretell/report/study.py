@@ -288,7 +288,8 @@ def _column_keys(labels: Sequence[str]) -> list[str]:
 
 def _table_from_dict(data: Mapping[str, Any]) -> StudyTable:
     keys: list[str] = data["columns"]
-    columns = tuple(StudyColumn(**one) for one in data.get("formats") or [{"label": key} for key in keys])
+    formats: list[dict[str, Any]] = data.get("formats") or [{"label": key} for key in keys]
+    columns = tuple(StudyColumn(**one) for one in formats)
     styles = data.get("styles", [""] * len(data["rows"]))
     rows = [
         StudyRow(

@@ -88,10 +88,10 @@ class Recollection:
     p: Mapping[str, float] = field(default_factory=dict[str, float])
     rationale: str = ""
 
-    def against(self, truth: Mapping[str, int]) -> MemoryKind:
+    def compared_with(self, truth: Mapping[str, int]) -> MemoryKind:
         """How the memory compares with what happened: one wrong outcome makes it wrong.
 
-        >>> Recollection(recognised=True, recalled={"a": 1}).differences({"a": 1, "b": 0})
+        >>> Recollection(recognised=True, recalled={"a": 1}).compared_with({"a": 1, "b": 0})
         'right'
         """
         if not self.recognised:
@@ -114,7 +114,7 @@ class RecallResult:
     @property
     def memory(self) -> MemoryKind | None:
         """None where the model gave no usable answer."""
-        return None if self.recollection is None else self.recollection.differences(self.past.truth)
+        return None if self.recollection is None else self.recollection.compared_with(self.past.truth)
 
 
 async def recall_events(

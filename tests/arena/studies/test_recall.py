@@ -44,7 +44,7 @@ def said(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> d
     ],
 )
 def test_memories_are_held_against_what_happened(recognised: Any, recalled: Any, expected: str) -> None:
-    assert read_recollection(said(recognised, recalled), NAMES).differences(WON.truth) == expected
+    assert read_recollection(said(recognised, recalled), NAMES).compared_with(WON.truth) == expected
 
 
 @pytest.mark.parametrize(

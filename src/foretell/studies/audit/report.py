@@ -1,6 +1,6 @@
 """The result of an audit as a study: the fence's matrix, rates, leaks and memories, and what they are worth."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -96,7 +96,7 @@ def _counts(counts: VerdictCounts) -> dict[str, CellValue]:
 
 def _rate_table(audit: MaterialAudit) -> StudyTable:
     parts = {"whole fence": audit.whole, "content filter alone": audit.content}
-    rates = {
+    rates: dict[str, Callable[[FenceMatrix], ClusteredRate]] = {
         "kept texts that leak (undetected)": lambda matrix: matrix.undetected,
         "leaks that were caught": lambda matrix: matrix.recall,
         "clean texts that were dropped": lambda matrix: matrix.false_drops,
