@@ -85,7 +85,7 @@ def study_command(chosen: "Study") -> click.Command:
     def command(context: click.Context, request: "Request", **options: Any) -> None:
         result = _run(chosen, request)
         show_study(result, as_json=options["as_json"], outs=options["outs"], keep=options["keep"])
-        if result.passed is False:
+        if not result.ok:
             context.exit(1)
 
     for old in OLD_OPTIONS:
@@ -112,7 +112,9 @@ def _run(chosen: "Study", options: Any) -> "StudyResult":
 
 def show_study(result: "StudyResult", *, as_json: bool, outs: tuple[Path, ...], keep: bool = False) -> None:
     """Print the result and write it to the files that were asked for."""
-    from foretell.report.study_report import print_study, render_study, write_study
+    from rich.console import Console
+
+    from foretell.report.study_report import write_study
 
     for file in result.files:
         Path(file.name).write_text(file.text, encoding="utf-8", newline="")
@@ -121,13 +123,11 @@ def show_study(result: "StudyResult", *, as_json: bool, outs: tuple[Path, ...], 
         for written in write_study(result, path):
             click.echo(f"Wrote {written}", err=True)
     if as_json:
-        click.echo(render_study(result, "json"), nl=False)
+        click.echo(result.to_json())
     else:
-        from rich.console import Console
-
-        print_study(result, Console())
-    if result.cost is not None:
-        click.echo(f"{result.cost}; run again, stored replies cost nothing", err=True)
+        result.print(Console())
+    for warning in result.warnings:
+        click.echo(warning, err=True)
     if keep:
         from foretell.operations.saved_studies import save_study
         from foretell.runs.settings import load_settings

@@ -28,8 +28,7 @@ def save_study(settings: Settings, study: StudyResult) -> Path:
         new.mkdir()
         for one in study.charts:
             one.chart.save(new / f"{_named(one.name)}.svg")
-        text = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        (new / TABLES).write_text(text, encoding="utf-8")
+        (new / TABLES).write_text(study.to_json(), encoding="utf-8")
         if folder.is_dir():
             folder.rename(old)
         new.rename(folder)

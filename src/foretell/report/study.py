@@ -4,16 +4,21 @@ Every study, the audit of a run and the calibration report return a `StudyResult
 it in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict` write and read it as JSON.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from io import StringIO
 from math import isfinite, nan
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.models.budget import CallCost
 from foretell.questions.errors import InputError
 from foretell.report.charts.svg import Chart
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SCHEMA, OLD_SCHEMA = "foretell/study/2", "foretell/study/1"
 CellValue = str | int | float | Interval | Comparison | None
@@ -162,22 +167,58 @@ class StudyResult:
         """The table of that title."""
         return next(table for table in self.tables if table.title == title)
 
-    def cells(self) -> Iterator[dict[str, Any]]:
+    @property
+    def ok(self) -> bool:
+        """False where an exam was not passed; a command then ends with exit code 1."""
+        return self.passed is not False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know beside the result: what the model calls cost."""
+        return () if self.cost is None else (f"{self.cost}; run again, stored replies cost nothing",)
+
+    def rows(self) -> list[dict[str, Any]]:
         """One row per cell of every table, for CSV and Parquet: table, row, column, value, low, high, text."""
+        found: list[dict[str, Any]] = []
         for table in self.tables:
             for row in table.rows:
                 for column, value in zip(table.columns, row.values, strict=True):
-                    number = cell_number(value)
                     ranged = isinstance(value, Interval | Comparison)
-                    yield {
-                        "table": table.title,
-                        "row": row.name,
-                        "column": column.label,
-                        "value": number if isfinite(number) else None,
-                        "low": value.low if ranged and isfinite(value.low) else None,
-                        "high": value.high if ranged and isfinite(value.high) else None,
-                        "text": value if isinstance(value, str) else None,
-                    }
+                    numbers = (cell_number(value), value.low if ranged else nan, value.high if ranged else nan)
+                    cell = {"table": table.title, "row": row.name, "column": column.label}
+                    cell |= dict(zip(("value", "low", "high"), map(plain_data, numbers), strict=True))
+                    found.append({**cell, "text": value if isinstance(value, str) else None})
+        return found
+
+    def print(self, console: "Console") -> None:
+        """Show it in a terminal."""
+        from foretell.report.study_report import print_study
+
+        print_study(self, console)
+
+    def __str__(self) -> str:
+        """The text that a terminal of 80 columns shows, without colour."""
+        from rich.console import Console
+
+        text = StringIO()
+        self.print(Console(file=text, width=80, color_system=None))
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """The result as Markdown."""
+        from foretell.report.study_report import markdown_study
+
+        return markdown_study(self)
+
+    def to_html(self) -> str:
+        """The result as one web page that needs no network."""
+        from foretell.report.study_report import study_page
+
+        return study_page(self)
+
+    def to_json(self) -> str:
+        """The result as JSON; numbers that do not exist are null."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; of charts and files only their names; numbers that do not exist are null."""

@@ -1,10 +1,8 @@
 """The result of a study in the terminal, as Markdown, as a web page, and as files of every kind."""
 
-import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from foretell.data.atomic_file import write_atomically
 from foretell.metrics.bootstrap import Interval
@@ -44,22 +42,6 @@ STUDY_GAP = 2
 
 STUDY_WRAP = 40
 """Characters after which a column of text is wrapped."""
-StudyFormat = Literal["terminal", "markdown", "html", "json"]
-
-
-def render_study(study: StudyResult, format: StudyFormat, *, width: int = 80) -> str:
-    """The result as plain text for a terminal of that width, as Markdown, as a web page or as JSON."""
-    if format == "json":
-        return json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    if format == "markdown":
-        return markdown_study(study)
-    if format == "html":
-        return study_page(study)
-    from rich.console import Console
-
-    out = io.StringIO()
-    print_study(study, Console(file=out, width=width, color_system=None))
-    return out.getvalue()
 
 
 def write_study(study: StudyResult, path: Path) -> list[Path]:
@@ -80,16 +62,16 @@ def write_study(study: StudyResult, path: Path) -> list[Path]:
         return [one.chart.save(name) for one, name in zip(study.charts, names, strict=True)]
     if path.suffix in (".csv", ".parquet"):
         return [_write_cells(study, path)]
-    formats: dict[str, StudyFormat] = {".html": "html", ".md": "markdown", ".json": "json"}
-    if path.suffix not in formats:
+    texts = {".html": study.to_html, ".md": study.to_markdown, ".json": study.to_json}
+    if path.suffix not in texts:
         known = ".html .md .json .csv .parquet .svg .png .pdf"
         raise InputError("a study cannot be written so", path=path, hint=f"use one of {known}, or a folder")
-    write_atomically(path, render_study(study, formats[path.suffix]).encode())
+    write_atomically(path, texts[path.suffix]().encode())
     return [path]
 
 
 def _write_cells(study: StudyResult, path: Path) -> Path:
-    cells = list(study.cells())
+    cells = study.rows()
     if not cells:
         raise InputError("this study has no table", path=path)
     if path.suffix == ".csv":
