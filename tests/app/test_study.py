@@ -62,7 +62,7 @@ def test_two_forecasters_side_by_side(tables: tuple[Path, Path]):
     found = json.loads(result.stdout)
     assert found["title"] == "x and y"
     assert len(found["tables"][0]["rows"]) > 1
-    assert [chart["name"] for chart in found["charts"]][0] == "agreement"
+    assert found["charts"][0]["name"] == "agreement"
 
 
 def test_the_same_seed_the_same_bytes(tables: tuple[Path, Path]):

@@ -57,7 +57,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     return StudyResult(
         name="aggregation",
         title="How to combine trials",
-        sentences=(_finding(found, len(tables)),),
+        sentences=(_sentence(found, len(tables)),),
         tables=(gains_table("Mean gain over the logit mean of all trials", "Rule", found, decimals=2), *details),
         charts=(
             StudyChart(name="rules", title="Mean gain over the logit mean", chart=gains_chart(found, "gain in BI")),
@@ -112,7 +112,7 @@ def _detail(name: str, scores: Mapping[str, Floats], examples: Examples, data: S
     return rule_score_table(f"{name}: rules", found, groups_of(examples), styles=styles)
 
 
-def _finding(found: Mapping[str, PairedGains], count: int) -> str:
+def _sentence(found: Mapping[str, PairedGains], count: int) -> str:
     free = {rule: one for rule, one in found.items() if "·" not in rule}
     first = max(free, key=lambda rule: free[rule].mean.diff)
     gain = free[first].mean

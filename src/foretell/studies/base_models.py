@@ -59,7 +59,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     return StudyResult(
         name="models",
         title="Base models side by side",
-        sentences=(_finding(boards),),
+        sentences=(_sentence(boards),),
         tables=tuple(grids),
         charts=(_divergence(found, data.tables),),
         notes=(*NOTES, *_incomplete(used), *study_notes(data, used, left_out="Not part of these tables")),
@@ -188,7 +188,7 @@ def _incomplete(used: Mapping[str, Examples]) -> tuple[str, ...]:
     return (f"Scored on the rounds they answered only: {', '.join(short)}; differences are on shared targets.",)
 
 
-def _finding(boards: Mapping[str, ProtocolScores]) -> str:
+def _sentence(boards: Mapping[str, ProtocolScores]) -> str:
     paper, raw, known = (boards[title].belief() for title in ("paper's protocol", "logit mean", "past only, default"))
     if not known:
         return f"{plural(len(boards), 'protocol')}, no agent with a belief state."

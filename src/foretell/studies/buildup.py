@@ -69,9 +69,9 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     return StudyResult(
         name="buildup",
         title="Which part brings what",
-        sentences=(_finding(steps, single, len(chains)),),
+        sentences=(_sentence(steps, single, len(chains)),),
         tables=tuple(grids),
-        charts=tuple(_pictures(steps, single)),
+        charts=tuple(_charts(steps, single)),
         notes=(*NOTES, *study_notes(data, tables)),
         settings=study_settings(data, tables),
     )
@@ -205,12 +205,12 @@ def _effects(scores: Sequence[Floats], examples: Examples, how: Resampling) -> t
     )
 
 
-def _pictures(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains]) -> list[StudyChart]:
+def _charts(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains]) -> list[StudyChart]:
     drawn = [("steps", "Mean difference of each step", steps), ("axes", "One axis at a time", single)]
     return [StudyChart(name=n, title=t, chart=gains_chart(found, "difference in BI")) for n, t, found in drawn if found]
 
 
-def _finding(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains], chains: int) -> str:
+def _sentence(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains], chains: int) -> str:
     shown = steps or single
     parts = [
         f"{name.lstrip('+ ')} {signed(one.mean.diff, 1)} {bracket(one.mean.low, one.mean.high, 1)}"

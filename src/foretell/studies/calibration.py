@@ -45,7 +45,7 @@ from foretell.studies.scores import (
 
 RAW_LINE = "raw (logit mean)"
 SHORT: tuple[Protocol, ...] = ("past only", "question out", "in-sample")
-PICTURED = ("default", "hierarchical")
+CHARTED = ("default", "hierarchical")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ def kind_table(found: CalibrationReport, protocol: Protocol, title: str) -> Stud
 
 
 def reliability_charts(
-    found: CalibrationReport, *, name: str = "", methods: Sequence[str] = PICTURED
+    found: CalibrationReport, *, name: str = "", methods: Sequence[str] = CHARTED
 ) -> list[StudyChart]:
     """Reliability diagrams before, and after by the rules that knew only the past."""
     examples = found.examples
@@ -229,7 +229,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     return StudyResult(
         name="calibration",
         title="What calibration brings",
-        sentences=(_finding(honest, len(tables)),),
+        sentences=(_sentence(honest, len(tables)),),
         tables=tuple(grids),
         charts=(
             StudyChart(
@@ -268,7 +268,7 @@ def _overview(tables: Mapping[str, Examples], data: StudyData) -> tuple[StudyTab
     ), honest
 
 
-def _finding(honest: Mapping[str, PairedGains], count: int) -> str:
+def _sentence(honest: Mapping[str, PairedGains], count: int) -> str:
     best = max(honest, key=lambda name: honest[name].mean.diff)
     shown = [name for name in dict.fromkeys(("default", "paper", best)) if name in honest]
     parts = [

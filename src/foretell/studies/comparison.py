@@ -66,8 +66,8 @@ def comparison_study(
     outcome, weight = table.targets.outcome, table.targets.weight
     common = np.isfinite(both[0]) & np.isfinite(both[1])
     agreement = agreement_plot(*both, names=(first, second))
-    pictures = [StudyChart(name="agreement", title="Where they agree", chart=agreement)]
-    pictures += [
+    charts = [StudyChart(name="agreement", title="Where they agree", chart=agreement)]
+    charts += [
         StudyChart(
             name=f"reliability-{n}",
             title=f"Reliability of {name}",
@@ -81,7 +81,7 @@ def comparison_study(
         title=f"{first} and {second}",
         sentences=(pair_headline(pair),),
         tables=(_differences(pair), _disagreements(table, pair, both, texts or {})),
-        charts=tuple(pictures),
+        charts=tuple(charts),
         settings={"targets both answered": int(common.sum()), "level of intervals": pair.level},
     )
 

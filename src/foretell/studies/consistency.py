@@ -140,7 +140,7 @@ def consistency_study(
     return StudyResult(
         name="consistency",
         title="Do the probabilities fit each other?",
-        sentences=(_finding(scored, tolerance),),
+        sentences=(_sentence(scored, tolerance),),
         tables=(table, _origins(known, structures)),
         charts=tuple(_charts(table)),
         notes=tuple(_notes(statements, known, structures)),
@@ -211,7 +211,7 @@ def _origins(known: Sequence[StatedForecast], structures: Mapping[str, OutcomeSt
     )
 
 
-def _finding(scored: Sequence[ConsistencyScore], tolerance: float) -> str:
+def _sentence(scored: Sequence[ConsistencyScore], tolerance: float) -> str:
     logic = [one.logic for one in scored if one.logic is not None]
     summed = [one for one in scored if one.excess is not None]
     told: list[str] = []

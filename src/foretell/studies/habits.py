@@ -117,7 +117,7 @@ def _distance(a: Mapping[str, float], b: Mapping[str, float]) -> float:
 
 
 TOLERANCE = 0.01
-MOST_PICTURES = 6
+MOST_CHARTS = 6
 ADVICE = (
     "A trial is completed when it ends in a forecast, and submitted when the model itself handed that in; the others "
     "live on the belief that stood when steps, time or budget were used up, or answered in one prompt. Again: replies "
@@ -195,7 +195,7 @@ def habits_study(
     return StudyResult(
         name="habits",
         title="What agents do on the way",
-        sentences=(_finding(groups, tolerance),),
+        sentences=(_sentence(groups, tolerance),),
         tables=habit_tables(groups, tolerance),
         charts=tuple(habit_charts(groups)),
         notes=tuple(_notes(by_run)),
@@ -352,7 +352,7 @@ def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterable[StudyChart]:
     if len(rows) > 1:
         rows.sort(key=lambda row: row.interval.estimate)
         yield StudyChart(name="cost", title="Cost per trial", chart=forest_plot(rows, label="dollars", decimals=4))
-    for number, (name, group) in enumerate(list(groups.items())[:MOST_PICTURES], start=1):
+    for number, (name, group) in enumerate(list(groups.items())[:MOST_CHARTS], start=1):
         # One target stands for a question: with several outcomes the others move against it.
         courses = [[(point.step, next(iter(point.p.values()))) for point in one.path if point.p] for one in group.seen]
         yield StudyChart(
@@ -362,7 +362,7 @@ def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterable[StudyChart]:
         )
 
 
-def _finding(groups: Mapping[str, TrialGroup], tolerance: float) -> str:
+def _sentence(groups: Mapping[str, TrialGroup], tolerance: float) -> str:
     seen = [one for group in groups.values() for one in group.seen]
     gaps = [one.gap for one in seen if isfinite(one.gap)]
     done, handed = sum(bool(one.how) for one in seen), sum(one.how == "submitted" for one in seen)

@@ -185,9 +185,9 @@ def intervention_study(
     return StudyResult(
         name="intervention",
         title="Does a belief steer what follows?",
-        sentences=(_finding(found, resampling),),
+        sentences=(_sentence(found, resampling),),
         tables=(_later(found, resampling), _directions(found, resampling), _pushes(pairs)),
-        charts=tuple(_pictures(found, resampling)),
+        charts=tuple(_charts(found, resampling)),
         notes=tuple(_notes(tried, step)),
         settings={"step": step, "draws": resampling.draws, "seed": resampling.seed},
         how_to_read=ADVICE,
@@ -264,7 +264,7 @@ def _pushes(pairs: Sequence[PushPair]) -> StudyTable:
     return StudyTable(title="Every push", row_header="Question", columns=columns, rows=tuple(entries))
 
 
-def _pictures(found: PushOutcomes, resampling: Resampling) -> list[StudyChart]:
+def _charts(found: PushOutcomes, resampling: Resampling) -> list[StudyChart]:
     rows = [
         ForestRow(name=name, interval=left)
         for name, shares in _places(found)
@@ -285,7 +285,7 @@ def _pictures(found: PushOutcomes, resampling: Resampling) -> list[StudyChart]:
     ]
 
 
-def _finding(found: PushOutcomes, resampling: Resampling) -> str:
+def _sentence(found: PushOutcomes, resampling: Resampling) -> str:
     shares = [(question, one.final) for question, one in found if isfinite(one.final)]
     left = _left(shares, resampling)
     if left is None:

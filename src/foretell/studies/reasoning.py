@@ -262,7 +262,7 @@ def judge_study(
     return StudyResult(
         name="judge",
         title=TITLE,
-        sentences=(_finding(done),),
+        sentences=(_sentence(done),),
         tables=tuple(grids),
         charts=(StudyChart(name="marks", title="Mean marks", chart=figure),) if rows else (),
         notes=tuple(_notes(marked, ratings, known)),
@@ -354,7 +354,7 @@ def _row(pairs: Sequence[MarkPair], resampling: Resampling) -> tuple[CellValue, 
     return (found.items, found.ratings, *means, found.variance, found.bias, found.exact, found.within_one)
 
 
-def _finding(done: Sequence[MarkedCase]) -> str:
+def _sentence(done: Sequence[MarkedCase]) -> str:
     if not done:
         return "No forecast was marked."
     weakest = min(DIMENSIONS, key=lambda name: sum(one.scores[name] for one in done))

@@ -90,7 +90,7 @@ def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = D
     return StudyResult(
         name="recall",
         title="What models remember of past events",
-        sentences=(_finding(by_model),),
+        sentences=(_sentence(by_model),),
         tables=(_rates(by_model), _categories(by_model), _scores(by_model, resampling)),
         notes=tuple(_notes(by_model)),
         settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
@@ -190,7 +190,7 @@ def _brier(p: Mapping[str, float] | None, one: RecallResult) -> float:
     return mean_brier([p[target] for target in truth], list(truth.values()))
 
 
-def _finding(by_model: Mapping[str, RecallGroup]) -> str:
+def _sentence(by_model: Mapping[str, RecallGroup]) -> str:
     told: list[str] = []
     for model, group in by_model.items():
         count: Counter[MemoryKind] = Counter(one.memory for one in group if one.memory is not None)

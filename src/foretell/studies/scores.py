@@ -12,7 +12,6 @@ from foretell.metrics.bootstrap import Interval, Resampling, brier_index_from_su
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, compare_all, compare_paired
 from foretell.metrics.scores import brier_index
-from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import percent, signed
@@ -111,18 +110,11 @@ def run_accuracy(examples: Examples) -> Floats:
     return 100 * mean_of_runs(right_answers(examples.rows.trials, examples.outcome))
 
 
-def line_chart(
-    column: str,
-    groups: Sequence[str],
-    scores: Mapping[str, tuple[Interval, ...]],
-    n: Sequence[int],
-    *,
-    label: str,
-    decimals: int = 1,
-    zero: bool = False,
-) -> Chart:
-    """Several rules over the steps of something, with intervals; `n` is how many cases each step rests on."""
-    lines = Breakdown(
+def step_scores(
+    column: str, groups: Sequence[str], scores: Mapping[str, tuple[Interval, ...]], n: Sequence[int]
+) -> Breakdown:
+    """Several rules over the steps of something, for a chart of lines; `n` is how many cases each step rests on."""
+    return Breakdown(
         column=column,
         ordered=True,
         groups=tuple(groups),
@@ -131,7 +123,6 @@ def line_chart(
         scores=scores,
         answered={rule: tuple(n) for rule in scores},
     )
-    return score_by_group(lines, label=label, decimals=decimals, zero=zero)
 
 
 def as_interval(gap: Comparison) -> Interval:

@@ -10,6 +10,7 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
+from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, plural, signed
 from foretell.report.study import CellValue, RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
@@ -21,11 +22,11 @@ from foretell.studies.scores import (
     as_interval,
     brier_of,
     groups_of,
-    line_chart,
     mean_gain,
     reversed_difference,
     rule_score_table,
     rule_scores,
+    step_scores,
 )
 
 Pool = Callable[[Floats], Floats]
@@ -114,7 +115,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     return StudyResult(
         name="trials",
         title="What another trial brings",
-        sentences=(_finding(gain, tables, overview),),
+        sentences=(_sentence(gain, tables, overview),),
         tables=(overview, *grids),
         charts=tuple(
             StudyChart(name=f"trials-{i}", title=f"{name}: score against trials", chart=figure)
@@ -204,7 +205,8 @@ def _curve(found: Sequence[RuleScore], examples: Examples) -> Chart:
     scores = {rule: tuple(_gap(by_name[trial_rule_label(rule, k)]) for k in counts) for rule in CURVES}
     groups = [str(k) for k in counts]
     label = f"BI minus logit mean of {len(counts)}"
-    return line_chart("trials", groups, scores, [found[0].n] * len(groups), label=label, decimals=2, zero=True)
+    lines = step_scores("trials", groups, scores, [found[0].n] * len(groups))
+    return score_by_group(lines, label=label, decimals=2, zero=True)
 
 
 def _gap(one: RuleScore) -> Interval:
@@ -213,7 +215,7 @@ def _gap(one: RuleScore) -> Interval:
     return Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
 
 
-def _finding(gain: Comparison | None, tables: Mapping[str, Examples], overview: StudyTable) -> str:
+def _sentence(gain: Comparison | None, tables: Mapping[str, Examples], overview: StudyTable) -> str:
     if gain is None:
         return "There is one trial only: nothing to say about more of them."
     labels = [column.label for column in overview.columns if column.label.startswith("k=")]

@@ -159,7 +159,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     return StudyResult(
         name="variance",
         title="Where the spread of scores comes from",
-        sentences=(_finding(parts[FIRST], first),),
+        sentences=(_sentence(parts[FIRST], first),),
         tables=grids,
         charts=(StudyChart(name="effects", title="Effects of the methods", chart=figure),),
         notes=(*NOTES, *study_notes(data, tables)),
@@ -247,6 +247,6 @@ def _check(exact: TwoWayEffects, iterated: TwoWayEffects, reml: MixedEffects) ->
     )
 
 
-def _finding(parts: VarianceComponents, found: TrialScores) -> str:
+def _sentence(parts: VarianceComponents, found: TrialScores) -> str:
     told = ", ".join(f"{name} {percent(parts.share(key))}" for key, name in PARTS.items())
     return f"Of the variance of one trial's score ({plural(len(found.methods), 'method')}): {told}."

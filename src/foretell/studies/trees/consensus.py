@@ -58,7 +58,7 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
     return StudyResult(
         name="consensus",
         title="Who is right where others are wrong",
-        sentences=(_finding(names, tests, accuracy),),
+        sentences=(_sentence(names, tests, accuracy),),
         tables=grids,
         charts=(
             StudyChart(
@@ -143,7 +143,7 @@ def _pairs(tests: McNemarMatrix) -> PairwiseMatrix:
     return PairwiseMatrix(diff=100 * tests.diff, se=se, low=100 * tests.low, high=100 * tests.high, p=p, n=tests.n)
 
 
-def _finding(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
+def _sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
     beaten = int(np.sum((tests.p[0, 1:] < 0.05) & (tests.diff[0, 1:] > 0)))
     best = f"{names[0]} is right most often ({number(float(accuracy[0]), 1)} %)"
     return f"{best}, and clearly more often than {beaten} of {plural(len(names) - 1, 'other method')}."

@@ -98,7 +98,7 @@ def _study(
     )
     grid = StudyTable(title="Accuracy and cost", row_header="Method", columns=columns, rows=tuple(entries))
     labels = {"dollars": "dollars per forecast", "seconds": "seconds per forecast"}
-    pictures = tuple(
+    charts = tuple(
         StudyChart(
             name=unit,
             title=f"Accuracy against {unit}",
@@ -109,9 +109,9 @@ def _study(
     return StudyResult(
         name="frontier",
         title="What a right answer costs",
-        sentences=(_finding(by["dollars"]),),
+        sentences=(_sentence(by["dollars"]),),
         tables=(grid,),
-        charts=pictures,
+        charts=charts,
         notes=notes,
         settings=settings,
     )
@@ -153,7 +153,7 @@ def usual_size(simulation: Simulation) -> tuple[float, float, float]:
     return leaves, parents, levels
 
 
-def _finding(points: list[FrontierPoint]) -> str:
+def _sentence(points: list[FrontierPoint]) -> str:
     best = pareto(points)
     told = [f"{one.name} ({number(one.interval.estimate, 1)} % for ${one.cost:.3g})" for one in best]
     return f"Best for their dollars: {', '.join(told)}."

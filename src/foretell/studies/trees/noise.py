@@ -17,11 +17,12 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums
 from foretell.metrics.comparison import compare_paired
 from foretell.questions.errors import InputError
+from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
-from foretell.studies.scores import line_chart
+from foretell.studies.scores import step_scores
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
 from foretell.studies.trees.world import LINK_KINDS, LinkKind
@@ -176,7 +177,7 @@ def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves does to the answer",
-        sentences=(_finding(both, how),),
+        sentences=(_sentence(both, how),),
         tables=tuple(grids),
         charts=tuple(
             StudyChart(name=name, title=f"Spoilt by {name} noise", chart=_figure(name, both, how))
@@ -275,10 +276,10 @@ def _figure(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
     scores = {rule: tuple(mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS) for rule in DRAWN}
     n = [len(found[DRAWN[0], noise, ratio]) for ratio in RATIOS]
     groups = [f"{ratio:g}" for ratio in RATIOS]
-    return line_chart("noise_ratio", groups, scores, n, label=f"% spoilt by {noise} noise")
+    return score_by_group(step_scores("noise_ratio", groups, scores, n), label=f"% spoilt by {noise} noise")
 
 
-def _finding(found: NoiseEffects, how: Resampling) -> str:
+def _sentence(found: NoiseEffects, how: Resampling) -> str:
     told: list[str] = []
     more = 0
     for noise in DISTURBANCES:
@@ -319,7 +320,7 @@ def noise_in_trees(data: StudyData) -> StudyResult:
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves of real trees does to their roots",
-        sentences=(_finding_of_trees(count, grids),),
+        sentences=(_sentence_on_trees(count, grids),),
         tables=tuple(grids),
         notes=(*REAL_TREE_NOTES, *notes),
         settings={"seed": data.resampling.seed, "disturbed copies": DRAWS},
@@ -366,7 +367,7 @@ def _roots(trees: Sequence[Tree]) -> Floats:
     return np.array([circuit.run()[circuit.claims[circuit.root]] for circuit in map(compile_tree, trees)])
 
 
-def _finding_of_trees(count: int, grids: Sequence[StudyTable]) -> str:
+def _sentence_on_trees(count: int, grids: Sequence[StudyTable]) -> str:
     first = grids[0].rows[0].name
     found = {noise: grid.numbers(f"{AT:g}").get(first) for noise, grid in zip(DISTURBANCES, grids, strict=True)}
     told = [f"{noise} {number(value, 0)}" for noise, value in found.items() if value is not None]

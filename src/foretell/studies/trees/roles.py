@@ -95,7 +95,7 @@ def _study(
     return StudyResult(
         name="tree-roles",
         title="Which part deserves the better model",
-        sentences=(_finding(shares, first),),
+        sentences=(_sentence(shares, first),),
         tables=(_shares(shares), *grids, _all(first)),
         notes=notes,
         settings=settings,
@@ -212,7 +212,7 @@ def _efficiency(cell: RoleCombination) -> float | None:
     return cell.accuracy.estimate / cell.dollars if cell.dollars else None
 
 
-def _finding(shares: Mapping[str, Mapping[str, float]], cells: Sequence[RoleCombination]) -> str:
+def _sentence(shares: Mapping[str, Mapping[str, float]], cells: Sequence[RoleCombination]) -> str:
     told: list[str] = []
     for name, parts in shares.items():
         order = sorted(parts, key=lambda role: -parts[role])

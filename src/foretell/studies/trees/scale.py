@@ -78,7 +78,7 @@ def study(inputs: DataInputs, options: WorldOptions) -> StudyResult:
     return StudyResult(
         name="tree-scale",
         title="What more leaves bring",
-        sentences=(_finding(grids),),
+        sentences=(_sentence(grids),),
         tables=grids,
         notes=NOTES,
         settings={**simulation.description, "grounder": repr(GROUNDER)},
@@ -177,7 +177,7 @@ def _mean(found: list[CutScore], what: str, how: Resampling) -> Interval:
     return bootstrap_score([100 * getattr(one, what) for one in found], resampling=how)
 
 
-def _finding(tables: tuple[StudyTable, ...]) -> str:
+def _sentence(tables: tuple[StudyTable, ...]) -> str:
     falls: list[str] = []
     for table in tables:
         spread = list(table.numbers("spread").values())

@@ -127,7 +127,7 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
     return StudyResult(
         name="stability",
         title="Bias and chance between runs",
-        sentences=(_finding(grids[0]),),
+        sentences=(_sentence(grids[0]),),
         tables=tuple(grids),
         charts=tuple(
             StudyChart(name=f"runs-{i}", title=f"{name}: single runs", chart=runs_histogram(tables[name], name))
@@ -210,7 +210,7 @@ def _widest(found: Mapping[str, RunStability]) -> list[str]:
     return list(dict.fromkeys([next(iter(found)), order[0], order[-1]]))
 
 
-def _finding(board: StudyTable) -> str:
+def _sentence(board: StudyTable) -> str:
     variance = board.numbers("variance")
     if not variance:
         return "There is one run only: nothing to say about chance between runs."

@@ -41,7 +41,7 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
     return StudyResult(
         name="threshold",
         title="Where to cut a probability",
-        sentences=(_finding(grids[0]),),
+        sentences=(_sentence(grids[0]),),
         tables=grids,
         notes=(*NOTES, *notes),
         settings=settings,
@@ -84,7 +84,7 @@ def in_percent(gap: Comparison) -> Comparison:
     return replace(gap, diff=100 * gap.diff, se=100 * gap.se, low=100 * gap.low, high=100 * gap.high)
 
 
-def _finding(table: StudyTable) -> str:
+def _sentence(table: StudyTable) -> str:
     gains = {name: gain for name, gain in table.column("gain").items() if isinstance(gain, Comparison)}
     clear = sum(gain.low > 0 for gain in gains.values())
     harmed = sum(gain.high < 0 for gain in gains.values())

@@ -48,7 +48,7 @@ def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     return StudyResult(
         name="tree-weights",
         title="What the weights of a linear rule are worth",
-        sentences=(_finding(grids[0]),),
+        sentences=(_sentence(grids[0]),),
         tables=tuple(grids),
         notes=NOTES,
         settings=simulation.description,
@@ -101,7 +101,7 @@ def _worlds(result: SimulationResult) -> list[Bools]:
     return [result.world == place for place in np.unique(result.world)]
 
 
-def _finding(table: StudyTable) -> str:
+def _sentence(table: StudyTable) -> str:
     gains = table.column("gain")
     best, drawn = gains[f"weights off by {OFF[0]:g}"], gains["random"]
     still = [off for off in OFF if isinstance(gain := gains[f"weights off by {off:g}"], Comparison) and gain.low > 0]
