@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from inspect import getdoc
 from pathlib import Path
@@ -48,18 +50,20 @@ def study_of(function: Callable[[Any, Any], Any], name: str | None = None) -> St
 def study_questions(within: str = "") -> dict[str, str]:
     """What every study asks, by name, without importing their modules; `within` is a part of the module's name."""
     places = plugins.places(KIND)
-    return {name: _question(name) for name in plugins.names(KIND) if within in places.get(name, "")}
+    return {
+        name: _first_line(places[name]) if name in places else load_study(name).question
+        for name in plugins.names(KIND)
+        if within in places.get(name, "")
+    }
 
 
-def _question(name: str) -> str:
-    """The first line of the study's documentation, read from the source: listing must not load 30 modules."""
-    place = plugins.places(KIND).get(name)
-    if place is not None:
-        module, attribute = place.split(":")
-        spec = find_spec(module)
-        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
-            tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-            for node in tree.body:
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == attribute:
-                    return (ast.get_docstring(node) or "").partition("\n")[0]
-    return load_study(name).question
+@cache
+def _first_line(place: str) -> str:
+    """The first line of a function's documentation, read from the source: a list must not load 30 modules."""
+    module, attribute = place.split(":")
+    spec = find_spec(module)
+    if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+        for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == attribute:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+    return (getdoc(getattr(import_module(module), attribute)) or "").partition("\n")[0]

@@ -40,7 +40,7 @@ def home_view(store: RunStore, settings: Settings) -> HomeView:
         run_count=found.total,
         trees=_files(settings.home / "trees", "*.json"),
         arenas=len(list_arenas(store).arenas),
-        studies=len(study_questions()),
+        studies=len(names("studies")),
         providers=providers,
         missing=tuple(KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers),
     )
