@@ -21,6 +21,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.report.study import StudyResult
 from foretell.runs import event_loop
+from foretell.runs.backtest import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.runner import AGENT_FORECASTER, WatchProgress, build_agent, prepare_run
 from foretell.runs.runtime import Runtime, forecaster_options, open_runtime
@@ -71,7 +72,7 @@ def run_study(
     """
     services = inputs or MachineServices(settings=settings or load_settings(), watch=watch or (lambda progress: None))
     result = study.run(services, options)
-    return event_loop.run(result) if iscoroutine(result) else result
+    return run_sync(result, event_loop.run) if iscoroutine(result) else result
 
 
 @dataclass(frozen=True, kw_only=True)
