@@ -41,7 +41,7 @@ class ComparisonOptions(StudyOptions):
 
 
 def study(inputs: DataInputs, options: ComparisonOptions) -> StudyResult:
-    """Which of two forecasters is better, and where do they differ?
+    """Which of two forecasters is better, and where?
 
     Paired differences by group, the targets on which they are farthest apart, and how well both are calibrated.
 
