@@ -68,7 +68,7 @@ def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path, monkeypatch: py
     place = tmp_path / "runs.db"
     with closing(sqlite3.connect(place)) as database:
         database.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    with pytest.raises(InputError, match="a newer foretell wrote this .* update foretell"):
+    with pytest.raises(InputError, match=r"a newer foretell wrote this .* update foretell"):
         RunStore(place)
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
     result = CliRunner().invoke(cli, ["runs"])
