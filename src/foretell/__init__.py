@@ -43,6 +43,7 @@ _HOMES = {
     "score": "foretell.scoring.score",
     "score_table": "foretell.scoring.score",
     "show": "foretell.operations.run",
+    "study": "foretell.operations.studies",
     "what_if": "foretell.operations.what_if",
     "write_tree": "foretell.forecasters.tree.tree_file",
 }
@@ -88,6 +89,7 @@ __all__ = [
     "score",
     "score_table",
     "show",
+    "study",
     "what_if",
     "write_tree",
 ]

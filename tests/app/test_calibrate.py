@@ -149,13 +149,13 @@ def test_report_shows_three_protocols_and_writes_a_page(tmp_path: Path):
     assert "from the past alone default changes the logit mean" in result.output.replace("\n", " ")
     ElementTree.fromstring(page.read_text().partition("\n")[2])
     assert page.read_text().count("<svg") == 3, "before, and after by two methods"
-    grid = json.loads(told.read_text())["grids"][0]
+    grid = json.loads(told.read_text())["tables"][0]
     assert [label for label in grid["columns"] if label.startswith("Δ")] == [
         "Δ past only",
         "Δ question out",
         "Δ in-sample",
     ]
-    platt = next(entry for entry in grid["entries"] if entry["name"] == "platt")
+    platt = next(entry for entry in grid["rows"] if entry["name"] == "platt")
     assert platt["Δ in-sample"]["diff"] >= platt["Δ past only"]["diff"]
     assert {"low", "high", "n", "n_clusters"} <= set(platt["Δ past only"])
 

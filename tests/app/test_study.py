@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.arena.studies.made_trials import made, write_long
+from tests.arena.studies.made_trials import SIMULATED, made, write_long
 
 from foretell.cli.study import study
+from foretell.plugins import names
 from foretell.questions.errors import InputError
-from foretell.studies.registry import SIMULATED, STUDIES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 
@@ -26,7 +26,7 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
 def test_without_a_name_the_studies_are_listed():
     result = run()
     assert result.exit_code == 0
-    assert all(name in result.output for name in STUDIES)
+    assert all(name in result.output for name in names("studies"))
 
 
 @pytest.mark.parametrize("name", ["trials", "aggregation", "calibration", "variance"])
@@ -44,17 +44,31 @@ def test_own_tables(name: str, tables: tuple[Path, Path], tmp_path: Path):
 def test_one_page_json_and_markdown(tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
     page = tmp_path / "t.html"
-    result = run("trials", "-f", f, "-o", o, "--config", "y", "--draws", "100", "--html", page, "--json", "-")
+    result = run("trials", "-f", f, "-o", o, "--config", "y", "--draws", "100", "--out", page, "--json")
     assert json.loads(result.stdout)["settings"]["configurations"] == ["y"]
     assert page.read_text().startswith("<!DOCTYPE html>")
-    result = run("trials", "-f", f, "-o", o, "--draws", "100", "--markdown")
-    assert result.stdout.startswith("## What another trial brings")
+    text, cells, parquet = tmp_path / "t.md", tmp_path / "t.csv", tmp_path / "t.parquet"
+    outs = [part for path in (text, cells, parquet) for part in ("--out", path)]
+    assert run("trials", "-f", f, "-o", o, "--draws", "100", *outs).exit_code == 0
+    assert text.read_text().startswith("## What another trial brings")
+    assert cells.read_text().startswith("table,row,column,value,low,high,text")
+    assert parquet.read_bytes().startswith(b"PAR1")
+    assert "--markdown is now --out FILE.md" in run("trials", "-f", f, "-o", o, "--markdown").output
+
+
+def test_two_forecasters_side_by_side(tables: tuple[Path, Path]):
+    f, o = tables
+    result = run("comparison", "x", "y", "-f", f, "-o", o, "--by", "source", "--draws", "100", "--json")
+    found = json.loads(result.stdout)
+    assert found["title"] == "x and y"
+    assert len(found["tables"][0]["rows"]) > 1
+    assert found["charts"][0]["name"] == "agreement"
 
 
 def test_the_same_seed_the_same_bytes(tables: tuple[Path, Path]):
     f, o = tables
-    first, second = (run("trials", "-f", f, "-o", o, "--draws", "100", "--json", "-").stdout for _ in range(2))
-    other = run("trials", "-f", f, "-o", o, "--draws", "100", "--seed", "7", "--json", "-").stdout
+    first, second = (run("trials", "-f", f, "-o", o, "--draws", "100", "--json").stdout for _ in range(2))
+    other = run("trials", "-f", f, "-o", o, "--draws", "100", "--seed", "7", "--json").stdout
     assert first == second != other
 
 
@@ -89,7 +103,7 @@ def test_every_study_of_trees_plays_in_a_made_up_world(name: str, tmp_path: Path
 
 def test_the_same_seed_the_same_world():
     first, second, other = (
-        run("tree", "stability", "--worlds", "2", "--draws", "100", "--seed", seed, "--json", "-").stdout
+        run("tree", "stability", "--worlds", "2", "--draws", "100", "--seed", seed, "--json").stdout
         for seed in ("1", "1", "2")
     )
     assert first == second != other
@@ -98,7 +112,7 @@ def test_the_same_seed_the_same_world():
 @pytest.mark.parametrize("name", ["stability", "threshold", "consensus"])
 def test_studies_of_trees_on_own_tables(name: str, tables: tuple[Path, Path]):
     f, o = tables
-    result = run(name, "-f", f, "-o", o, "--draws", "100", "--json", "-")
+    result = run(name, "-f", f, "-o", o, "--draws", "100", "--json")
     assert json.loads(result.stdout)["settings"]["configurations"] == ["x", "y"]
 
 
@@ -107,18 +121,18 @@ def test_costs_and_casts_come_from_tables_beside_the_forecasts(tables: tuple[Pat
     costs, cast = tmp_path / "costs.csv", tmp_path / "cast.csv"
     costs.write_text("forecaster,dollars,seconds\nx,0.1,3\ny,0.4,5\n")
     cast.write_text("forecaster,analyzer,grounder,synthesizer\nx,a,b,c\ny,a,b,d\n")
-    result = run("frontier", "-f", f, "-o", o, "--costs", costs, "--draws", "100", "--json", "-")
-    found = {entry["name"]: entry["dollars"] for entry in json.loads(result.stdout)["grids"][0]["entries"]}
+    result = run("frontier", "-f", f, "-o", o, "--costs", costs, "--draws", "100", "--json")
+    found = {entry["name"]: entry["dollars"] for entry in json.loads(result.stdout)["tables"][0]["rows"]}
     assert found == {"x": 0.1, "y": 0.4}
-    result = run("tree", "roles", "-f", f, "-o", o, "--cast", cast, "--draws", "100", "--json", "-")
-    assert [round(e["share"]) for e in json.loads(result.stdout)["grids"][0]["entries"]] == [0, 0, 100]
+    result = run("tree", "roles", "-f", f, "-o", o, "--roles", cast, "--draws", "100", "--json")
+    assert [round(e["share"]) for e in json.loads(result.stdout)["tables"][0]["rows"]] == [0, 0, 100]
     costs.write_text("forecaster,dollars\nz,0.1\n")
     assert "no forecaster is called 'z'" in str(run("frontier", "-f", f, "-o", o, "--costs", costs).exception)
 
 
 def test_tree_files(tmp_path: Path):
-    result = run("tree", "weights", "--trees", EXAMPLES, "--draws", "100", "--json", "-")
-    assert json.loads(result.stdout)["grids"][0]["entries"][0]["trees"] == 2
+    result = run("tree", "weights", "--trees", EXAMPLES, "--draws", "100", "--json")
+    assert json.loads(result.stdout)["tables"][0]["rows"][0]["trees"] == 2
     result = run("tree", "noise", "--trees", EXAMPLES, "--draws", "100")
     assert "2 trees" in result.output
 
@@ -126,10 +140,8 @@ def test_tree_files(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("tree", "scale", "--trees", EXAMPLES), "made-up world"),
-        (("tree", "noise", "--trees", EXAMPLES, "--data", EXAMPLES), "looks at one thing"),
-        (("trials", "--worlds", "3"), "--worlds is about a made-up world"),
-        (("tree", "frontier", "--costs", "c.csv"), "--costs is about"),
+        (("trials", "-f", "f.csv", "--data", EXAMPLES), "looks at one thing"),
+        (("stability", "-f", "f.csv", "-o", "o.csv", "--worlds", "3"), "about a simulated world"),
         (("stability", "-f", "f.csv"), "--outcomes"),
         (("tree", "nose"), "did you mean 'tree-noise'"),
     ],
@@ -140,12 +152,25 @@ def test_what_does_not_go_together_is_refused(arguments: tuple[str | Path, ...],
     assert told in str(result.exception)
 
 
+@pytest.mark.parametrize("arguments", [("tree", "scale", "--trees", EXAMPLES), ("trials", "--worlds", "3")])
+def test_a_study_offers_only_options_that_it_uses(arguments: tuple[str | Path, ...]):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "No such option" in result.output
+
+
+def test_costs_need_forecasters(tmp_path: Path):
+    costs = tmp_path / "costs.csv"
+    costs.write_text("forecaster,dollars\nx,0.1\n")
+    assert "--costs is about" in str(run("frontier", "--costs", costs).exception)
+
+
 @pytest.mark.shared_data
 def test_published_tables(shared_data: Path, tmp_path: Path):
     config = "pro-high-brave-c0-t1"
     data = shared_data / "tables"
-    result = run("trials", "--data", data, "--config", config, "--draws", "100", "--paper-outcomes", "--json", "-")
+    result = run("trials", "--data", data, "--config", config, "--draws", "100", "--paper-outcomes", "--json")
     assert result.exit_code == 0, result.output
-    curve = json.loads(result.stdout)["grids"][0]["entries"][0]
+    curve = json.loads(result.stdout)["tables"][0]["rows"][0]
     assert curve["name"] == config
     assert curve["k=5"] == pytest.approx(69.67, abs=0.01)

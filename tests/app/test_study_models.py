@@ -58,14 +58,14 @@ def foretell(*arguments: str) -> Result:
 
 
 def study(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
-    result = foretell("study", *arguments, "--draws", "100", "--json", "-")
+    result = foretell("study", *arguments, "--draws", "100", "--json")
     assert result.exit_code == exit_code, (result.output, result.exception)
     return json.loads(result.stdout)
 
 
 def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
-    grid = next(grid for grid in found["grids"] if grid["title"] == title)
-    return {entry["name"]: entry for entry in grid["entries"]}
+    grid = next(grid for grid in found["tables"] if grid["title"] == title)
+    return {entry["name"]: entry for entry in grid["rows"]}
 
 
 PAST = ("--questions", "past.jsonl", "-o", "outcomes.csv")
@@ -82,7 +82,7 @@ def test_the_same_study_again_costs_nothing(place: Path, provider: FakeModelProc
     billed = provider.stats()["billed"]
     assert billed
     assert max(billed.values()) == 1
-    assert first["settings"]["dollars"] > 0
+    assert first["cost"]["dollars"] > 0
     assert study(*COMMANDS[name], "--budget", "5") == first
     assert provider.stats()["billed"] == billed
     kept, pictures = open_study(Settings(home=place / "home"), name)
@@ -113,7 +113,7 @@ def test_a_provider_that_refuses_everything_is_told(place: Path, provider: FakeM
 def test_smoke_fails_a_model_that_fails(place: Path, provider: FakeModelProcess):
     provider.fail(*[{"kind": "status", "status": 401, "told": "no such account"}] * 60)
     found = study(*COMMANDS["smoke"], exit_code=1)
-    assert found["finding"].startswith("Failed: 3 of 3 trials failed")
+    assert found["sentences"][0].startswith("Failed: 3 of 3 trials failed")
     assert table(found, "The exam")["trials completed"]["passed"] == "no"
     assert any("401" in note for note in found["notes"])
 
@@ -126,7 +126,7 @@ def test_smoke_says_what_the_run_will_cost(place: Path):
     each = table(found, "Cost per trial")["openai:gpt-5-mini"]["$ per trial"]["estimate"]
     assert cost["trials"] == 15
     assert cost["$ in all"] == pytest.approx(15 * each)
-    assert found["settings"]["passed"] is True
+    assert found["passed"] is True
 
 
 def test_the_run_after_an_exam_does_not_pay_for_it_again(place: Path, provider: FakeModelProcess):
@@ -141,7 +141,7 @@ def test_the_run_after_an_exam_does_not_pay_for_it_again(place: Path, provider: 
 def test_smoke_without_a_file_takes_questions_that_come_with_the_package(place: Path):
     found = study("smoke", "--model", "openai:gpt-5-mini", "--limit", "2")
     assert found["title"] == "Smoke exam of openai:gpt-5-mini"
-    assert "What the run will cost" not in {grid["title"] for grid in found["grids"]}
+    assert "What the run will cost" not in {grid["title"] for grid in found["tables"]}
 
 
 def test_an_unknown_price_is_no_price(place: Path):
@@ -160,7 +160,7 @@ def test_pushes_are_followed_or_not(place: Path):
     assert len(table(found, "Every push")) == 4
     assert found["settings"]["step"] == 1
     late = study("intervention", "run.yaml", "--limit", "4", "--step", "9")
-    assert late["finding"] == "No pair of trials could be compared."
+    assert late["sentences"][0] == "No pair of trials could be compared."
     assert late["notes"] == ["4 of 4 trials ended at step 9 or before, failed, or stated no belief there"]
 
 
@@ -175,9 +175,9 @@ def test_what_models_remember(place: Path, provider: FakeModelProcess):
     rows = table(found, "Recall by model")
     assert rows["openai:scholar"]["n"] == rows["openai:gpt-5"]["n"] == 4
     assert rows["openai:scholar"]["claimed"]["estimate"] == 1
-    assert found["settings"]["calls"] == 2 * 4 * 3
+    assert found["cost"]["calls"] == 2 * 4 * 3
     few = study("recall", *PAST, "--model", "openai:gpt-5", "--budget", "0.06")
-    assert few["settings"]["calls"] == 15  # five have an outcome; calls wait for each other: the budget is not spent
+    assert few["cost"]["calls"] == 15  # five have an outcome; calls wait for each other: the budget is not spent
     assert "known outcome" in str(foretell("study", "recall", "--data", "questions.jsonl", "--model", "a:b").exception)
 
 

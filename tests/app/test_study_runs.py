@@ -56,14 +56,14 @@ def run(*arguments: str | Path) -> Result:
 
 
 def data(*arguments: str | Path) -> dict[str, Any]:
-    result = run(*arguments, "--draws", "100", "--json", "-")
+    result = run(*arguments, "--draws", "100", "--json")
     assert result.exit_code == 0, (result.output, result.exception)
     return json.loads(result.stdout)
 
 
 def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
-    grid = next(grid for grid in found["grids"] if grid["title"] == title)
-    return {entry["name"]: entry for entry in grid["entries"]}
+    grid = next(grid for grid in found["tables"] if grid["title"] == title)
+    return {entry["name"]: entry for entry in grid["rows"]}
 
 
 def sheet_rows(path: Path) -> list[dict[str, str]]:
@@ -133,8 +133,8 @@ def test_habits_of_two_runs(home: Path):
     assert any("the provider is overloaded" in note for note in found["notes"])
     kept, pictures = open_study(Settings(home=home), "habits")
     assert set(pictures) == {"cost", "beliefs-1", "beliefs-2"}
-    assert "7 of" not in kept.finding
-    assert kept.finding.startswith("10 of 11 trials ended in a forecast")
+    assert "7 of" not in kept.text
+    assert kept.text.startswith("10 of 11 trials ended in a forecast")
 
 
 def test_habits_need_a_run_with_a_trial(home: Path):

@@ -66,8 +66,8 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: F
         assert told.returncode == 0, told.stderr
         assert "Brier" in told.stdout
     both = [word for run in runs for word in ("--run", run)]
-    found = json.loads(house.foretell("study", "tree", "frontier", *both, "--draws", "100", "--json", "-").stdout)
-    costs = {entry["name"]: entry["dollars"] for entry in found["grids"][0]["entries"]}
+    found = json.loads(house.foretell("study", "tree", "frontier", *both, "--draws", "100", "--json").stdout)
+    costs = {entry["name"]: entry["dollars"] for entry in found["tables"][0]["rows"]}
     assert costs["tree-views"] == 0
     assert 0 < costs["tree linear plain"] < 1
     assert 0 < costs["graph of thoughts plain"] < 1

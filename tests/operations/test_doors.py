@@ -26,7 +26,7 @@ from foretell.mcp.permissions import WITHHELD, ServerPermissions
 from foretell.mcp.tools import TOOLS
 from foretell.models.budget import Budget
 from foretell.models.providers.openai_chat import OpenAIChat
-from foretell.operations.request import hints
+from foretell.request import hints
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import instant

@@ -14,18 +14,16 @@ RANGE = Interval(estimate=0.25, low=0.2, high=0.3, se=0.02, n_clusters=40, draws
 STUDY = StudyResult(
     name="trials",
     title="What another trial brings",
-    finding="Little after three <script>.",
-    grids=(
+    sentences=("Little after three <script>.",),
+    tables=(
         StudyTable(
             title="Score",
             columns=(StudyColumn(label="Brier", decimals=3),),
-            entries=(StudyRow(name="a", values=(RANGE,)),),
+            rows=(StudyRow(name="a", values=(RANGE,)),),
         ),
     ),
-    pictures=(
-        StudyChart(
-            name="bars", title="Bars", figure=tornado_plot([TornadoRow(name="x", at_low=0.1, at_high=0.9)], 0.5)
-        ),
+    charts=(
+        StudyChart(name="bars", title="Bars", chart=tornado_plot([TornadoRow(name="x", at_low=0.1, at_high=0.9)], 0.5)),
     ),
 )
 

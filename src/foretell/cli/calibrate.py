@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from foretell.cli.options import prints_result, progress_bar
+from foretell.cli.options import prints_result
 from foretell.cli.request_options import request_options
 from foretell.operations.requests import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
-    CalibrateReportRequest,
     EnsembleRequest,
 )
 
@@ -17,7 +16,24 @@ if TYPE_CHECKING:
     from foretell.operations.result import Result
 
 
-@click.group()
+class CalibrateGroup(click.Group):
+    """With the study calibration-report under its short name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands of this file and report."""
+        return [*super().list_commands(ctx), "report"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; the study is loaded when it is called."""
+        if cmd_name != "report":
+            return super().get_command(ctx, cmd_name)
+        from foretell.cli.study import study_command
+        from foretell.studies.registry import load_study
+
+        return study_command(load_study("calibration-report"))
+
+
+@click.group(cls=CalibrateGroup)
 def calibrate() -> None:
     """Learn from resolved forecasts how to combine and correct the next ones.
 
@@ -73,18 +89,3 @@ def ensemble(request: EnsembleRequest) -> "Result":
     from foretell.operations.calibrate import fit_ensemble
 
     return fit_ensemble(request)
-
-
-@calibrate.command()
-@request_options(CalibrateReportRequest)
-@prints_result(".json", ".html", ".md")
-def report(request: CalibrateReportRequest) -> "Result":
-    """Show what every method would have brought: in-sample, by other questions, and by the past alone.
-
-    Only the last is what you would have had. Each number is compared with the plain logit mean of the trials, on the
-    same resamples of whole questions; crowd, base rate and 0.5 stand beside it.
-    """
-    from foretell.operations.calibrate import report
-
-    with progress_bar("fitting") as progress:
-        return report(request, progress)

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from foretell.operations.request import Request, hints, is_list, plain_type
 from foretell.questions.errors import InputError
+from foretell.request import Request, hints, is_list, plain_type
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,7 +47,7 @@ def request_options(kind: type[Request], *, leave_out: tuple[str, ...] = ()) -> 
 def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
     """How a field is spelled on the command line, the short form first.
 
-    >>> from foretell.operations.request import setting
+    >>> from foretell.request import setting
     >>> flags("as_of", setting(None, "Ask as of then."))
     ('--as-of',)
     """

@@ -56,9 +56,9 @@ def _permissions(request: McpRequest) -> "ServerPermissions":
     from foretell.mcp.permissions import ReadableFiles, ServerPermissions
     from foretell.models.budget import Budget
     from foretell.models.names import ModelName
-    from foretell.operations.request import environment_values
     from foretell.operations.requests import AskRequest
     from foretell.questions.errors import InputError
+    from foretell.request import environment_values
     from foretell.runs.services import SEARCH_ENGINES
     from foretell.runs.settings import load_settings
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from foretell.operations.request import Request
 from foretell.questions.errors import InputError
+from foretell.request import Request
 
 RequestType = TypeVar("RequestType", bound=Request)
 Probability = Annotated[float, Field(ge=0, le=1)]

@@ -7,8 +7,8 @@ from typing import Any
 from foretell.mcp import arguments, handlers, search
 from foretell.mcp.permissions import GROUNDERS, MOST, WITHHELD, ServerPermissions
 from foretell.operations import requests
-from foretell.operations.request import Request, request_schema
 from foretell.questions.errors import InputError
+from foretell.request import Request, request_schema
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from foretell.operations.requests import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
-    CalibrateReportRequest,
     CalibrationMethod,
     EnsembleRequest,
 )
@@ -16,13 +15,9 @@ from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, text_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from foretell.forecasters.combine.ensemble import Ensemble
     from foretell.forecasters.combine.rows import TrialRows
     from foretell.forecasters.combine.rules import FittedRule
-    from foretell.report.study import StudyResult
-    from foretell.runs.backtest import BacktestProgress
 
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
 
@@ -174,46 +169,3 @@ def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     return EnsembleResult(
         rule=fitted, ensemble=fitted, method=request.method, forecaster=f"{len(names)} forecasters", one_sided=False
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyTables(Result):
-    """A study: its tables, pictures and finding."""
-
-    study: "StudyResult"
-
-    def to_dict(self) -> Any:
-        """The study's own data."""
-        return self.study.to_dict()
-
-    def to_html(self) -> str:
-        """The study as a page."""
-        from foretell.report.study_report import study_page
-
-        return study_page(self.study)
-
-    def to_markdown(self) -> str:
-        """The study as Markdown."""
-        from foretell.report.study_report import markdown_study
-
-        return markdown_study(self.study)
-
-    def print(self, console: "Console") -> None:
-        """The finding and the tables."""
-        from foretell.report.study_report import print_study
-
-        print_study(self.study, console)
-
-
-def report(request: CalibrateReportRequest, progress: "BacktestProgress | None" = None) -> StudyTables:
-    """What every method would have brought: in-sample, by other questions, and by the past alone."""
-    from foretell.metrics.bootstrap import Resampling
-    from foretell.scoring.examples import choose_forecaster, read_examples
-    from foretell.studies.calibration import calibration_report, calibration_study
-
-    found = read_examples(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
-    name, examples = choose_forecaster(found, request.forecaster)
-    how = Resampling(draws=request.draws, seed=request.seed)
-    watch = progress or (lambda done, total: None)
-    judged = calibration_report(examples, methods=request.methods or METHODS, resampling=how, progress=watch)
-    return StudyTables(study=calibration_study(name, judged, how))

@@ -5,7 +5,7 @@ from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
-from foretell.operations.request import Request, hints
+from foretell.request import Request, hints
 
 Result = TypeVar("Result")
 

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from foretell.forecasters.agent.settings import AgentOptions
-from foretell.operations.request import Request, fields_of, setting
+from foretell.request import Request, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
 NO_CHOICE = "none"

@@ -1,4 +1,4 @@
-"""Studies that are kept for the web app: one folder by name with the tables and one file per picture."""
+"""Studies that are saved for the web app: one folder by name with the tables and one file per chart."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from foretell.questions.errors import InputError
 from foretell.report.charts.svg import Chart
 from foretell.report.markup import Markup
-from foretell.report.study import StudyChart, StudyResult, study_from_dict
+from foretell.report.study import StudyChart, StudyResult, chart_titles, study_from_dict
 from foretell.runs.settings import Settings
 
 TABLES = "study.json"
@@ -20,16 +20,15 @@ OWN_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 def save_study(settings: Settings, study: StudyResult) -> Path:
-    """Keep it whole in a folder of its name, in place of an earlier one of that name; returns the folder."""
+    """Save it whole in a folder of its name, in place of an earlier one of that name; returns the folder."""
     folder = _folder(settings, study.name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as made:
         new, old = Path(made, "new"), Path(made, "old")
         new.mkdir()
-        for picture in study.pictures:
-            picture.figure.save(new / f"{_named(picture.name)}.svg")
-        text = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        (new / TABLES).write_text(text, encoding="utf-8")
+        for one in study.charts:
+            one.chart.save(new / f"{_named(one.name)}.svg")
+        (new / TABLES).write_text(study.to_json(), encoding="utf-8")
         if folder.is_dir():
             folder.rename(old)
         new.rename(folder)
@@ -45,26 +44,26 @@ def saved_studies(settings: Settings) -> list[str]:
 
 
 def open_study(settings: Settings, name: str) -> tuple[StudyResult, Mapping[str, Path]]:
-    """The study with its pictures, and the files of the pictures by name."""
-    kept = saved_studies(settings)
-    if name not in kept:
-        told = f"kept are: {', '.join(kept)}" if kept else "keep one with foretell study … --keep"
-        raise InputError(f"no study {name[:80]!r} is kept", hint=told)
+    """The study with its charts, and the files of the charts by name."""
+    names = saved_studies(settings)
+    if name not in names:
+        hint = f"there are: {', '.join(names)}" if names else "save one with foretell study … --keep"
+        raise InputError(f"no study {name[:80]!r} was saved", hint=hint)
     folder = _folder(settings, name)
     study, titles = _read(folder / TABLES)
     paths = {one: path for one in titles if (path := folder / f"{one}.svg").is_file()}
-    pictures = [StudyChart(name=one, title=titles[one], figure=_figure(path)) for one, path in paths.items()]
-    return replace(study, pictures=tuple(pictures)), paths
+    charts = [StudyChart(name=one, title=titles[one], chart=_figure(path)) for one, path in paths.items()]
+    return replace(study, charts=tuple(charts)), paths
 
 
 def _read(path: Path) -> tuple[StudyResult, dict[str, str]]:
-    """The tables and the titles of the pictures by name."""
+    """The tables and the titles of the charts by name."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        titles = {one["name"]: str(one["title"]) for one in data.get("pictures", ()) if NAME.fullmatch(one["name"])}
+        titles = {name: title for name, title in chart_titles(data).items() if NAME.fullmatch(name)}
         return study_from_dict(data), titles
     except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
-        raise InputError(f"the study cannot be read: {error}", path=path, hint="keep it again with --keep") from None
+        raise InputError(f"the study cannot be read: {error}", path=path, hint="save it again with --keep") from None
 
 
 def _folder(settings: Settings, name: str) -> Path:
@@ -78,7 +77,7 @@ def _named(name: str) -> str:
 
 
 def _figure(path: Path) -> Chart:
-    """A picture as it stands inside a page, which has the colours."""
+    """A chart as it stands inside a page, which has the colours."""
     svg = OWN_STYLE.sub("", path.read_text(encoding="utf-8"), count=1)
     svg = svg[svg.index("<svg") :].rstrip()
     width = re.search(r'\bwidth="([0-9.]+)"', svg)

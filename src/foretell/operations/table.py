@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from foretell.operations import requests
-from foretell.operations.request import Request
+from foretell.request import Request
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ def _forest(subject: ArenaChartInput) -> StudyChart:
         if MAIN_METRIC in line.scores
     ]
     plot = forest_plot(rows, label="Brier score (lower is better)", decimals=3, reference=CROWD)
-    return StudyChart(name="brier", title="Brier score", figure=plot)
+    return StudyChart(name="brier", title="Brier score", chart=plot)
 
 
 def _lead_times(subject: ArenaChartInput) -> list[StudyChart]:
@@ -67,7 +67,7 @@ def _lead_times(subject: ArenaChartInput) -> list[StudyChart]:
         answered={name: tuple(point.events for point in curve.points) for name in names},
     )
     title = "Brier score by time to close, on the same markets"
-    return [StudyChart(name="lead-time", title=title, figure=score_by_group(found, label="Brier", decimals=3))]
+    return [StudyChart(name="lead-time", title=title, chart=score_by_group(found, label="Brier", decimals=3))]
 
 
 def _groups(subject: ArenaChartInput) -> list[StudyChart]:
@@ -77,7 +77,7 @@ def _groups(subject: ArenaChartInput) -> list[StudyChart]:
     names = [CROWD, *_best(subject)]
     found = _breakdown("category", groups, [name for name in names if name in subject.scored.standings.names])
     return [
-        StudyChart(name="category", title="Brier by category", figure=score_by_group(found, label="Brier", decimals=3))
+        StudyChart(name="category", title="Brier by category", chart=score_by_group(found, label="Brier", decimals=3))
     ]
 
 
@@ -111,20 +111,20 @@ def _frontier(subject: ArenaChartInput) -> list[StudyChart]:
     if not any(point.cost > 0 for point in points):
         return []
     plot = frontier(points, label="Brier (lower is better)", decimals=3, low_is_better=True)
-    return [StudyChart(name="cost", title="Accuracy and cost", figure=plot)]
+    return [StudyChart(name="cost", title="Accuracy and cost", chart=plot)]
 
 
 def _pairs(subject: ArenaChartInput) -> StudyChart:
     pairs = subject.view.pairs
     plot = difference_heatmap(pairs.names, pairs.matrix, label="Brier", decimals=3, low_is_better=True)
-    return StudyChart(name="pairs", title="Paired differences of Brier scores", figure=plot)
+    return StudyChart(name="pairs", title="Paired differences of Brier scores", chart=plot)
 
 
 def _divergence(subject: ArenaChartInput) -> StudyChart:
     names = [name for name in subject.view.pairs.names if name != ALWAYS_HALF]
     found = divergence(subject.scored, names)
     plot = distance_heatmap(names, found.distance, label="mean L2 distance of an event's forecasts")
-    return StudyChart(name="divergence", title="How far entries are apart", figure=plot)
+    return StudyChart(name="divergence", title="How far entries are apart", chart=plot)
 
 
 def _reliability(subject: ArenaChartInput) -> list[StudyChart]:
@@ -135,7 +135,7 @@ def _reliability(subject: ArenaChartInput) -> list[StudyChart]:
         StudyChart(
             name=f"reliability-{i}",
             title=f"Reliability of {name}",
-            figure=reliability_diagram(standings.row(name), standings.markets.outcome, weight, name=name),
+            chart=reliability_diagram(standings.row(name), standings.markets.outcome, weight, name=name),
         )
         for i, name in enumerate(names, 1)
     ]
@@ -156,7 +156,7 @@ def _conservatism(subject: ArenaChartInput) -> list[StudyChart]:
         StudyChart(
             name=f"conservatism-{i}",
             title=f"{name} against the market",
-            figure=conservatism_plot(standings.row(name), standings.row(CROWD), name=name),
+            chart=conservatism_plot(standings.row(name), standings.row(CROWD), name=name),
         )
         for i, name in enumerate(_best(subject), 1)
     ]

@@ -82,7 +82,7 @@ def history_pictures(
         price = (quotes or {}).get(one.target) or _path(moments, one.price)
         forecasts = {name: _path(moments, said) for name, said in one.forecasts.items()}
         drawn = history_plot(MarketHistory(title=one.target, prices=price, forecasts=forecasts, outcome=one.outcome))
-        found.append(StudyChart(name=f"history-{i}", title=one.target, figure=drawn))
+        found.append(StudyChart(name=f"history-{i}", title=one.target, chart=drawn))
     return tuple(found)
 
 
@@ -152,9 +152,9 @@ class ArenaReport:
         return StudyResult(
             name="standings",
             title=f"Standings of {self.view.arena}",
-            finding=arena_finding(self.view),
-            grids=arena_grids(self.view),
-            pictures=drawn,
+            sentences=(arena_finding(self.view),),
+            tables=arena_grids(self.view),
+            charts=drawn,
             notes=self.view.notes,
             settings=self.view.settings,
         )
@@ -164,8 +164,8 @@ class ArenaReport:
         from foretell.report.study_report import print_study
 
         study = self.study()
-        brief = [grid for i, grid in enumerate(study.grids) if i < 3 or grid.title.rpartition(" by ")[2] in by]
-        print_study(replace(study, grids=tuple(brief)), console)
+        brief = [grid for i, grid in enumerate(study.tables) if i < 3 or grid.title.rpartition(" by ")[2] in by]
+        print_study(replace(study, tables=tuple(brief)), console)
 
     def text(self, *, by: Sequence[str] = (), width: int = 120) -> str:
         """What is printed, as text."""
@@ -187,7 +187,7 @@ class ArenaReport:
         """A whole HTML document that needs no network."""
         from foretell.report.study_report import study_page
 
-        return study_page(self.study(pictures=True), advice=ARENA_ADVICE)
+        return study_page(self.study(pictures=True), how_to_read=ARENA_ADVICE)
 
 
 def arena_report(

@@ -60,7 +60,7 @@ def _leaderboard(view: ArenaLeaderboard) -> StudyTable:
     ]
     caption = f"{view.settings['moments mean']}; markets of an event weigh 1/m each. 95 % intervals, events resampled."
     return StudyTable(
-        title="Leaderboard", head="Entry", columns=columns, entries=tuple(entries), caption=_upper(caption)
+        title="Leaderboard", row_header="Entry", columns=columns, rows=tuple(entries), caption=_upper(caption)
     )
 
 
@@ -73,9 +73,9 @@ def _accuracy(view: ArenaLeaderboard) -> StudyTable:
     )
     return StudyTable(
         title="Calibration and other scores",
-        head="Entry",
+        row_header="Entry",
         columns=columns,
-        entries=tuple(
+        rows=tuple(
             StudyRow(
                 name=line.entry.name,
                 style=style(line),
@@ -95,9 +95,9 @@ def _accuracy(view: ArenaLeaderboard) -> StudyTable:
 def _money(view: ArenaLeaderboard) -> StudyTable:
     return StudyTable(
         title="Betting against the market",
-        head="Entry",
+        row_header="Entry",
         columns=tuple(_measure_column(name) for name in MONEY),
-        entries=tuple(_entry(line, line.scores, MONEY) for line in view.lines),
+        rows=tuple(_entry(line, line.scores, MONEY) for line in view.lines),
         caption="Worth of a dollar per market after resolution, 1 is break-even; an event counts once. All money is "
         "bet, also where there is no edge, and ties buy Yes: so the crowd's own row is that of buying Yes everywhere.",
     )
@@ -107,9 +107,9 @@ def _by_market(view: ArenaLeaderboard) -> StudyTable:
     names = ("brier", "ece", "return0", "return0.5", "return1", "net0", "sharpe")
     return StudyTable(
         title="The same with every market counting once",
-        head="Entry",
+        row_header="Entry",
         columns=(*(_measure_column(name) for name in names), StudyColumn(label="markets", decimals=0)),
-        entries=tuple(
+        rows=tuple(
             StudyRow(
                 name=line.entry.name,
                 style=style(line),
@@ -131,9 +131,9 @@ def _groups(by: str, groups: Sequence[ArenaLeaderboardGroup], view: ArenaLeaderb
         scores = [{line.entry.name: line.scores.get(name) for line in group.lines} for group in groups]
         yield StudyTable(
             title=f"{ARENA_METRICS[name].label} by {by}",
-            head="Entry",
+            row_header="Entry",
             columns=tuple(columns),
-            entries=tuple(
+            rows=tuple(
                 StudyRow(
                     name=line.entry.name,
                     style=style(line),
@@ -148,12 +148,12 @@ def _groups(by: str, groups: Sequence[ArenaLeaderboardGroup], view: ArenaLeaderb
 def _rebalanced(found: Sequence[RebalancedScores], view: ArenaLeaderboard) -> StudyTable:
     return StudyTable(
         title="Brier score with other shares of the categories",
-        head="Entry",
+        row_header="Entry",
         columns=(
             StudyColumn(label="as they came", decimals=3),
             *(StudyColumn(label=one.name, decimals=3) for one in found),
         ),
-        entries=tuple(
+        rows=tuple(
             StudyRow(
                 name=line.entry.name,
                 style=style(line),
@@ -172,9 +172,9 @@ def _lead_times(curve: LeadTimeCurve) -> StudyTable:
     left = f" Left out, having answered too little: {', '.join(curve.left_out)}." if curve.left_out else ""
     return StudyTable(
         title="Brier score by time to close",
-        head="Entry",
+        row_header="Entry",
         columns=tuple(StudyColumn(label=f"{point.lead_time} ({point.events})", decimals=3) for point in curve.points),
-        entries=tuple(
+        rows=tuple(
             StudyRow(name=name, values=tuple(point.scores.get(name) for point in curve.points))
             for name in curve.entries
         ),

@@ -1,38 +1,42 @@
-"""What a study is made of and what comes out of it: tables whose numbers carry their intervals, pictures and notes."""
+"""The result of a study: sentences, tables whose numbers carry their intervals, charts, notes, and what it cost.
 
-from collections.abc import Callable, Mapping
+Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.study_report` shows
+it in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict` write and read it as JSON.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from io import StringIO
 from math import isfinite, nan
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 from foretell.report.charts.svg import Chart
 
-SCHEMA = "foretell/study/1"
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA, OLD_SCHEMA = "foretell/study/2", "foretell/study/1"
 CellValue = str | int | float | Interval | Comparison | None
 """What a cell of a table may hold; None is written as a dash."""
 RowStyle = Literal["", "anchor", "reference"]
-StudyProgress = Callable[[int, int], None]
 
 
-def ignore_progress(done: int, total: int) -> None:
-    """Progress that nobody watches."""
+def cell_number(value: CellValue) -> float:
+    """The number in a cell without its interval; NaN where there is none.
 
-
-@dataclass(frozen=True, kw_only=True)
-class StudyInput:
-    """What a study looks at: configurations by name, all over the same targets, and how sure it is to be."""
-
-    tables: Mapping[str, Examples]
-    paper: Callable[[], Mapping[str, Examples]] | None = None
-    """Reads the same with the prices, priors and outcomes of the paper; None where there is only one version."""
-    chosen: tuple[str, ...] = ()
-    """Configurations to look at one by one; empty leaves the choice to the study."""
-    resampling: Resampling = field(default_factory=Resampling)
-    progress: StudyProgress = ignore_progress
+    >>> cell_number(3), cell_number("text")
+    (3.0, nan)
+    """
+    if isinstance(value, Interval):
+        return value.estimate
+    if isinstance(value, Comparison):
+        return value.diff
+    return float(value) if isinstance(value, int | float) else nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +46,13 @@ class StudyColumn:
     label: str
     decimals: int = 1
     tip: str = ""
+    """What the column means, in a few words."""
     numeric: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRow:
-    """One line of a table: its name and a value for each column."""
+    """One row of a table: its name and a value for each column."""
 
     name: str
     values: tuple[CellValue, ...]
@@ -56,28 +61,77 @@ class StudyRow:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTable:
-    """A table with what has to be said about it."""
+    """A table with its title and caption."""
 
     title: str
     columns: tuple[StudyColumn, ...]
-    entries: tuple[StudyRow, ...]
-    head: str = ""
-    """Over the names of the lines."""
+    rows: tuple[StudyRow, ...]
+    row_header: str = ""
+    """The label over the names of the rows."""
     caption: str = ""
 
     def __post_init__(self) -> None:
-        for entry in self.entries:
-            if len(entry.values) != len(self.columns):
-                raise ValueError(f"{entry.name!r} has {len(entry.values)} values for {len(self.columns)} columns")
+        for row in self.rows:
+            if len(row.values) != len(self.columns):
+                raise ValueError(f"{row.name!r} has {len(row.values)} values for {len(self.columns)} columns")
+
+    @classmethod
+    def build(
+        cls,
+        title: str,
+        columns: Iterable[StudyColumn],
+        rows: Iterable[tuple[str, Mapping[str, CellValue]]],
+        *,
+        row_header: str = "",
+        caption: str = "",
+        styles: Mapping[str, RowStyle] | None = None,
+    ) -> Self:
+        """A table from rows that name their values by column label, so that no value can slip into another column.
+
+        Args:
+            title: The title of the table.
+            columns: The columns in order; their labels differ.
+            rows: Name of the row → label → value. A label that is left out is an empty cell.
+            row_header: The label over the names of the rows.
+            caption: What has to be said about the table.
+            styles: Name of a row → how it is set off.
+        """
+        columns = tuple(columns)
+        labels = [column.label for column in columns]
+        made: list[StudyRow] = []
+        for name, values in rows:
+            if unknown := set(values) - set(labels):
+                raise ValueError(f"{name!r} has values for {sorted(unknown)}, but the columns are {labels}")
+            cells = tuple(values.get(label) for label in labels)
+            made.append(StudyRow(name=name, values=cells, style=(styles or {}).get(name, "")))
+        return cls(title=title, columns=columns, rows=tuple(made), row_header=row_header, caption=caption)
+
+    def column(self, label: str) -> dict[str, CellValue]:
+        """The values of one column by the name of their row."""
+        place = [column.label for column in self.columns].index(label)
+        return {row.name: row.values[place] for row in self.rows}
+
+    def numbers(self, label: str) -> dict[str, float]:
+        """The numbers of one column by the name of their row, without intervals; rows without one are left out."""
+        found = {name: cell_number(value) for name, value in self.column(label).items()}
+        return {name: value for name, value in found.items() if isfinite(value)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyChart:
-    """A figure with its title; the name makes its file."""
+    """A chart with its title; the name makes its file."""
 
     name: str
     title: str
-    figure: Chart
+    chart: Chart
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile:
+    """A file that a study hands out beside its report, such as a sheet for raters."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,71 +139,182 @@ class StudyResult:
     """The result of a study, ready to print, to write as a page and to save."""
 
     name: str
+    """The name of the study in the registry."""
     title: str
-    finding: str
+    sentences: tuple[str, ...]
     """The result in a sentence or two."""
-    grids: tuple[StudyTable, ...]
-    pictures: tuple[StudyChart, ...] = ()
+    tables: tuple[StudyTable, ...]
+    charts: tuple[StudyChart, ...] = ()
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    advice: tuple[str, ...] = ()
+    """What is needed to get the same result again."""
+    how_to_read: tuple[str, ...] = ()
     """How to read it; empty where the advice on all studies of scores will do."""
+    cost: Cost | None = None
+    """What the model calls of the study are worth; None for a study that calls no model."""
+    passed: bool | None = None
+    """Whether an exam was passed; None for a study that is none."""
+    files: tuple[StudyFile, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further plain data for the JSON file, such as every finding of an audit."""
 
-    def grid(self, title: str) -> StudyTable:
+    @property
+    def text(self) -> str:
+        """All sentences."""
+        return " ".join(self.sentences)
+
+    def table(self, title: str) -> StudyTable:
         """The table of that title."""
-        return next(grid for grid in self.grids if grid.title == title)
+        return next(table for table in self.tables if table.title == title)
+
+    @property
+    def ok(self) -> bool:
+        """False where an exam was not passed; a command then ends with exit code 1."""
+        return self.passed is not False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know beside the result: what the model calls cost."""
+        return () if self.cost is None else (f"{self.cost}; run again, stored replies cost nothing",)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per cell of every table, for CSV and Parquet: table, row, column, value, low, high, text."""
+        found: list[dict[str, Any]] = []
+        for table in self.tables:
+            for row in table.rows:
+                for column, value in zip(table.columns, row.values, strict=True):
+                    ranged = isinstance(value, Interval | Comparison)
+                    numbers = (cell_number(value), value.low if ranged else nan, value.high if ranged else nan)
+                    cell = {"table": table.title, "row": row.name, "column": column.label}
+                    cell |= dict(zip(("value", "low", "high"), map(plain_data, numbers), strict=True))
+                    found.append({**cell, "text": value if isinstance(value, str) else None})
+        return found
+
+    def print(self, console: "Console") -> None:
+        """Show it in a terminal."""
+        from foretell.report.study_report import print_study
+
+        print_study(self, console)
+
+    def __str__(self) -> str:
+        """The text that a terminal of 80 columns shows, without colour."""
+        from rich.console import Console
+
+        text = StringIO()
+        self.print(Console(file=text, width=80, color_system=None))
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """The result as Markdown."""
+        from foretell.report.study_report import markdown_study
+
+        return markdown_study(self)
+
+    def to_html(self) -> str:
+        """The result as one web page that needs no network."""
+        from foretell.report.study_report import study_page
+
+        return study_page(self)
+
+    def to_json(self) -> str:
+        """The result as JSON; numbers that do not exist are null."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; of the pictures only name and title; numbers that do not exist are null."""
+        """Plain data for JSON; of charts and files only their names; numbers that do not exist are null."""
         return {
             "schema": SCHEMA,
             "name": self.name,
             "title": self.title,
-            "finding": self.finding,
-            "grids": [_table_to_dict(grid) for grid in self.grids],
-            "pictures": [{"name": one.name, "title": one.title} for one in self.pictures],
+            "sentences": list(self.sentences),
+            "tables": [_table_to_dict(table) for table in self.tables],
+            "charts": [{"name": one.name, "title": one.title} for one in self.charts],
             "notes": list(self.notes),
-            "settings": _plain(dict(self.settings)),
-            "advice": list(self.advice),
+            "settings": plain_data(dict(self.settings)),
+            "how_to_read": list(self.how_to_read),
+            "cost": None if self.cost is None else _cost_to_dict(self.cost),
+            "passed": self.passed,
+            "files": [one.name for one in self.files],
+            "details": plain_data(dict(self.details)),
         }
 
 
 def study_from_dict(data: Mapping[str, Any]) -> StudyResult:
-    """The study that `to_dict` wrote, without its pictures; a number that is null is NaN."""
-    if data.get("schema") != SCHEMA:
+    """The study that `to_dict` wrote, without its charts and files; a number that is null is NaN.
+
+    Files of the first schema are read as well.
+    """
+    if data.get("schema") not in (SCHEMA, OLD_SCHEMA):
         raise InputError(f"this is no study: its schema is {data.get('schema')!r}", hint=f"it should be {SCHEMA}")
     try:
+        if data["schema"] == OLD_SCHEMA:
+            data = _from_first_schema(data)
+        cost = data.get("cost")
         return StudyResult(
             name=str(data["name"]),
             title=str(data["title"]),
-            finding=str(data["finding"]),
-            grids=tuple(_table_from_dict(grid) for grid in data["grids"]),
+            sentences=tuple(str(sentence) for sentence in data["sentences"]),
+            tables=tuple(_table_from_dict(table) for table in data["tables"]),
             notes=tuple(data["notes"]),
             settings=data["settings"],
-            advice=tuple(data.get("advice", ())),
+            how_to_read=tuple(data.get("how_to_read", ())),
+            cost=Cost(**cost) if cost else None,
+            passed=data.get("passed"),
+            details=data.get("details", {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the study is damaged: {type(error).__name__} {error}") from None
 
 
-def _table_to_dict(grid: StudyTable) -> dict[str, Any]:
-    keys = _column_keys([column.label for column in grid.columns])
-    entries = [
-        {"name": entry.name, **{key: _plain(value) for key, value in zip(keys, entry.values, strict=True)}}
-        for entry in grid.entries
+def _from_first_schema(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A file of the first schema with the keys of the second."""
+    settings = dict(data["settings"] or {})
+    dollars = settings.get("dollars")
+    cost = None if dollars is None else {"calls": settings.get("calls", 0), "dollars": dollars, "unpriced": 0}
+    tables = [
+        {**table, "rows": table["entries"], "row_header": table.get("head", ""), "formats": table.get("looks")}
+        for table in data["grids"]
     ]
     return {
-        "title": grid.title,
-        "head": grid.head,
-        "caption": grid.caption,
-        "columns": keys,
-        "looks": [asdict(column) for column in grid.columns],
-        "entries": entries,
-        "styles": [entry.style for entry in grid.entries],
+        **data,
+        "sentences": [data["finding"]],
+        "tables": tables,
+        "charts": data.get("pictures", []),
+        "how_to_read": data.get("advice", []),
+        "settings": settings,
+        "cost": cost,
+        "passed": settings.get("passed"),
     }
 
 
-def _column_keys(labels: list[str]) -> list[str]:
+def chart_titles(data: Mapping[str, Any]) -> dict[str, str]:
+    """The titles of the charts of a study file by their names, in either schema."""
+    return {one["name"]: str(one["title"]) for one in data.get("charts", data.get("pictures", ()))}
+
+
+def _cost_to_dict(cost: Cost) -> dict[str, Any]:
+    """Calls and dollars; tokens are left out, since replies of the journal do not count them again."""
+    return {"calls": cost.calls, "dollars": round(cost.dollars, 6), "unpriced": cost.unpriced}
+
+
+def _table_to_dict(table: StudyTable) -> dict[str, Any]:
+    keys = _column_keys([column.label for column in table.columns])
+    rows = [
+        {"name": row.name, **{key: plain_data(value) for key, value in zip(keys, row.values, strict=True)}}
+        for row in table.rows
+    ]
+    return {
+        "title": table.title,
+        "row_header": table.row_header,
+        "caption": table.caption,
+        "columns": keys,
+        "formats": [asdict(column) for column in table.columns],
+        "rows": rows,
+        "styles": [row.style for row in table.rows],
+    }
+
+
+def _column_keys(labels: Sequence[str]) -> list[str]:
     """What the values of each column are called: its label, numbered where that is taken."""
     taken = {"name"}
     keys: list[str] = []
@@ -164,22 +329,23 @@ def _column_keys(labels: list[str]) -> list[str]:
 
 def _table_from_dict(data: Mapping[str, Any]) -> StudyTable:
     keys: list[str] = data["columns"]
-    columns = tuple(StudyColumn(**look) for look in data.get("looks", [{"label": key} for key in keys]))
-    styles = data.get("styles", [""] * len(data["entries"]))
-    entries = [
+    formats: list[dict[str, Any]] = data.get("formats") or [{"label": key} for key in keys]
+    columns = tuple(StudyColumn(**one) for one in formats)
+    styles = data.get("styles", [""] * len(data["rows"]))
+    rows = [
         StudyRow(
-            name=entry["name"],
-            values=tuple(_value_from_dict(entry[key], column) for key, column in zip(keys, columns, strict=True)),
+            name=row["name"],
+            values=tuple(_value_from_dict(row[key], column) for key, column in zip(keys, columns, strict=True)),
             style=style,
         )
-        for entry, style in zip(data["entries"], styles, strict=True)
+        for row, style in zip(data["rows"], styles, strict=True)
     ]
     return StudyTable(
         title=data["title"],
-        head=data.get("head", ""),
+        row_header=data.get("row_header", ""),
         caption=data["caption"],
         columns=columns,
-        entries=tuple(entries),
+        rows=tuple(rows),
     )
 
 
@@ -193,11 +359,18 @@ def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
     return nan if value is None and column.numeric else value
 
 
-def _plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
+    """Dataclasses, sets and tuples as dicts and lists; numbers that do not exist as None.
+
+    >>> plain_data((float("nan"), frozenset({"b", "a"})))
+    [None, ['a', 'b']]
+    """
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
+        return plain_data(asdict(value))
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): plain_data(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, frozenset):
+        return [plain_data(inner) for inner in sorted(cast("frozenset[Any]", value))]
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain_data(inner) for inner in cast("list[Any]", value)]
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,10 +1,13 @@
-"""A study in the terminal and as Markdown."""
+"""The result of a study in the terminal, as Markdown, as a web page, and as files of every kind."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foretell.data.atomic_file import write_atomically
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
+from foretell.questions.errors import InputError
 from foretell.report.html import (
     HtmlCell,
     HtmlColumn,
@@ -25,6 +28,7 @@ from foretell.report.markup import Markup, clean, element, join
 from foretell.report.numbers import bracket, number, signed
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.terminal import distinct, rich_table
+from foretell.scoring.long_tables import write_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +39,55 @@ STUDY_LEAST_NAME, STUDY_MOST_NAME = 18, 34
 """Characters of a line's name that are shown even where it means fewer columns."""
 STUDY_GAP = 2
 """Blanks between columns."""
+
+
+STUDY_WRAP = 40
+"""Characters after which a column of text is wrapped."""
+
+
+def write_study(study: StudyResult, path: Path) -> list[Path]:
+    """Write the result to a file whose ending says the format, or in every text format into a folder.
+
+    CSV and Parquet hold one row per cell of every table. Where there are several charts, a file of a chart gets the
+    chart's name before its ending. Returns the files written.
+    """
+    if path.is_dir() or not path.suffix:
+        path.mkdir(parents=True, exist_ok=True)
+        endings = (".html", ".md", ".json", *([".svg"] if study.charts else []))
+        return [one for ending in endings for one in write_study(study, path / f"{study.name}{ending}")]
+    if path.suffix in (".svg", ".png", ".pdf"):
+        if not study.charts:
+            raise InputError("this study has no chart", path=path)
+        several = len(study.charts) > 1
+        names = [path.with_stem(f"{path.stem}-{one.name}") if several else path for one in study.charts]
+        return [one.chart.save(name) for one, name in zip(study.charts, names, strict=True)]
+    if path.suffix in (".csv", ".parquet"):
+        return [_write_cells(study, path)]
+    texts = {".html": study.to_html, ".md": study.to_markdown, ".json": study.to_json}
+    if path.suffix not in texts:
+        known = ".html .md .json .csv .parquet .svg .png .pdf"
+        raise InputError("a study cannot be written so", path=path, hint=f"use one of {known}, or a folder")
+    write_atomically(path, texts[path.suffix]().encode())
+    return [path]
+
+
+def _write_cells(study: StudyResult, path: Path) -> Path:
+    cells = study.rows()
+    if not cells:
+        raise InputError("this study has no table", path=path)
+    if path.suffix == ".csv":
+        return write_rows(cells, path)
+    import duckdb
+
+    with duckdb.connect(":memory:") as con:
+        con.execute(
+            'create table cells ("table" text, "row" text, "column" text, value double, low double, high double,'
+            " text text)"
+        )
+        con.executemany("insert into cells values (?, ?, ?, ?, ?, ?, ?)", [list(cell.values()) for cell in cells])
+        target = str(path).replace("'", "''")
+        con.execute(f"copy cells to '{target}' (format parquet)")
+    return path
 
 
 def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
@@ -59,37 +112,41 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
 
 
 def print_study(study: StudyResult, console: "Console") -> None:
-    """The finding, every table in as many columns as there is room for, and the notes."""
+    """The sentences, every table in as many columns as there is room for, and the notes."""
     from rich.text import Text
 
-    console.print(Text(clean(study.finding), style="bold"))
-    for grid in study.grids:
+    for sentence in study.sentences:
+        console.print(Text(clean(sentence), style="bold"))
+    for one in study.tables:
         console.print()
-        console.print(Text(clean(grid.title), style="bold"))
-        console.print(_rich(grid, console.width))
-        if grid.caption:
-            console.print(Text(clean(grid.caption), style="dim"))
+        console.print(Text(clean(one.title), style="bold"))
+        console.print(_rich(one, console.width))
+        if one.caption:
+            console.print(Text(clean(one.caption), style="dim"))
     console.print()
     for note in study.notes:
         console.print(Text(clean(note), style="dim"))
 
 
-def _rich(grid: StudyTable, width: int) -> "RichTable":
+def _rich(table: StudyTable, width: int) -> "RichTable":
     from rich.text import Text
 
-    columns, lines = _fitted(grid, width)
-    widths = [max(len(line[i]) for line in (columns, *lines)) for i in range(len(columns))]
-    room = max(STUDY_LEAST_NAME, width - sum(widths) - STUDY_GAP * len(columns))
-    table = rich_table()
-    table.add_column(grid.head, no_wrap=True)
-    for label, wide in zip(columns, widths, strict=True):
-        table.add_column(label, justify="right", no_wrap=True, min_width=wide)
-    names = distinct([entry.name for entry in grid.entries], room)
-    for entry, short, line in zip(grid.entries, names, lines, strict=True):
-        style = {"anchor": "italic yellow", "reference": "bold"}.get(entry.style, "")
-        cells = [Text(cell, style=_colour(value) or style) for cell, value in zip(line, entry.values, strict=False)]
-        table.add_row(Text(short, style=style), *cells)
-    return table
+    labels, lines = _fitted(table, width)
+    widths = _widths(labels, lines, table.columns)
+    room = max(STUDY_LEAST_NAME, width - sum(widths) - STUDY_GAP * len(labels))
+    shown = rich_table()
+    shown.add_column(table.row_header, no_wrap=True)
+    for i, (label, wide) in enumerate(zip(labels, widths, strict=True)):
+        wraps = any(len(line[i]) > wide for line in lines)
+        shown.add_column(
+            label, justify="left" if wraps else "right", no_wrap=not wraps, min_width=wide, overflow="fold"
+        )
+    names = distinct([row.name for row in table.rows], room)
+    for row, short, line in zip(table.rows, names, lines, strict=True):
+        style = {"anchor": "italic yellow", "reference": "bold"}.get(row.style, "")
+        cells = [Text(cell, style=_colour(value) or style) for cell, value in zip(line, row.values, strict=False)]
+        shown.add_row(Text(short, style=style), *cells)
+    return shown
 
 
 def _colour(value: CellValue) -> str:
@@ -98,54 +155,56 @@ def _colour(value: CellValue) -> str:
     return "green" if value.diff > 0 else "red"
 
 
-def _fitted(grid: StudyTable, width: int) -> tuple[list[str], list[list[str]]]:
+def _fitted(table: StudyTable, width: int) -> tuple[list[str], list[list[str]]]:
     """Labels and cells with intervals where they fit; else without, and at last with columns left out at the end."""
-    labels = [column.label for column in grid.columns]
-    room = width - min(max((len(entry.name) for entry in grid.entries), default=0), STUDY_MOST_NAME)
+    labels = [column.label for column in table.columns]
+    room = width - min(max((len(row.name) for row in table.rows), default=0), STUDY_MOST_NAME)
     lines: list[list[str]] = []
     for brief in (False, True):
-        lines = [cells(entry, grid.columns, brief=brief) for entry in grid.entries]
-        if _needed(labels, lines) <= room:
+        lines = [cells(row, table.columns, brief=brief) for row in table.rows]
+        if _needed(labels, lines, table.columns) <= room:
             return labels, lines
-    while len(labels) > 1 and _needed(labels, lines) > room:
+    while len(labels) > 1 and _needed(labels, lines, table.columns) > room:
         labels, lines = labels[:-1], [line[:-1] for line in lines]
     return labels, lines
 
 
-def _needed(labels: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
-    return sum(max(len(line[i]) for line in (labels, *lines)) + STUDY_GAP for i in range(len(labels)))
+def _needed(labels: Sequence[str], lines: Sequence[Sequence[str]], columns: Sequence[StudyColumn]) -> int:
+    return sum(wide + STUDY_GAP for wide in _widths(labels, lines, columns))
 
 
-def cells(entry: StudyRow, columns: Sequence[StudyColumn], *, brief: bool = False) -> list[str]:
-    """The values of a line as text."""
-    return [
-        value_text(value, column.decimals, brief=brief) for value, column in zip(entry.values, columns, strict=True)
-    ]
+def _widths(labels: Sequence[str], lines: Sequence[Sequence[str]], columns: Sequence[StudyColumn]) -> list[int]:
+    """Of every column: its longest cell, or where it is wrapped if it holds long text."""
+    longest = [max(len(line[i]) for line in (labels, *lines)) for i in range(len(labels))]
+    return [wide if column.numeric else min(wide, STUDY_WRAP) for wide, column in zip(longest, columns, strict=False)]
+
+
+def cells(row: StudyRow, columns: Sequence[StudyColumn], *, brief: bool = False) -> list[str]:
+    """The values of a row as text."""
+    return [value_text(value, column.decimals, brief=brief) for value, column in zip(row.values, columns, strict=True)]
 
 
 def markdown_study(study: StudyResult) -> str:
     """The study as GitHub-flavoured Markdown."""
-    parts = [f"## {markdown_text(study.title)}", markdown_text(study.finding)]
-    for grid in study.grids:
-        parts += [f"### {markdown_text(grid.title)}", markdown_grid(grid)]
-        parts += [markdown_text(grid.caption)] if grid.caption else []
+    parts = [f"## {markdown_text(study.title)}", *map(markdown_text, study.sentences)]
+    for one in study.tables:
+        parts += [f"### {markdown_text(one.title)}", markdown_grid(one)]
+        parts += [markdown_text(one.caption)] if one.caption else []
     parts += [markdown_text(note) for note in study.notes]
     return "\n\n".join(parts) + "\n"
 
 
-def markdown_grid(grid: StudyTable) -> str:
+def markdown_grid(table: StudyTable) -> str:
     """One table as Markdown."""
-    heads = [grid.head or " ", *(column.label for column in grid.columns)]
-    rule = ["---", *("---:" if column.numeric else "---" for column in grid.columns)]
+    heads = [table.row_header or " ", *(column.label for column in table.columns)]
+    rule = ["---", *("---:" if column.numeric else "---" for column in table.columns)]
     lines = [[markdown_text(head) for head in heads], rule]
-    for entry in grid.entries:
-        name = markdown_text(entry.name)
-        told_name = f"*{name}*" if entry.style == "anchor" else f"**{name}**" if entry.style == "reference" else name
-        lines.append([told_name, *(markdown_text(cell) for cell in cells(entry, grid.columns))])
+    for row in table.rows:
+        plain = markdown_text(row.name)
+        styled = {"anchor": f"*{plain}*", "reference": f"**{plain}**"}.get(row.style, plain)
+        lines.append([styled, *(markdown_text(cell) for cell in cells(row, table.columns))])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-
-# A study as one web page: the finding, every table, the pictures, and how to read them.
 
 STUDY_ADVICE = (
     "BI is the Brier index 100·(1 − √Brier) of all targets together: 50 is always-0.5, 100 is perfect. Overall is the "
@@ -158,42 +217,43 @@ STUDY_ADVICE = (
 )
 
 
-def study_page(study: StudyResult, advice: Sequence[str] = ()) -> str:
-    """A whole HTML document that needs no network; `advice` says how to read it, else the study does."""
-    parts = study_parts(study, advice)
+def study_page(study: StudyResult, how_to_read: Sequence[str] = ()) -> str:
+    """A whole HTML document that needs no network; `how_to_read` replaces what the study says about reading it."""
+    parts = study_parts(study, how_to_read)
     return page(
         study.title,
-        paragraph(study.finding, "lead"),
+        *(paragraph(sentence, "lead") for sentence in study.sentences),
         contents([(anchor, title) for anchor, title, _ in parts]),
         *(section(title, body, anchor=anchor) for anchor, title, body in parts),
     )
 
 
-def study_parts(study: StudyResult, advice: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
-    """Anchor, title and body of every section: tables, pictures after the first of them, and how to read it all."""
-    parts = [(f"table-{i}", grid.title, _grid(grid)) for i, grid in enumerate(study.grids, 1)]
-    if study.pictures:
-        parts.insert(1, ("pictures", "Pictures", _pictures(study.pictures)))
-    return [*parts, ("reading", "How to read this", _reading(study, advice or study.advice or STUDY_ADVICE))]
+def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
+    """Anchor, title and body of every section: tables, charts after the first of them, and how to read it all."""
+    parts = [(f"table-{i}", table.title, _html_table(table)) for i, table in enumerate(study.tables, 1)]
+    if study.charts:
+        parts.insert(1, ("charts", "Charts", _html_charts(study.charts)))
+    advice = how_to_read or study.how_to_read or STUDY_ADVICE
+    return [*parts, ("reading", "How to read this", _reading(study, advice))]
 
 
-def _pictures(pictures: Sequence[StudyChart]) -> Markup:
+def _html_charts(charts: Sequence[StudyChart]) -> Markup:
     """Wide ones below each other, the others side by side."""
-    wide = [join(element("h3", one.title), shown(one.figure)) for one in pictures if one.figure.wide]
-    narrow = [element("div", shown(one.figure)) for one in pictures if not one.figure.wide]
+    wide = [join(element("h3", one.title), shown(one.chart)) for one in charts if one.chart.wide]
+    narrow = [element("div", shown(one.chart)) for one in charts if not one.chart.wide]
     return join(*wide, element("div", *narrow, class_="grid") if narrow else None)
 
 
-def _grid(grid: StudyTable) -> Markup:
-    heads = [HtmlColumn(label=grid.head or " ")]
-    heads += [HtmlColumn(label=c.label, numeric=c.numeric, tip=c.tip or None) for c in grid.columns]
-    lines = [_html_row(entry, grid.columns) for entry in grid.entries]
-    return table(heads, lines, grid.caption or grid.title)
+def _html_table(study_table: StudyTable) -> Markup:
+    heads = [HtmlColumn(label=study_table.row_header or " ")]
+    heads += [HtmlColumn(label=c.label, numeric=c.numeric, tip=c.tip or None) for c in study_table.columns]
+    rows = [_html_row(row, study_table.columns) for row in study_table.rows]
+    return table(heads, rows, study_table.caption or study_table.title)
 
 
-def _html_row(entry: StudyRow, columns: tuple[StudyColumn, ...]) -> HtmlRow:
-    cells = [_html_cell(value, column) for value, column in zip(entry.values, columns, strict=True)]
-    return HtmlRow(cells=[HtmlCell(shown=name(entry.name), style="name"), *cells], style=entry.style or None)
+def _html_row(row: StudyRow, columns: tuple[StudyColumn, ...]) -> HtmlRow:
+    cells = [_html_cell(value, column) for value, column in zip(row.values, columns, strict=True)]
+    return HtmlRow(cells=[HtmlCell(shown=name(row.name), style="name"), *cells], style=row.style or None)
 
 
 def _html_cell(value: CellValue, column: StudyColumn) -> HtmlCell:
@@ -217,5 +277,9 @@ def _reading(study: StudyResult, advice: Sequence[str]) -> Markup:
         element("h3", "Notes") if study.notes else None,
         element("ul", *(element("li", note) for note in study.notes)) if study.notes else None,
         element("h3", "Settings"),
-        definitions([(key, settings_text(value)) for key, value in study.settings.items()]),
+        definitions([(key, settings_text(value)) for key, value in {**study.settings, **_cost(study)}.items()]),
     )
+
+
+def _cost(study: StudyResult) -> dict[str, str]:
+    return {} if study.cost is None else {"cost": str(study.cost)}

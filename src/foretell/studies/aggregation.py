@@ -7,16 +7,16 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import RowStyle, StudyChart, StudyResult, StudyTable
 from foretell.studies.configurations import best_config, complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.protocols import Protocol, build_method, fit_under_protocol
 from foretell.studies.scores import (
-    KINDS,
-    SPREAD,
     PairedGains,
     brier_of,
     describe_gains,
     gains_chart,
+    gains_table,
     groups_of,
     paired_gains,
     rule_score_table,
@@ -40,26 +40,30 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Mean gain of every rule over all complete configurations, and the paper's table for the chosen ones."""
-    tables = complete_configs(material)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """How to combine trials: rules against the logit mean.
+
+    Mean gain of every rule over all complete configurations, and the paper's table for the chosen ones.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
     scores: dict[str, dict[str, Floats]] = {}
     for done, (name, examples) in enumerate(tables.items()):
-        material.progress(done, len(tables))
+        data.progress(done, len(tables))
         scores[name] = scores_of(examples)
-    found = _gains(scores, tables, material)
-    shown = material.chosen or (best_config(tables),)
-    details = [_detail(name, scores[name], tables[name], material) for name in shown]
+    found = _gains(scores, tables, data)
+    shown = data.chosen or (best_config(tables),)
+    details = [_detail(name, scores[name], tables[name], data) for name in shown]
     return StudyResult(
         name="aggregation",
         title="How to combine trials",
-        finding=_finding(found, len(tables)),
-        grids=(_overview(found), *details),
-        pictures=(
-            StudyChart(name="rules", title="Mean gain over the logit mean", figure=gains_chart(found, "gain in BI")),
+        sentences=(_sentence(found, len(tables)),),
+        tables=(gains_table("Mean gain over the logit mean of all trials", "Rule", found, decimals=2), *details),
+        charts=(
+            StudyChart(name="rules", title="Mean gain over the logit mean", chart=gains_chart(found, "gain in BI")),
         ),
-        notes=(*NOTES, *study_notes(material, tables)),
-        settings=study_settings(material, tables),
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
@@ -91,43 +95,24 @@ def _failed_as_half(examples: Examples) -> Floats:
 
 
 def _gains(
-    scores: Mapping[str, Mapping[str, Floats]], tables: Mapping[str, Examples], material: StudyInput
+    scores: Mapping[str, Mapping[str, Floats]], tables: Mapping[str, Examples], data: StudyData
 ) -> dict[str, PairedGains]:
     rules = dict.fromkeys(rule for table in scores.values() for rule in table if rule != REFERENCE)
     before = {name: table[REFERENCE] for name, table in scores.items()}
     found: dict[str, PairedGains] = {}
     for rule in rules:
         after = {name: table[rule] for name, table in scores.items() if rule in table}
-        found[rule] = paired_gains(after, before, tables, material.resampling)
+        found[rule] = paired_gains(after, before, tables, data.resampling)
     return found
 
 
-def _overview(found: Mapping[str, PairedGains]) -> StudyTable:
-    some = next(iter(found.values()))
-    kinds = [kind for kind in KINDS if kind in some.kinds]
-    columns = [StudyColumn(label=f"Δ {kind}", decimals=2, tip=f"mean gain on {kind} questions") for kind in kinds]
-    columns.append(
-        StudyColumn(label="Δ", decimals=2, tip="mean gain overall, all configurations on the same resamples")
-    )
-    entries = [
-        StudyRow(name=rule, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
-        for rule, one in found.items()
-    ]
-    return StudyTable(
-        title="Mean gain over the logit mean of all trials",
-        head="Rule",
-        columns=(*columns, *SPREAD),
-        entries=tuple(entries),
-    )
-
-
-def _detail(name: str, scores: Mapping[str, Floats], examples: Examples, material: StudyInput) -> StudyTable:
+def _detail(name: str, scores: Mapping[str, Floats], examples: Examples, data: StudyData) -> StudyTable:
     styles: dict[str, RowStyle] = {REFERENCE: "reference"}
-    found = rule_scores(scores, examples, REFERENCE, material.resampling)
+    found = rule_scores(scores, examples, REFERENCE, data.resampling)
     return rule_score_table(f"{name}: rules", found, groups_of(examples), styles=styles)
 
 
-def _finding(found: Mapping[str, PairedGains], count: int) -> str:
+def _sentence(found: Mapping[str, PairedGains], count: int) -> str:
     free = {rule: one for rule, one in found.items() if "·" not in rule}
     first = max(free, key=lambda rule: free[rule].mean.diff)
     gain = free[first].mean

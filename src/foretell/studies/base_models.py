@@ -13,7 +13,7 @@ from foretell.metrics.bootstrap import Resampling
 from foretell.questions.errors import InputError
 from foretell.report.charts.heatmap import distance_heatmap
 from foretell.report.numbers import number, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import (
     ConfigFamily,
@@ -23,6 +23,7 @@ from foretell.studies.configurations import (
     study_notes,
     study_settings,
 )
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.protocols import build_method, fit_under_protocol, paper_calibrated, paper_forecasts
 from foretell.studies.scores import brier_of, groups_of, index_of, paired_gap
 
@@ -39,26 +40,30 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Table 17 and 18 of the paper by its own protocol, and the same with rules that knew only the past."""
-    names = parse_configs(name for name in material.tables if not material.chosen or name in material.chosen)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """Which base model is best, by the paper and honestly?
+
+    Table 17 and 18 of the paper by its own protocol, and the same with rules that knew only the past.
+    """
+    data = inputs.data(options)
+    names = parse_configs(name for name in data.tables if not data.chosen or name in data.chosen)
     found = [family for family in config_families(names) if family.belief or family.no_belief]
     if not found:
         raise InputError("no configuration's name says base model, search and belief state", hint="see docs/studies")
-    boards = _boards(found, material)
+    boards = _boards(found, data)
     grids: list[StudyTable] = []
     for done, (title, one) in enumerate(boards.items()):
-        material.progress(done, len(boards))
-        grids += [one.absolute(title), one.differences(title, material.resampling)]
-    used = {name: material.tables[name] for family in found for name in _members(family).values()}
+        data.progress(done, len(boards))
+        grids += [one.absolute(title), one.differences(title, data.resampling)]
+    used = {name: data.tables[name] for family in found for name in _members(family).values()}
     return StudyResult(
         name="models",
         title="Base models side by side",
-        finding=_finding(boards),
-        grids=tuple(grids),
-        pictures=(_divergence(found, material.tables),),
-        notes=(*NOTES, *_incomplete(used), *study_notes(material, used, left_out="Not part of these tables")),
-        settings=study_settings(material, used),
+        sentences=(_sentence(boards),),
+        tables=tuple(grids),
+        charts=(_divergence(found, data.tables),),
+        notes=(*NOTES, *_incomplete(used), *study_notes(data, used, left_out="Not part of these tables")),
+        settings=study_settings(data, used),
     )
 
 
@@ -93,7 +98,9 @@ class ProtocolScores:
             members = _members(family)
             values = [self._index(members.get(agent), group) for agent in AGENTS for group in self.groups]
             entries.append(StudyRow(name=family.name, values=tuple(values)))
-        return StudyTable(title=f"Brier index: {title}", head="Model", columns=tuple(columns), entries=tuple(entries))
+        return StudyTable(
+            title=f"Brier index: {title}", row_header="Model", columns=tuple(columns), rows=tuple(entries)
+        )
 
     def _index(self, config: str | None, group: str) -> CellValue:
         if config is None:
@@ -123,7 +130,7 @@ class ProtocolScores:
             if any(value is not None for value in values):
                 entries.append(StudyRow(name=family.name, values=tuple(values)))
         return StudyTable(
-            title=f"Belief minus others: {title}", head="Model", columns=tuple(columns), entries=tuple(entries)
+            title=f"Belief minus others: {title}", row_header="Model", columns=tuple(columns), rows=tuple(entries)
         )
 
     def _gap(self, members: Mapping[str, str], agent: str, group: str, how: Resampling) -> CellValue:
@@ -134,13 +141,13 @@ class ProtocolScores:
         return None if isnan(found.diff) else found
 
 
-def _boards(found: Sequence[ConfigFamily], material: StudyInput) -> dict[str, ProtocolScores]:
-    paper = material.paper() if material.paper else material.tables
+def _boards(found: Sequence[ConfigFamily], data: StudyData) -> dict[str, ProtocolScores]:
+    paper = data.paper() if data.paper else data.tables
     return {
         "paper's protocol": _board(found, paper, _as_in_the_paper),
-        "logit mean": _board(found, material.tables, lambda agent, name, examples: examples.rows.raw),
-        "past only, paper's combination": _board(found, material.tables, _past("paper")),
-        "past only, default": _board(found, material.tables, _past("default")),
+        "logit mean": _board(found, data.tables, lambda agent, name, examples: examples.rows.raw),
+        "past only, paper's combination": _board(found, data.tables, _past("paper")),
+        "past only, default": _board(found, data.tables, _past("default")),
     }
 
 
@@ -171,7 +178,7 @@ def _divergence(found: Sequence[ConfigFamily], tables: Mapping[str, Examples]) -
     names = [name for family in found if (name := family.belief or family.no_belief)]
     matrix = divergence_matrix(np.column_stack([tables[name].rows.raw for name in names]))
     figure = distance_heatmap(names, matrix.mean, label="mean Jensen–Shannon divergence in bits")
-    return StudyChart(name="divergence", title="How far the models are apart", figure=figure)
+    return StudyChart(name="divergence", title="How far the models are apart", chart=figure)
 
 
 def _incomplete(used: Mapping[str, Examples]) -> tuple[str, ...]:
@@ -181,7 +188,7 @@ def _incomplete(used: Mapping[str, Examples]) -> tuple[str, ...]:
     return (f"Scored on the rounds they answered only: {', '.join(short)}; differences are on shared targets.",)
 
 
-def _finding(boards: Mapping[str, ProtocolScores]) -> str:
+def _sentence(boards: Mapping[str, ProtocolScores]) -> str:
     paper, raw, known = (boards[title].belief() for title in ("paper's protocol", "logit mean", "past only, default"))
     if not known:
         return f"{plural(len(boards), 'protocol')}, no agent with a belief state."

@@ -9,7 +9,7 @@ from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import (
     ConfigFamily,
@@ -21,13 +21,13 @@ from foretell.studies.configurations import (
     study_notes,
     study_settings,
 )
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.protocols import build_method, fit_under_protocol
 from foretell.studies.scores import (
-    KINDS,
-    SPREAD,
     PairedGains,
     brier_of,
     gains_chart,
+    gains_table,
     groups_of,
     index_of,
     mean_gain,
@@ -47,29 +47,33 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Chains by model and regime with their mean over all of them, single axes, and belief × crowd."""
-    tables = complete_configs(material)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """Which component brings what?
+
+    Chains by model and regime with their mean over all of them, single axes, and belief × crowd.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
     names = parse_configs(tables)
     if not names:
         hint = "names like pro-high-brave-c1-p1-t1-nobelief: model, effort, search, what is shown, tools, variant"
         raise InputError("no configuration's name says what it is made of", hint=hint)
     raw = {name: brier_of(tables[name].rows.raw, tables[name]) for name in names}
-    chains = _chains(config_families(names), tables, raw, material)
-    steps, single = _steps(chains, material), _single_axes(names, tables, raw, material)
-    grids = [_gains_grid("Build-up: mean over chains of each step", steps, "Step")] if steps else []
-    grids += [_gains_grid("One axis at a time", single, "Change")] if single else []
-    factorial = _factorial(config_families(names), tables, raw, material)
-    grids += [factorial] if factorial.entries else []
-    grids += [_chain_grid(chain, material) for chain in chains]
+    chains = _chains(config_families(names), tables, raw, data)
+    steps, single = _steps(chains, data), _single_axes(names, tables, raw, data)
+    grids = [gains_table("Build-up: mean over chains of each step", "Step", steps)] if steps else []
+    grids += [gains_table("One axis at a time", "Change", single)] if single else []
+    factorial = _factorial(config_families(names), tables, raw, data)
+    grids += [factorial] if factorial.rows else []
+    grids += [_chain_grid(chain, data) for chain in chains]
     return StudyResult(
         name="buildup",
         title="Which part brings what",
-        finding=_finding(steps, single, len(chains)),
-        grids=tuple(grids),
-        pictures=tuple(_pictures(steps, single)),
-        notes=(*NOTES, *study_notes(material, tables)),
-        settings=study_settings(material, tables),
+        sentences=(_sentence(steps, single, len(chains)),),
+        tables=tuple(grids),
+        charts=tuple(_charts(steps, single)),
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
@@ -89,12 +93,12 @@ class BuildupChain:
 
 
 def _chains(
-    found: Sequence[ConfigFamily], tables: Mapping[str, Examples], raw: Mapping[str, Floats], material: StudyInput
+    found: Sequence[ConfigFamily], tables: Mapping[str, Examples], raw: Mapping[str, Floats], data: StudyData
 ) -> list[BuildupChain]:
     chains: list[BuildupChain] = []
     models = dict.fromkeys(family.model for family in found)
     for done, model in enumerate(models):
-        material.progress(done, len(models))
+        data.progress(done, len(models))
         mine = {family.regime: family for family in found if family.model == model}
         hidden, shown = mine.get("c=0"), mine.get("c=1")
         parts = [(ZERO, hidden.zero_shot), (BARE, hidden.no_belief), (FULL, hidden.belief)] if hidden else []
@@ -110,7 +114,7 @@ def _chains(
     return chains
 
 
-def _steps(chains: Sequence[BuildupChain], material: StudyInput) -> dict[str, PairedGains]:
+def _steps(chains: Sequence[BuildupChain], data: StudyData) -> dict[str, PairedGains]:
     """Every step over all chains that have it, by the stage it leads to."""
     found: dict[str, PairedGains] = {}
     for stage in (BARE, FULL, SHOWN, *FITTED):
@@ -118,12 +122,12 @@ def _steps(chains: Sequence[BuildupChain], material: StudyInput) -> dict[str, Pa
         if mine:
             after = {chain.name: chain.stages[stage] for chain, _ in mine}
             start = {chain.name: chain.stages[before] for chain, before in mine}
-            found[stage] = paired_gains(after, start, {c.name: c.examples for c, _ in mine}, material.resampling)
+            found[stage] = paired_gains(after, start, {c.name: c.examples for c, _ in mine}, data.resampling)
     return found
 
 
 def _single_axes(
-    names: Mapping[str, ConfigName], tables: Mapping[str, Examples], raw: Mapping[str, Floats], material: StudyInput
+    names: Mapping[str, ConfigName], tables: Mapping[str, Examples], raw: Mapping[str, Floats], data: StudyData
 ) -> dict[str, PairedGains]:
     found: dict[str, PairedGains] = {}
     engines = {parts.search for parts in names.values()} - {"none"}
@@ -133,25 +137,13 @@ def _single_axes(
             if pairs:
                 label = axis.name if len(engines) == 1 else f"{axis.name} ({engine})"
                 after, before = {b: raw[b] for _, b in pairs}, {b: raw[a] for a, b in pairs}
-                found[label] = paired_gains(after, before, tables, material.resampling)
+                found[label] = paired_gains(after, before, tables, data.resampling)
     return found
 
 
-def _gains_grid(title: str, found: Mapping[str, PairedGains], head: str) -> StudyTable:
-    some = next(iter(found.values()))
-    kinds = [kind for kind in KINDS if kind in some.kinds]
-    columns = [StudyColumn(label=f"Δ {kind}", tip=f"mean difference on {kind} questions") for kind in kinds]
-    columns.append(StudyColumn(label="Δ", tip="mean difference overall, all pairs on the same resamples"))
-    entries = [
-        StudyRow(name=name, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
-        for name, one in found.items()
-    ]
-    return StudyTable(title=title, head=head, columns=(*columns, *SPREAD), entries=tuple(entries))
-
-
-def _chain_grid(chain: BuildupChain, material: StudyInput) -> StudyTable:
+def _chain_grid(chain: BuildupChain, data: StudyData) -> StudyTable:
     """One chain: index by kind and overall, the step, and the way since the start."""
-    how, start = material.resampling, next(iter(chain.stages))
+    how, start = data.resampling, next(iter(chain.stages))
     found = rule_scores(chain.stages, chain.examples, start, how)
     kinds = [group for group in groups_of(chain.examples) if group != OVERALL]
     entries: list[StudyRow] = []
@@ -161,7 +153,7 @@ def _chain_grid(chain: BuildupChain, material: StudyInput) -> StudyTable:
         step = (
             paired_gap(chain.stages[one.name], chain.stages[before], chain.examples, OVERALL, how) if before else None
         )
-        values = (*index, one.index.get(OVERALL), step, one.against.get(OVERALL), one.two_way, one.n)
+        values = (*index, one.index.get(OVERALL), step, one.differences.get(OVERALL), one.two_way, one.n)
         entries.append(StudyRow(name=one.name, values=values, style="" if before else "reference"))
     columns = [StudyColumn(label=kind, tip=f"Brier index on {kind} questions") for kind in kinds]
     columns += [
@@ -171,11 +163,13 @@ def _chain_grid(chain: BuildupChain, material: StudyInput) -> StudyTable:
         StudyColumn(label="two-way", tip="the same, resolution days resampled too"),
         StudyColumn(label="n", tip="targets answered"),
     ]
-    return StudyTable(title=f"Build-up of {chain.name}", head="Stage", columns=tuple(columns), entries=tuple(entries))
+    return StudyTable(
+        title=f"Build-up of {chain.name}", row_header="Stage", columns=tuple(columns), rows=tuple(entries)
+    )
 
 
 def _factorial(
-    found: Sequence[ConfigFamily], tables: Mapping[str, Examples], raw: Mapping[str, Floats], material: StudyInput
+    found: Sequence[ConfigFamily], tables: Mapping[str, Examples], raw: Mapping[str, Floats], data: StudyData
 ) -> StudyTable:
     """Belief × what is shown, by model: four cells, two main effects, and how far one depends on the other."""
     cells: dict[str, dict[tuple[bool, str], str]] = {}
@@ -187,7 +181,7 @@ def _factorial(
     for model, cell in cells.items():
         if len(cell) == 4:
             order = [cell[belief, regime] for regime in ("c=0", "c=1") for belief in (False, True)]
-            effects = _effects([raw[name] for name in order], tables[order[0]], material.resampling)
+            effects = _effects([raw[name] for name in order], tables[order[0]], data.resampling)
             entries.append(StudyRow(name=model, values=(*(index_of(raw[n], tables[n]) for n in order), *effects)))
     heads = [f"{agent}, {regime}" for regime in ("c=0", "c=1") for agent in ("no belief", "belief")]
     columns = [StudyColumn(label=head, tip="Brier index of the logit mean") for head in heads]
@@ -197,7 +191,7 @@ def _factorial(
         StudyColumn(label="interaction", tip="effect of belief with price shown minus without"),
     ]
     title = "Factorial: belief state × price and base rate shown"
-    return StudyTable(title=title, head="Model", columns=tuple(columns), entries=tuple(entries))
+    return StudyTable(title=title, row_header="Model", columns=tuple(columns), rows=tuple(entries))
 
 
 def _effects(scores: Sequence[Floats], examples: Examples, how: Resampling) -> tuple[Comparison, ...]:
@@ -211,14 +205,12 @@ def _effects(scores: Sequence[Floats], examples: Examples, how: Resampling) -> t
     )
 
 
-def _pictures(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains]) -> list[StudyChart]:
+def _charts(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains]) -> list[StudyChart]:
     drawn = [("steps", "Mean difference of each step", steps), ("axes", "One axis at a time", single)]
-    return [
-        StudyChart(name=n, title=t, figure=gains_chart(found, "difference in BI")) for n, t, found in drawn if found
-    ]
+    return [StudyChart(name=n, title=t, chart=gains_chart(found, "difference in BI")) for n, t, found in drawn if found]
 
 
-def _finding(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains], chains: int) -> str:
+def _sentence(steps: Mapping[str, PairedGains], single: Mapping[str, PairedGains], chains: int) -> str:
     shown = steps or single
     parts = [
         f"{name.lstrip('+ ')} {signed(one.mean.diff, 1)} {bracket(one.mean.low, one.mean.high, 1)}"

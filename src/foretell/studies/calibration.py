@@ -13,20 +13,10 @@ from foretell.metrics.calibration import ece
 from foretell.metrics.comparison import Comparison
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import (
-    CellValue,
-    RowStyle,
-    StudyChart,
-    StudyColumn,
-    StudyInput,
-    StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    ignore_progress,
-)
+from foretell.report.study import CellValue, RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.scoreboard import OVERALL
-from foretell.studies.configurations import best_config, complete_configs, describe_scope, study_notes, study_settings
+from foretell.studies.configurations import best_config, complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TableOptions, ignore_progress
 from foretell.studies.protocols import (
     BASELINES,
     FOLDS,
@@ -53,11 +43,9 @@ from foretell.studies.scores import (
     rule_scores,
 )
 
-# Every method under several protocols on one set of examples: what it would have brought, and what only seems so.
-
 RAW_LINE = "raw (logit mean)"
 SHORT: tuple[Protocol, ...] = ("past only", "question out", "in-sample")
-PICTURED = ("default", "hierarchical")
+CHARTED = ("default", "hierarchical")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +56,12 @@ class CalibrationReport:
     methods: tuple[str, ...]
     protocols: tuple[Protocol, ...]
     judged: Mapping[tuple[str, Protocol], ProtocolForecasts]
-    standings: Mapping[str, RuleScore]
+    scores: Mapping[str, RuleScore]
     """By the name of the line: a yardstick, the logit mean, or "method · protocol"."""
 
-    def standing(self, method: str, protocol: Protocol) -> RuleScore:
+    def score(self, method: str, protocol: Protocol) -> RuleScore:
         """One method under one protocol."""
-        return self.standings[line_name(method, protocol)]
+        return self.scores[line_name(method, protocol)]
 
 
 def line_name(method: str, protocol: Protocol) -> str:
@@ -104,7 +92,7 @@ def calibration_report(
         methods=tuple(methods),
         protocols=tuple(protocols),
         judged=found,
-        standings={one.name: one for one in compared},
+        scores={one.name: one for one in compared},
     )
 
 
@@ -120,14 +108,14 @@ def protocols_table(found: CalibrationReport, title: str) -> StudyTable:
             columns.append(
                 StudyColumn(label="learnt from", tip="examples behind a past-only number: mean over targets")
             )
-    lone = [found.standings[RAW_LINE], *(one for one in found.standings.values() if one.name in BASELINES)]
+    lone = [found.scores[RAW_LINE], *(one for one in found.scores.values() if one.name in BASELINES)]
     entries = [
         _entry(found, one.name, [one] * len(found.protocols), "anchor" if i else "reference")
         for i, one in enumerate(lone)
     ]
-    entries += [_entry(found, m, [found.standing(m, p) for p in found.protocols]) for m in found.methods]
+    entries += [_entry(found, m, [found.score(m, p) for p in found.protocols]) for m in found.methods]
     caption = "Δ is the paired difference to the logit mean. In-sample numbers are shown for contrast only."
-    return StudyTable(title=title, head="Rule", columns=tuple(columns), entries=tuple(entries), caption=caption)
+    return StudyTable(title=title, row_header="Rule", columns=tuple(columns), rows=tuple(entries), caption=caption)
 
 
 def _entry(found: CalibrationReport, name: str, under: Sequence[RuleScore], style: RowStyle = "") -> StudyRow:
@@ -135,7 +123,7 @@ def _entry(found: CalibrationReport, name: str, under: Sequence[RuleScore], styl
     values: list[CellValue] = []
     for protocol, one in zip(found.protocols, under, strict=True):
         score = one.index.get(OVERALL)
-        values += [None if score is None else score.estimate, one.against.get(OVERALL)]
+        values += [None if score is None else score.estimate, one.differences.get(OVERALL)]
         if protocol == "past only":
             values += _behind(found, name)
     return StudyRow(name=name, values=tuple(values), style=style)
@@ -156,14 +144,14 @@ def _ece(p: Floats, examples: Examples) -> float:
 
 def kind_table(found: CalibrationReport, protocol: Protocol, title: str) -> StudyTable:
     """One protocol with market and dataset apart (the layout of BLF 2026, Table 15)."""
-    chosen = [found.standings[RAW_LINE], *(found.standing(method, protocol) for method in found.methods)]
-    chosen += [one for one in found.standings.values() if one.name in BASELINES]
+    chosen = [found.scores[RAW_LINE], *(found.score(method, protocol) for method in found.methods)]
+    chosen += [one for one in found.scores.values() if one.name in BASELINES]
     styles: dict[str, RowStyle] = {RAW_LINE: "reference", **dict.fromkeys(BASELINES, "anchor")}
     return rule_score_table(title, chosen, groups_of(found.examples), styles=styles)
 
 
 def reliability_charts(
-    found: CalibrationReport, *, name: str = "", methods: Sequence[str] = PICTURED
+    found: CalibrationReport, *, name: str = "", methods: Sequence[str] = CHARTED
 ) -> list[StudyChart]:
     """Reliability diagrams before, and after by the rules that knew only the past."""
     examples = found.examples
@@ -175,7 +163,7 @@ def reliability_charts(
         StudyChart(
             name=f"reliability-{i}",
             title=title.strip(),
-            figure=reliability_diagram(p, examples.outcome, examples.weight, name=title.strip()),
+            chart=reliability_diagram(p, examples.outcome, examples.weight, name=title.strip()),
         )
         for i, (title, p) in enumerate(drawn.items(), 1)
     ]
@@ -183,7 +171,7 @@ def reliability_charts(
 
 def describe_report(found: CalibrationReport, name: str) -> str:
     """What the first method would have brought from the past alone, and which would have been best in hindsight."""
-    honest = {m: found.standing(m, "past only").against.get(OVERALL) for m in found.methods}
+    honest = {m: found.score(m, "past only").differences.get(OVERALL) for m in found.methods}
     known = {method: gap for method, gap in honest.items() if gap is not None}
     if not known:
         return f"{name}: nothing to compare."
@@ -198,8 +186,10 @@ def describe_report(found: CalibrationReport, name: str) -> str:
     best = max(known, key=lambda method: known[method].diff)
     if best == first:
         return told
-    seen = found.standings.get(line_name(best, "in-sample"))
-    flattered = f", in-sample {signed(seen.against[OVERALL].diff, 1)}" if seen and OVERALL in seen.against else ""
+    seen = found.scores.get(line_name(best, "in-sample"))
+    flattered = (
+        f", in-sample {signed(seen.differences[OVERALL].diff, 1)}" if seen and OVERALL in seen.differences else ""
+    )
     return f"{told} Chosen in hindsight, {best} is best: {signed(known[best].diff, 1)}{flattered}."
 
 
@@ -214,36 +204,22 @@ def protocol_notes(protocols: Sequence[Protocol] = tuple(PROTOCOLS)) -> tuple[st
     return tuple(told)
 
 
-def calibration_study(name: str, found: CalibrationReport, how: Resampling) -> StudyResult:
-    """The report on one forecaster, ready to print and to write as a page."""
-    grids = [protocols_table(found, f"{name}: protocols side by side")]
-    if len(groups_of(found.examples)) > 1:
-        grids.append(kind_table(found, "past only", f"{name}: past only, by kind"))
-    return StudyResult(
-        name="calibration-report",
-        title=f"Calibration of {name}",
-        finding=describe_report(found, name),
-        grids=tuple(grids),
-        pictures=tuple(reliability_charts(found, methods=found.methods[:2])),
-        notes=(*protocol_notes(found.protocols), f"{describe_scope(found.examples)}."),
-        settings={"forecaster": name, "draws": how.draws, "level": how.level, "seed": how.seed},
-    )
-
-
 QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
 """For methods that leave questions out by fitting again, where there are many configurations."""
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Mean gain of every method over all complete configurations, and all protocols for the chosen ones."""
-    tables = complete_configs(material)
-    overview, honest = _overview(tables, material)
-    shown = material.chosen or (best_config(tables),)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """What does calibration bring, from the past alone?
+
+    Mean gain of every method over all complete configurations, and all protocols for the chosen ones.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
+    overview, honest = _overview(tables, data)
+    shown = data.chosen or (best_config(tables),)
     everything = tuple(PROTOCOLS)
     reports = {
-        name: calibration_report(
-            tables[name], protocols=everything, resampling=material.resampling, progress=material.progress
-        )
+        name: calibration_report(tables[name], protocols=everything, resampling=data.resampling, progress=data.progress)
         for name in shown
     }
     grids = [overview]
@@ -253,34 +229,34 @@ def study(material: StudyInput) -> StudyResult:
     return StudyResult(
         name="calibration",
         title="What calibration brings",
-        finding=_finding(honest, len(tables)),
-        grids=tuple(grids),
-        pictures=(
+        sentences=(_sentence(honest, len(tables)),),
+        tables=tuple(grids),
+        charts=(
             StudyChart(
-                name="gains", title="Mean gain over raw trials, past only", figure=gains_chart(honest, "gain in BI")
+                name="gains", title="Mean gain over raw trials, past only", chart=gains_chart(honest, "gain in BI")
             ),
             *(one for name, found in reports.items() for one in reliability_charts(found, name=name)),
         ),
-        notes=(*protocol_notes(), *study_notes(material, tables)),
-        settings=study_settings(material, tables),
+        notes=(*protocol_notes(), *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
-def _overview(tables: Mapping[str, Examples], material: StudyInput) -> tuple[StudyTable, dict[str, PairedGains]]:
+def _overview(tables: Mapping[str, Examples], data: StudyData) -> tuple[StudyTable, dict[str, PairedGains]]:
     """Mean over configurations of the gain over the logit mean, and how the honest gains are spread."""
     raw = {name: brier_of(examples.rows.raw, examples) for name, examples in tables.items()}
     some, before = next(iter(tables.values())), list(raw.values())
     entries: list[StudyRow] = []
     honest: dict[str, PairedGains] = {}
     for done, method in enumerate(METHODS):
-        material.progress(done, len(METHODS))
+        data.progress(done, len(METHODS))
         means: dict[Protocol, Comparison] = {}
         for protocol in PROTOCOLS if isinstance(build_method(method), SupportsLeaveOut) else QUICK:
             after = {n: brier_of(fit_under_protocol(build_method(method), e, protocol).p, e) for n, e in tables.items()}
             if protocol == "past only":
-                honest[method] = paired_gains(after, raw, tables, material.resampling)
+                honest[method] = paired_gains(after, raw, tables, data.resampling)
             else:
-                means[protocol] = mean_gain(list(after.values()), before, some, material.resampling)
+                means[protocol] = mean_gain(list(after.values()), before, some, data.resampling)
         means["past only"] = honest[method].mean
         values = (*(means.get(protocol) for protocol in PROTOCOLS), *honest[method].values())
         entries.append(StudyRow(name=method, values=values))
@@ -288,11 +264,11 @@ def _overview(tables: Mapping[str, Examples], material: StudyInput) -> tuple[Stu
     title = "Mean gain over the logit mean"
     caption = "worst, better and clearly worse are past only. A dash: left out here, being slow; see the tables below."
     return StudyTable(
-        title=title, head="Method", columns=(*columns, *SPREAD), entries=tuple(entries), caption=caption
+        title=title, row_header="Method", columns=(*columns, *SPREAD), rows=tuple(entries), caption=caption
     ), honest
 
 
-def _finding(honest: Mapping[str, PairedGains], count: int) -> str:
+def _sentence(honest: Mapping[str, PairedGains], count: int) -> str:
     best = max(honest, key=lambda name: honest[name].mean.diff)
     shown = [name for name in dict.fromkeys(("default", "paper", best)) if name in honest]
     parts = [

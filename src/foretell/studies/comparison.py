@@ -1,7 +1,8 @@
-"""Two forecasters side by side, as a study: who is better and by how much more than noise, and where they part."""
+"""Study: which of two forecasters is better, by how much more than noise, and where do they differ most?"""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -11,9 +12,12 @@ from foretell.report.charts.calibration import agreement_plot, reliability_diagr
 from foretell.report.headline import pair_headline
 from foretell.report.numbers import metric_text
 from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.ranking import group_title, low_is_better
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
 from foretell.scoring.table import ForecastTable
+from foretell.studies.inputs import DataInputs, StudyOptions
 
 MAX_TARGETS = 25
 """Targets listed one by one."""
@@ -24,6 +28,28 @@ ADVICE = (
     "one-sided.",
     "Gained is how much smaller the first one's squared error is on that target: above 0 it was nearer to the outcome.",
 )
+
+
+class ComparisonOptions(StudyOptions):
+    """The table of forecasts, and which two forecasters are compared."""
+
+    first: str = setting(help="A forecaster.", argument=True, metavar="FIRST")
+    second: str = setting(help="The one it is compared with.", argument=True, metavar="SECOND")
+    forecasts: Path = setting(help="forecaster, question, target, p", flag="-f/--forecasts", metavar="FILE")
+    outcomes: Path = setting(help="question, target, outcome (+ columns)", flag="-o/--outcomes", metavar="FILE")
+    by: tuple[str, ...] = setting((), "Also compare within the groups of this column; repeatable.", metavar="COLUMN")
+
+
+def study(inputs: DataInputs, options: ComparisonOptions) -> StudyResult:
+    """Which of two forecasters is better, and where?
+
+    Paired differences by group, the targets on which they are farthest apart, and how well both are calibrated.
+
+      foretell study comparison knn linear -f run/forecasts.csv -o run/outcomes.csv --by source
+    """
+    table = read_table(options.forecasts, options.outcomes, ReadOptions())
+    scoring = ScoringOptions(by=options.by, resampling=options.resampling)
+    return comparison_study(table, options.first, options.second, scoring=scoring)
 
 
 def comparison_study(
@@ -40,12 +66,12 @@ def comparison_study(
     outcome, weight = table.targets.outcome, table.targets.weight
     common = np.isfinite(both[0]) & np.isfinite(both[1])
     agreement = agreement_plot(*both, names=(first, second))
-    pictures = [StudyChart(name="agreement", title="Where they agree", figure=agreement)]
-    pictures += [
+    charts = [StudyChart(name="agreement", title="Where they agree", chart=agreement)]
+    charts += [
         StudyChart(
             name=f"reliability-{n}",
             title=f"Reliability of {name}",
-            figure=reliability_diagram(p[common], outcome[common], weight[common], name=name),
+            chart=reliability_diagram(p[common], outcome[common], weight[common], name=name),
         )
         for n, (name, p) in enumerate(zip((first, second), both, strict=True), 1)
         if common.any()
@@ -53,9 +79,9 @@ def comparison_study(
     return StudyResult(
         name="comparison",
         title=f"{first} and {second}",
-        finding=pair_headline(pair),
-        grids=(_differences(pair), _disagreements(table, pair, both, texts or {})),
-        pictures=tuple(pictures),
+        sentences=(pair_headline(pair),),
+        tables=(_differences(pair), _disagreements(table, pair, both, texts or {})),
+        charts=tuple(charts),
         settings={"targets both answered": int(common.sum()), "level of intervals": pair.level},
     )
 
@@ -77,7 +103,7 @@ def _differences(pair: PairComparison) -> StudyTable:
         values = [side.metrics.get(metric) if side else None for side in sides]
         gap = _flipped(found.comparison) if low_is_better(metric) else found.comparison
         entries.append(StudyRow(name=group_title(found.group), values=(found.comparison.n, *values, gap)))
-    return StudyTable(title=f"{told.label}, group by group", head="Group", columns=columns, entries=tuple(entries))
+    return StudyTable(title=f"{told.label}, group by group", row_header="Group", columns=columns, rows=tuple(entries))
 
 
 def _flipped(comparison: Comparison) -> Comparison:
@@ -113,9 +139,9 @@ def _disagreements(
         )
         entries.append(StudyRow(name=texts.get(question, question)[:MAX_TEXT], values=values))
     return StudyTable(
-        title="Where they part",
-        head="Question",
+        title="Where they differ",
+        row_header="Question",
         columns=columns,
-        entries=tuple(entries),
+        rows=tuple(entries),
         caption=f"The {len(entries)} targets on which they are farthest apart, of those that have come out.",
     )

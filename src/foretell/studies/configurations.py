@@ -11,7 +11,7 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.questions.errors import InputError
 from foretell.report.numbers import percent, plural
-from foretell.report.study import StudyInput
+from foretell.studies.inputs import StudyData
 from foretell.studies.scores import brier_of, index_of
 
 PATTERN = re.compile(
@@ -152,25 +152,23 @@ def _first(names: Mapping[str, ConfigName], *, search: bool, tools: bool, varian
     return max(fits, key=lambda name: names[name].prior, default=None)
 
 
-# Which configurations a study looks at, and what it has to say about those it does not.
+# Which configurations a study looks at.
 
 ENOUGH = 0.99
 """Share of the targets that a configuration must have answered to be called complete."""
 SEES_THE_FUTURE = "clairvoyant"
 
 
-def complete_configs(material: StudyInput) -> dict[str, Examples]:
+def complete_configs(data: StudyData) -> dict[str, Examples]:
     """The chosen configurations, or all that answered (nearly) every target and did not see the future."""
-    for name in material.chosen:
-        if name not in material.tables:
-            near = get_close_matches(name, material.tables, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(material.tables)[:12])}"
+    for name in data.chosen:
+        if name not in data.tables:
+            near = get_close_matches(name, data.tables, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(data.tables)[:12])}"
             raise InputError(f"no configuration is called {name!r}", hint=hint)
-    if material.chosen:
-        return {name: material.tables[name] for name in material.chosen}
-    kept = {
-        name: table for name, table in material.tables.items() if is_complete(table) and SEES_THE_FUTURE not in name
-    }
+    if data.chosen:
+        return {name: data.tables[name] for name in data.chosen}
+    kept = {name: table for name, table in data.tables.items() if is_complete(table) and SEES_THE_FUTURE not in name}
     if not kept:
         raise InputError("no configuration answered all targets", hint="name the ones to look at with --config")
     return kept
@@ -199,7 +197,7 @@ def describe_scope(examples: Examples) -> str:
 
 
 def study_notes(
-    material: StudyInput,
+    data: StudyData,
     tables: Mapping[str, Examples],
     *,
     left_out: str = "Left out as incomplete or because they saw the future",
@@ -213,15 +211,15 @@ def study_notes(
             f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(failed[worst])} "
             "done; the others speak for a failed trial."
         )
-    left = [name for name in material.tables if name not in tables]
-    if left and not material.chosen:
+    left = [name for name in data.tables if name not in tables]
+    if left and not data.chosen:
         told.append(f"{left_out}: {', '.join(left)}.")
     return tuple(told)
 
 
-def study_settings(material: StudyInput, tables: Mapping[str, Examples]) -> dict[str, Any]:
+def study_settings(data: StudyData, tables: Mapping[str, Examples]) -> dict[str, Any]:
     """What it takes to reproduce the numbers."""
-    how = material.resampling
+    how = data.resampling
     return {
         "draws": how.draws,
         "level": how.level,

@@ -2,22 +2,32 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 
+from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.loop import UNUSABLE
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
+from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.timelines import paths_plot
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.studies.inputs import RunOptions, StudyServices
 from foretell.tools.names import SUBMIT
-
-# What agents do on the way: how beliefs move, which tools are used, how trials end. Read from events alone.
 
 EventTrace = Sequence[TraceEvent]
 """The events of one trial, in order."""
+
+
+async def run_trial(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
+    """The events of one trial on a question."""
+    events: list[TraceEvent] = []
+    await attempt(agent, question, replace(context, emit=events.append))
+    return events
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,53 +99,6 @@ def belief_path(trace: EventTrace) -> tuple[BeliefPoint, ...]:
     return tuple(points[step] for step in sorted(points))
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialHabits:
-    """Many trials together."""
-
-    trials: int
-    failed: int
-    endings: Mapping[str, int]
-    submit_rate: float
-    """Share of all trials that ended in an answer the model itself handed in."""
-    steps: float
-    """Mean number of tools used."""
-    tools: Mapping[str, float]
-    """Mean uses per trial."""
-    failed_uses: float
-    unusable: float
-    """Mean number of replies per trial that had to be asked for again."""
-    consistent: float
-    """Share of submitted answers within `tolerance` of the belief stated last; NaN where no belief is kept."""
-    largest_gap: float
-    moved: float
-    dollars: float
-    tokens: float
-
-
-def trial_habits(traces: Iterable[EventTrace], *, tolerance: float = 0.01) -> TrialHabits:
-    """Statistics over trials; at least one is needed."""
-    all_of = [summarise_trace(trace) for trace in traces]
-    if not all_of:
-        raise ValueError("traces is empty: there is nothing to summarise")
-    gaps = [one.gap for one in all_of if one.gap == one.gap]
-    return TrialHabits(
-        trials=len(all_of),
-        failed=sum(not one.how for one in all_of),
-        endings=Counter(one.how or "failed" for one in all_of),
-        submit_rate=_mean([float(one.how == "submitted") for one in all_of]),
-        steps=_mean([one.steps for one in all_of]),
-        tools={tool: _mean([one.tools.get(tool, 0) for one in all_of]) for tool in _names(all_of)},
-        failed_uses=_mean([one.failed_uses for one in all_of]),
-        unusable=_mean([one.unusable for one in all_of]),
-        consistent=_mean([float(gap <= tolerance) for gap in gaps]),
-        largest_gap=max(gaps, default=nan),
-        moved=_mean([one.moved for one in all_of]),
-        dollars=_mean([one.dollars for one in all_of]),
-        tokens=_mean([one.tokens for one in all_of]),
-    )
-
-
 def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
     """Why trials failed, most frequent first by `most_common`."""
     return Counter(event.error for trace in traces for event in trace if isinstance(event, Failed))
@@ -153,16 +116,8 @@ def _distance(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     return max((abs(a[target] - b[target]) for target in a.keys() & b.keys()), default=0.0)
 
 
-def _names(summaries: Sequence[TraceSummary]) -> list[str]:
-    return sorted({tool for one in summaries for tool in one.tools})
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else nan
-
-
 TOLERANCE = 0.01
-MOST_PICTURES = 6
+MOST_CHARTS = 6
 ADVICE = (
     "A trial is completed when it ends in a forecast, and submitted when the model itself handed that in; the others "
     "live on the belief that stood when steps, time or budget were used up, or answered in one prompt. Again: replies "
@@ -213,6 +168,25 @@ class TrialGroup:
         return sum_up([number for number, _ in kept], [question for _, question in kept])
 
 
+class HabitsOptions(RunOptions):
+    """Stored runs, and when an answer agrees with the belief before it."""
+
+    tolerance: float = setting(
+        TOLERANCE, "How far an answer may be from the belief stated last and still agree with it.", ge=0, le=1
+    )
+
+
+def study(inputs: StudyServices, options: HabitsOptions) -> StudyResult:
+    """What do agents do on the way to a forecast?
+
+    How the trials of runs ended, how beliefs moved, which tools were used and what a trial cost, read from stored
+    runs; no model is called.
+
+      foretell study habits --run 3f2a --run 91bc --out habits.html
+    """
+    return habits_study(inputs.traces(options.runs), options.resampling, tolerance=options.tolerance)
+
+
 def habits_study(
     by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling = DEFAULT_DRAWS, *, tolerance: float = TOLERANCE
 ) -> StudyResult:
@@ -221,12 +195,12 @@ def habits_study(
     return StudyResult(
         name="habits",
         title="What agents do on the way",
-        finding=_finding(groups, tolerance),
-        grids=habit_tables(groups, tolerance),
-        pictures=tuple(habit_charts(groups)),
+        sentences=(_sentence(groups, tolerance),),
+        tables=habit_tables(groups, tolerance),
+        charts=tuple(habit_charts(groups)),
         notes=tuple(_notes(by_run)),
         settings={"tolerance": tolerance, "draws": resampling.draws, "seed": resampling.seed},
-        advice=ADVICE,
+        how_to_read=ADVICE,
     )
 
 
@@ -256,7 +230,7 @@ def _by_run(
     title: str, columns: Sequence[StudyColumn], rows: Iterable[tuple[str, tuple[CellValue, ...]]], caption: str
 ) -> StudyTable:
     entries = tuple(StudyRow(name=name, values=values) for name, values in rows)
-    return StudyTable(title=title, head="Run", columns=tuple(columns), entries=entries, caption=caption)
+    return StudyTable(title=title, row_header="Run", columns=tuple(columns), rows=entries, caption=caption)
 
 
 def _ends(groups: Mapping[str, TrialGroup]) -> StudyTable:
@@ -329,9 +303,9 @@ def _tools(groups: Mapping[str, TrialGroup]) -> StudyTable:
     total = StudyRow(name="all tools", values=tuple(group.mean(lambda one: one.steps) for group in groups.values()))
     return StudyTable(
         title="Tools",
-        head="Tool",
+        row_header="Tool",
         columns=tuple(StudyColumn(label=name, decimals=2, tip="mean uses per trial") for name in groups),
-        entries=(*entries, total),
+        rows=(*entries, total),
         caption="Mean uses per trial; handing the answer in is not counted.",
     )
 
@@ -365,9 +339,9 @@ def _endings(groups: Mapping[str, TrialGroup]) -> StudyTable:
     names = [ending for ending, _ in sum(counts.values(), Counter[str]()).most_common()]
     return StudyTable(
         title="How trials end",
-        head="Ending",
+        row_header="Ending",
         columns=tuple(StudyColumn(label=name, decimals=0, tip="trials") for name in groups),
-        entries=tuple(StudyRow(name=one, values=tuple(counts[name][one] for name in groups)) for one in names),
+        rows=tuple(StudyRow(name=one, values=tuple(counts[name][one] for name in groups)) for one in names),
     )
 
 
@@ -377,18 +351,18 @@ def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterable[StudyChart]:
     rows = [ForestRow(name=name, interval=cost) for name, cost in costs if cost is not None]
     if len(rows) > 1:
         rows.sort(key=lambda row: row.interval.estimate)
-        yield StudyChart(name="cost", title="Cost per trial", figure=forest_plot(rows, label="dollars", decimals=4))
-    for number, (name, group) in enumerate(list(groups.items())[:MOST_PICTURES], start=1):
+        yield StudyChart(name="cost", title="Cost per trial", chart=forest_plot(rows, label="dollars", decimals=4))
+    for number, (name, group) in enumerate(list(groups.items())[:MOST_CHARTS], start=1):
         # One target stands for a question: with several outcomes the others move against it.
         courses = [[(point.step, next(iter(point.p.values()))) for point in one.path if point.p] for one in group.seen]
         yield StudyChart(
             name=f"beliefs-{number}",
             title=f"Beliefs of {name}",
-            figure=paths_plot(courses, f"Belief by step: {name}"),
+            chart=paths_plot(courses, f"Belief by step: {name}"),
         )
 
 
-def _finding(groups: Mapping[str, TrialGroup], tolerance: float) -> str:
+def _sentence(groups: Mapping[str, TrialGroup], tolerance: float) -> str:
     seen = [one for group in groups.values() for one in group.seen]
     gaps = [one.gap for one in seen if isfinite(one.gap)]
     done, handed = sum(bool(one.how) for one in seen), sum(one.how == "submitted" for one in seen)

@@ -1,15 +1,251 @@
-"""Many cases asked side by side: a bounded number at once, in the order given, with progress."""
+"""What studies take: their options, tables and trees to look at, and the services of this machine.
+
+A study is a function `study(inputs, options) -> StudyResult` (it may be a coroutine function) whose options are a
+`StudyOptions` class. From its fields the command line makes the options of `foretell study NAME`.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from foretell.report.study import StudyProgress, ignore_progress
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.bootstrap import Resampling
+from foretell.models.journal import Journal
+from foretell.models.model import Model
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
+from foretell.questions.question import Question
+from foretell.request import Request, setting
+
+if TYPE_CHECKING:
+    from foretell.forecasters.agent.agent import BeliefAgent
+    from foretell.forecasters.forecaster import Context
+    from foretell.forecasters.tree.proposition import Tree
+    from foretell.runs.store import RunStore
+    from foretell.studies.consistency import StatedForecast
+    from foretell.studies.habits import TracedTrial
+    from foretell.studies.reasoning import ReasoningCase
+    from foretell.studies.trees.inputs import ForecastCost
+    from foretell.studies.trees.simulation import Simulation
 
 T = TypeVar("T")
 R = TypeVar("R")
 AT_ONCE = 50
 """Trials have a time limit that runs while they wait for a turn: more at once would only make them late."""
+StudyProgress = Callable[[int, int], None]
+
+
+def ignore_progress(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+# Options that studies share.
+
+
+class StudyOptions(Request):
+    """How certain a study is to be."""
+
+    draws: int = setting(2000, "Bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+
+    @property
+    def resampling(self) -> Resampling:
+        """How intervals are drawn."""
+        return Resampling(draws=self.draws, seed=self.seed)
+
+
+class TableOptions(StudyOptions):
+    """Where the trials of several forecasters and their outcomes come from."""
+
+    data: Path | None = setting(None, "A folder of published tables of trials.", metavar="DIR")
+    prefix: str = setting("ab_", "How the names of those tables begin.")
+    forecasts: Path | None = setting(
+        None, "Instead of --data: your own forecasts with their trials.", flag="-f/--forecasts", metavar="FILE"
+    )
+    outcomes: Path | None = setting(
+        None, "Their outcomes, with due and resolved_on.", flag="-o/--outcomes", metavar="FILE"
+    )
+    runs: tuple[str, ...] = setting(
+        (), "Instead of --data: a run of this machine; repeatable.", flag="--run", metavar="RUN"
+    )
+    config: tuple[str, ...] = setting((), "Only this configuration; repeatable (default: all).", metavar="NAME")
+    price: Literal["due", "freeze"] = setting("due", "Which price of the crowd.")
+    prior: Literal["past", "paper"] = setting("past", "Which base rates.")
+    paper_outcomes: bool = setting(False, "Outcomes as they were known when the BLF paper was written.")
+
+
+class SimulationOptions(TableOptions):
+    """Tables as for other studies; without any, a simulated world whose truth is known."""
+
+    worlds: int | None = setting(None, "Number of simulated worlds, where no tables are given.", ge=2)
+    leaves: int | None = setting(None, "Leaves of the trees in simulated worlds.", ge=1)
+
+
+class CostOptions(SimulationOptions):
+    """Tables and what each forecaster costs."""
+
+    costs: Path | None = setting(None, "Table of forecaster, dollars and perhaps seconds.", metavar="FILE")
+
+
+class RoleOptions(CostOptions):
+    """Tables, what each forecaster costs, and which model had which role."""
+
+    roles: Path | None = setting(None, "Table of forecaster, analyzer, grounder and synthesizer.", metavar="FILE")
+
+
+class TreeStudyOptions(StudyOptions):
+    """Trees of files or runs; without any, a simulated world whose truth is known."""
+
+    trees: tuple[Path, ...] = setting((), "A folder of tree files; repeatable.", metavar="DIR")
+    runs: tuple[str, ...] = setting((), "A run of this machine that grew trees; repeatable.", flag="--run")
+    worlds: int | None = setting(None, "Number of simulated worlds, where no trees are given.", ge=2)
+    leaves: int | None = setting(None, "Leaves of the trees in simulated worlds.", ge=1)
+
+
+class WorldOptions(StudyOptions):
+    """A simulated world whose truth is known."""
+
+    worlds: int | None = setting(None, "Number of simulated worlds.", ge=2)
+    leaves: int | None = setting(None, "Leaves of the trees.", ge=1)
+
+
+class RunOptions(StudyOptions):
+    """Stored runs."""
+
+    runs: tuple[str, ...] = setting((), "A run of this machine; repeatable.", flag="--run", metavar="RUN")
+
+
+class AgentOptions(StudyOptions):
+    """An agent and the questions it is tried on."""
+
+    spec: Path | None = setting(None, "The file of a run.", argument=True, metavar="[SPEC]")
+    questions: str | None = setting(None, "A file of questions, or a set by name.", metavar="DATASET")
+    model: str | None = setting(None, "provider:name of the agent (default: that of SPEC).", metavar="MODEL")
+    search: tuple[str, ...] = setting((), "Search engine: brave, exa, tavily, serper, asknews, gdelt, local.")
+    rounds: tuple[str, ...] = setting((), "Only these rounds of the questions.", flag="--round", metavar="DATE")
+    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+
+
+# What studies look at.
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyData:
+    """Tables by configuration, all over the same targets, and what else is known of those who made them."""
+
+    tables: Mapping[str, Examples]
+    paper: Callable[[], Mapping[str, Examples]] | None = None
+    """Reads the same with the prices, priors and outcomes of the paper; None where there is only one version."""
+    chosen: tuple[str, ...] = ()
+    """Configurations to look at one by one; empty leaves the choice to the study."""
+    resampling: Resampling = field(default_factory=Resampling)
+    progress: StudyProgress = ignore_progress
+    trees: Mapping[str, Sequence["Tree"]] = field(default_factory=dict[str, Sequence["Tree"]])
+    """Finished trees, by the run or the rule they come from."""
+    costs: Mapping[str, "ForecastCost"] = field(default_factory=dict[str, "ForecastCost"])
+    """By forecaster."""
+    roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """By forecaster, which model had which role (analyzer, grounder, synthesizer)."""
+    simulation: "Simulation | None" = None
+    """The simulated world to use where nothing is given; None is the usual one."""
+
+    def data(self, options: StudyOptions) -> "StudyData":
+        """These data: tables that a program already has are themselves the inputs of a study of tables."""
+        return self
+
+
+class DataInputs(Protocol):
+    """All that a study of tables and trees needs."""
+
+    def data(self, options: StudyOptions) -> StudyData:
+        """The tables, trees and simulated worlds that the options name."""
+        ...
+
+
+class StudyModels(Protocol):
+    """Models within the budget of a study, and what their calls cost."""
+
+    name: str
+    model: Model
+    journal: Journal
+    progress: StudyProgress
+
+    def context(self, question: Question) -> "Context":
+        """What a trial on a question works with."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """What was spent so far; replies of the journal count at what they cost once."""
+        ...
+
+
+class AgentTrials(StudyModels, Protocol):
+    """An agent with the questions it is to be tried on."""
+
+    agent: "BeliefAgent"
+    questions: Sequence[Question]
+    trials: int
+    """Trials that the whole run would make of each question."""
+
+
+class StudyServices(DataInputs, Protocol):
+    """What a study may use of this machine; `foretell.operations.studies` implements it."""
+
+    progress: StudyProgress
+
+    def traces(self, runs: Sequence[str]) -> "Mapping[str, Sequence[TracedTrial]]":
+        """What the trials of stored runs did, by name of the run."""
+        ...
+
+    def statements(self, runs: Sequence[str], arena: str | None) -> "Sequence[StatedForecast]":
+        """What was stated in runs or by the entries of an arena, before it was made coherent."""
+        ...
+
+    def cases(self, runs: Sequence[str], limit: int | None) -> "Sequence[ReasoningCase]":
+        """Forecasts of runs with their reasons and what they were shown."""
+        ...
+
+    def store(self) -> AbstractContextManager["RunStore"]:
+        """The store of runs."""
+        ...
+
+    def check_models(self, names: Sequence[str]) -> None:
+        """Refuse a missing key before the first of several models has been paid."""
+        ...
+
+    def model(self, study: str, name: str, budget: float | None) -> AbstractAsyncContextManager[StudyModels]:
+        """A model by name; all models of a study share one budget of dollars."""
+        ...
+
+    def agent(self, options: AgentOptions) -> AbstractAsyncContextManager[AgentTrials]:
+        """The agent that the options describe, with its questions."""
+        ...
+
+
+def evenly_spaced(items: Sequence[T], count: int | None) -> list[T]:
+    """So many of them at equal distances, so that the first ones of one source do not stand for all.
+
+    >>> evenly_spaced("abcdefgh", 3)
+    ['a', 'c', 'f']
+    """
+    if count is None or len(items) <= count:
+        return list(items)
+    return [items[i * len(items) // count] for i in range(count)]
+
+
+def refuse_if_all_failed(model: str, problems: Sequence[str], answered: int) -> None:
+    """A model that answered nothing has found nothing: a table of dashes would look like a result."""
+    if problems and not answered:
+        raise InputError(f"{model} gave no usable answer to {len(problems)} cases", hint=problems[0][:300])
+
+
+def unpriced_note(cost: Cost) -> tuple[str, ...]:
+    """A note where some calls have no known price."""
+    return (f"{cost.unpriced} calls have no known price: dollars leave them out",) if cost.unpriced else ()
 
 
 async def gather_bounded(
@@ -19,17 +255,17 @@ async def gather_bounded(
     *,
     at_once: int = AT_ONCE,
 ) -> list[R]:
-    """What `work` makes of every case, in their order. The first that raises stops all others."""
+    """What `work` makes of every case, in their order, a bounded number at once. The first that raises stops all."""
     turns, done = asyncio.Semaphore(at_once), 0
     progress(0, len(cases))
 
     async def one(case: T) -> R:
         nonlocal done
         async with turns:
-            found = await work(case)
+            result = await work(case)
         done += 1
         progress(done, len(cases))
-        return found
+        return result
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -9,31 +9,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, log, nan
 
-import numpy as np
-
 from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.answer_format import thresholds_of
 from foretell.forecasters.agent.loop import BeliefIntervention
-from foretell.forecasters.forecaster import Context, attempt
-from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import Interval, Resampling, percentile_interval
+from foretell.forecasters.forecaster import Context
+from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
+from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.questions.trace import ForecastMade, TraceEvent
+from foretell.questions.trace import ForecastMade
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.timelines import paths_plot
 from foretell.report.numbers import number
-from foretell.report.study import (
-    CellValue,
-    StudyChart,
-    StudyColumn,
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.studies.habits import EventTrace, belief_path, failure_counts, run_trial
+from foretell.studies.inputs import (
+    AgentOptions,
     StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
+    StudyServices,
+    evenly_spaced,
+    gather_bounded,
     ignore_progress,
+    refuse_if_all_failed,
+    unpriced_note,
 )
-from foretell.studies.habits import EventTrace, belief_path, failure_counts
-from foretell.studies.inputs import gather_bounded
 
 EDGE = 0.005
 """Log-odds are taken this far inside 0 and 1, so that a belief near certainty does not swallow all others."""
@@ -57,7 +57,7 @@ class PushOutcome:
 
     push: float
     """Its size in log-odds."""
-    kept: tuple[float, ...]
+    shares_left: tuple[float, ...]
     """Share that is left at each later belief both runs have, in order."""
     final: float
     """Share that is left in the forecast; NaN where one of the runs failed."""
@@ -77,54 +77,15 @@ def measure_push(pair: PushPair) -> PushOutcome | None:
     later = [
         (a, b) for step, a in before.items() if step > seen and a is not None and (b := after.get(step)) is not None
     ]
-    kept = tuple((_logit(b) - _logit(a)) / push for a, b in later)
+    shares_left = tuple((_logit(b) - _logit(a)) / push for a, b in later)
     ends = _forecast(pair.untouched, pair.target), _forecast(pair.pushed, pair.target)
     final = nan if None in ends else (_logit(ends[1] or 0.0) - _logit(ends[0] or 0.0)) / push
-    return PushOutcome(push=push, kept=kept, final=final)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PushEffect:
-    """Many pushes together."""
-
-    pairs: int
-    compared: int
-    kept: tuple[float, ...]
-    """Mean share left one, two, … beliefs later, over the pairs that got so far."""
-    final: float
-    """Mean share left in the forecast."""
-    low: float
-    high: float
-    """95 % interval of `final`, questions resampled (percentile bootstrap)."""
-
-
-def push_effect(pairs: Sequence[PushPair], *, seed: int = 0, draws: int = 2000) -> PushEffect:
-    """How much of a push survives on average."""
-    found = [(pair.question_id, one) for pair in pairs if (one := measure_push(pair)) is not None]
-    finals = [(question, one.final) for question, one in found if one.final == one.final]
-    longest = max((len(one.kept) for _, one in found), default=0)
-    kept = tuple(_mean([one.kept[k] for _, one in found if len(one.kept) > k]) for k in range(longest))
-    low, high = percentile_interval(_resampled(finals, seed, draws)) if finals else (nan, nan)
-    final = _mean([share for _, share in finals])
-    return PushEffect(pairs=len(pairs), compared=len(finals), kept=kept, final=final, low=low, high=high)
+    return PushOutcome(push=push, shares_left=shares_left, final=final)
 
 
 def opposite(p: float) -> float:
     """A push across one half: far enough to be felt, not so far that it is absurd."""
     return 0.85 if p < 0.5 else 0.15
-
-
-async def intervene(
-    agent: BeliefAgent,
-    questions: Iterable[Question],
-    context_of: Callable[[Question], Context],
-    *,
-    step: int = 2,
-    to: Callable[[float], float] = opposite,
-) -> list[PushPair]:
-    """Run every question untouched and pushed after the model spoke at `step`; those that ended before are left out."""
-    tried = await try_pushes(agent, questions, context_of, step=step, to=to)
-    return [pair for _, pair in tried if pair is not None]
 
 
 async def try_pushes(
@@ -147,24 +108,18 @@ async def _pair(
     step: int,
     to: Callable[[float], float],
 ) -> tuple[EventTrace, PushPair | None]:
-    untouched = await _trace(agent, question, context_of(question))
+    untouched = await run_trial(agent, question, context_of(question))
     held: Mapping[int, Mapping[str, float]] = {point.step: point.p for point in belief_path(untouched)}
     # A belief that came with the answer steers nothing: there must be a later one.
     if step - 1 not in held or max(held) <= step - 1:
         return untouched, None
     target = question.targets[0].id
     goal = to(held[step - 1][target])
-    pushed = await _trace(
+    pushed = await run_trial(
         replace(agent, push=BeliefIntervention(step=step, p={target: goal})), question, context_of(question)
     )
     pair = PushPair(question_id=question.id, target=target, step=step, to=goal, untouched=untouched, pushed=pushed)
     return untouched, pair
-
-
-async def _trace(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
-    events: list[TraceEvent] = []
-    await attempt(agent, question, replace(context, emit=events.append))
-    return events
 
 
 def _forecast(trace: EventTrace, target: str) -> float | None:
@@ -172,24 +127,10 @@ def _forecast(trace: EventTrace, target: str) -> float | None:
     return made[-1].p.get(target) if made else None
 
 
-def _resampled(shares: Sequence[tuple[str, float]], seed: int, draws: int) -> Floats:
-    names, code = np.unique([question for question, _ in shares], return_inverse=True)
-    values = np.asarray([share for _, share in shares], dtype=np.float64)
-    sums, counts = np.bincount(code, weights=values), np.bincount(code).astype(np.float64)
-    drawn = np.random.default_rng(seed).integers(len(names), size=(draws, len(names)))
-    return sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-
-
 def _logit(p: float) -> float:
     kept = min(1 - EDGE, max(EDGE, p))
     return log(kept / (1 - kept))
 
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else nan
-
-
-# What becomes of a belief that was overwritten, as tables: the share of the push that is left later.
 
 FINAL = "in the forecast"
 ADVICE = (
@@ -204,6 +145,37 @@ ADVICE = (
 PushOutcomes = Sequence[tuple[str, PushOutcome]]
 
 
+class InterventionOptions(AgentOptions):
+    """The agent, how many questions, and where its belief is overwritten."""
+
+    limit: int = setting(20, "Questions, at equal distances.", ge=1)
+    step: int = setting(2, "Overwrite the belief it states there.", ge=1)
+
+
+async def study(inputs: StudyServices, options: InterventionOptions) -> StudyResult:
+    """Does a stated belief steer what follows?
+
+    Every question is run twice; in one run the belief is overwritten at a step. The agent is that of SPEC, the file of
+    a run, or the usual one with --questions and --model. Both trials share every word up to the step, so that the
+    second costs only what comes after.
+
+      foretell study intervention run.yaml --limit 30 --budget 5
+    """
+    async with inputs.agent(options) as setup:
+        suitable = [one for one in setup.questions if thresholds_of(one) is None]
+        questions = evenly_spaced(suitable, options.limit)
+        if not questions:
+            raise InputError("none of the questions asks for probabilities", column="questions")
+        tried = await try_pushes(setup.agent, questions, setup.context, step=options.step, progress=setup.progress)
+        cost = setup.cost
+    failures = failure_counts(trace for trace, _ in tried)
+    if failures.total() == len(tried):
+        refuse_if_all_failed(setup.name, list(failures), 0)
+    result = intervention_study(tried, step=options.step, resampling=options.resampling)
+    settings = {"model": setup.name, **result.settings}
+    return replace(result, settings=settings, notes=(*result.notes, *unpriced_note(cost)), cost=cost)
+
+
 def intervention_study(
     tried: Sequence[tuple[EventTrace, PushPair | None]], *, step: int, resampling: Resampling = DEFAULT_DRAWS
 ) -> StudyResult:
@@ -213,20 +185,23 @@ def intervention_study(
     return StudyResult(
         name="intervention",
         title="Does a belief steer what follows?",
-        finding=_finding(found, resampling),
-        grids=(_later(found, resampling), _directions(found, resampling), _pushes(pairs)),
-        pictures=tuple(_pictures(found, resampling)),
+        sentences=(_sentence(found, resampling),),
+        tables=(_later(found, resampling), _directions(found, resampling), _pushes(pairs)),
+        charts=tuple(_charts(found, resampling)),
         notes=tuple(_notes(tried, step)),
         settings={"step": step, "draws": resampling.draws, "seed": resampling.seed},
-        advice=ADVICE,
+        how_to_read=ADVICE,
     )
 
 
 def _places(found: PushOutcomes) -> list[tuple[str, list[tuple[str, float]]]]:
     """What is left, by how many beliefs later, and in the forecast."""
-    longest = max((len(one.kept) for _, one in found), default=0)
+    longest = max((len(one.shares_left) for _, one in found), default=0)
     later = [
-        (f"{k + 1} belief{'s' * (k > 0)} later", [(q, one.kept[k]) for q, one in found if len(one.kept) > k])
+        (
+            f"{k + 1} belief{'s' * (k > 0)} later",
+            [(q, one.shares_left[k]) for q, one in found if len(one.shares_left) > k],
+        )
         for k in range(longest)
     ]
     return [*later, (FINAL, [(q, one.final) for q, one in found if isfinite(one.final)])]
@@ -254,9 +229,9 @@ COLUMNS = (
 def _later(found: PushOutcomes, resampling: Resampling) -> StudyTable:
     return StudyTable(
         title="What is left of a push",
-        head="Where",
+        row_header="Where",
         columns=COLUMNS,
-        entries=tuple(StudyRow(name=name, values=_row(shares, resampling)) for name, shares in _places(found)),
+        rows=tuple(StudyRow(name=name, values=_row(shares, resampling)) for name, shares in _places(found)),
         caption="On the log-odds scale; in brackets 95 % intervals, questions resampled.",
     )
 
@@ -267,7 +242,7 @@ def _directions(found: PushOutcomes, resampling: Resampling) -> StudyTable:
         StudyRow(name=name, values=_row([(q, one.final) for q, one in part if isfinite(one.final)], resampling))
         for name, part in ways
     )
-    return StudyTable(title="In the forecast, by direction", head="Push", columns=COLUMNS, entries=entries)
+    return StudyTable(title="In the forecast, by direction", row_header="Push", columns=COLUMNS, rows=entries)
 
 
 def _pushes(pairs: Sequence[PushPair]) -> StudyTable:
@@ -275,7 +250,7 @@ def _pushes(pairs: Sequence[PushPair]) -> StudyTable:
     entries: list[StudyRow] = []
     for pair in pairs:
         one = measure_push(pair)
-        kept: CellValue = " ".join(number(share, 2) for share in one.kept) if one else None
+        kept: CellValue = " ".join(number(share, 2) for share in one.shares_left) if one else None
         final: CellValue = one.final if one and isfinite(one.final) else None
         values: tuple[CellValue, ...] = (pair.target, one.push if one else None, pair.to, kept, final)
         entries.append(StudyRow(name=pair.question_id, values=values))
@@ -286,31 +261,31 @@ def _pushes(pairs: Sequence[PushPair]) -> StudyTable:
         StudyColumn(label="left later", numeric=False, tip="share left at each later belief"),
         StudyColumn(label="left at the end", decimals=2),
     )
-    return StudyTable(title="Every push", head="Question", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Every push", row_header="Question", columns=columns, rows=tuple(entries))
 
 
-def _pictures(found: PushOutcomes, resampling: Resampling) -> list[StudyChart]:
+def _charts(found: PushOutcomes, resampling: Resampling) -> list[StudyChart]:
     rows = [
         ForestRow(name=name, interval=left)
         for name, shares in _places(found)
         if (left := _left(shares, resampling)) is not None
     ]
-    courses = [[(0, 1.0), *((k + 1, share) for k, share in enumerate(one.kept))] for _, one in found]
+    courses = [[(0, 1.0), *((k + 1, share) for k, share in enumerate(one.shares_left))] for _, one in found]
     return [
         StudyChart(
             name="left",
             title="Share of the push that is left",
-            figure=forest_plot(rows, label="share of the push left", decimals=2, reference=0.0),
+            chart=forest_plot(rows, label="share of the push left", decimals=2, reference=0.0),
         ),
         StudyChart(
             name="followed",
             title="Push by push",
-            figure=paths_plot(courses, "Share of each push that is left", label="beliefs later", level=0.0, unit=False),
+            chart=paths_plot(courses, "Share of each push that is left", label="beliefs later", level=0.0, unit=False),
         ),
     ]
 
 
-def _finding(found: PushOutcomes, resampling: Resampling) -> str:
+def _sentence(found: PushOutcomes, resampling: Resampling) -> str:
     shares = [(question, one.final) for question, one in found if isfinite(one.final)]
     left = _left(shares, resampling)
     if left is None:

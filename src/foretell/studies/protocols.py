@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Literal
 
 import numpy as np
 
+from foretell import plugins
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import groups_by, leave_last_out, leave_one_out, raw, rolling
 from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
@@ -14,7 +14,6 @@ from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, SupportsLeaveOut, apply, left_out
 from foretell.forecasters.combine.shrink import Shrink
 from foretell.metrics.arrays import Floats
-from foretell.questions.errors import InputError
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD, Labels, Targets, base_rate
 
 # How the BLF paper came to its cross-model table, from the trials: for reproducing it, not for numbers to publish.
@@ -67,18 +66,8 @@ def paper_forecasts(config: str, examples: Examples) -> Floats:
     return paper_calibrated(examples) if config in NOT_SHRUNK else paper_shrunk(examples)
 
 
-METHODS: Mapping[str, str] = {
-    "default": "foretell.forecasters.combine.default:DefaultMethod",
-    "platt": "foretell.forecasters.combine.calibration:Platt",
-    "hierarchical": "foretell.forecasters.combine.calibration:HierarchicalPlatt",
-    "isotonic": "foretell.forecasters.combine.calibration:Isotonic",
-    "beta": "foretell.forecasters.combine.calibration:Beta",
-    "shrink": "foretell.forecasters.combine.shrink:Shrink",
-    "bayes-shrink": "foretell.forecasters.combine.shrink:BayesShrink",
-    "paper": "foretell.studies.protocols:paper_method",
-}
-"""Name → "module:attribute" of what makes the method."""
-
+METHODS = tuple(plugins.names("combiners"))
+"""Names of the methods that learn from the past how to combine and correct trials."""
 Protocol = Literal["past only", "question out", "event out", "in-sample"]
 PROTOCOLS: Mapping[Protocol, str] = {
     "past only": "each round by a rule fitted on what was asked and known before it: what a user would have had",
@@ -99,19 +88,7 @@ def build_method(name: str) -> CombinationMethod:
     >>> build_method("hierarchical").name
     'platt by source'
     """
-    if name not in METHODS:
-        raise InputError(f"no method is called {name!r}", hint=f"there are {', '.join(METHODS)}")
-    module, attribute = METHODS[name].split(":")
-    return getattr(import_module(module), attribute)()
-
-
-def paper_method() -> CombinationMethod:
-    """The combination of BLF 2026: shrinkage to price or prior, then Platt scaling with an offset per source."""
-    from foretell.forecasters.combine.calibration import HierarchicalPlatt
-    from foretell.forecasters.combine.rules import ChainedMethod
-    from foretell.forecasters.combine.shrink import Shrink
-
-    return ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))
+    return plugins.load("combiners", name)()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,11 @@
-"""Marks as tables: by forecaster with intervals, and how far people agree with the judge."""
+"""Study: how well are forecasts reasoned? A model marks five dimensions of each, and people check the judge."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, cast
 
 from foretell.forecasters.agent.agent import without_numbers
@@ -16,20 +17,20 @@ from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval
 from foretell.models.canonical import content_key
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.report.charts.ranking import ForestRow, forest_plot
-from foretell.report.study import (
-    CellValue,
-    StudyChart,
-    StudyColumn,
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyFile, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.studies.inputs import (
+    RunOptions,
     StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
+    StudyServices,
+    gather_bounded,
     ignore_progress,
+    refuse_if_all_failed,
+    unpriced_note,
 )
-from foretell.report.study_report import study_page
-from foretell.studies.inputs import gather_bounded
 from foretell.studies.rubric import (
     DIMENSIONS,
     HIGHEST,
@@ -38,9 +39,9 @@ from foretell.studies.rubric import (
     MarkedExample,
     Rating,
     judge_instruction,
+    rating_sheet,
+    read_ratings,
 )
-
-# How well forecasts are reasoned: a model marks five sides of each from 1 to 5, by a fixed rubric.
 
 LONGEST_REASONS = 12_000
 LONGEST_WHY = 1_000
@@ -174,6 +175,7 @@ def _mark_of(given: Any) -> int | None:
 
 
 MEAN = "mean"
+TITLE = "How well forecasts are reasoned"
 ADVICE = (
     "Marks go from 1 to 5. They say how a forecast was reasoned, not how good it was; read them beside the scores.",
     "Intervals come from resampling whole events, since forecasts of one event share their material. Two forecasters "
@@ -187,6 +189,62 @@ MarkPair = tuple[int, int, str]
 """Two marks for one item."""
 
 
+class JudgeOptions(RunOptions):
+    """Whose forecasts are marked, by which model, and how people rate the same ones."""
+
+    model: str | None = setting(None, "The judge, provider:name; best not one that is judged.", metavar="MODEL")
+    ratings: Path | None = setting(
+        None, "A sheet that people have filled in: how far do they agree with the judge?", metavar="FILE"
+    )
+    sheet: Path | None = setting(None, "Write an empty sheet for raters with the same cases, as CSV.", metavar="FILE")
+    limit: int | None = setting(None, "Only N forecasts; larger samples contain them.", metavar="N", ge=1)
+    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+
+
+async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:
+    """How well are forecasts reasoned, and do people agree?
+
+    Marks from 1 to 5 on five dimensions, by a fixed rubric at temperature 0. First write a sheet and let people rate
+    some of the same forecasts, then judge and see whether they agree:
+
+      foretell study judge --run 3f2a --limit 40 --sheet rate_me.csv
+
+      foretell study judge --run 3f2a --model openai:NAME --ratings rated.csv
+
+    The judge does not learn who made a forecast. Marks are journalled: a forecast is paid for once.
+    """
+    if options.model is None and options.sheet is None:
+        raise InputError(
+            "there is no judge", hint="give --model MODEL, or --sheet FILE for a sheet that people fill in"
+        )
+    ratings = read_ratings(options.ratings) if options.ratings else ()
+    cases = inputs.cases(options.runs, options.limit)
+    files = _sheets(cases, options.sheet)
+    if options.model is None:
+        sentence = f"{len(cases)} forecasts to rate are in {options.sheet}."
+        return StudyResult(name="judge", title=TITLE, sentences=(sentence,), tables=(), files=files)
+    async with inputs.model("judge", options.model, options.budget) as models:
+        judge = ReasoningJudge(model=models.model, name=options.model)
+        marked = await judge.judge(cases, models.progress)
+        cost = models.cost
+    problems = [one.problem for one in marked if one.problem]
+    refuse_if_all_failed(options.model, problems, sum(bool(one.scores) for one in marked))
+    result = judge_study(marked, ratings, options.resampling)
+    return replace(
+        result,
+        settings={"model": options.model, **result.settings},
+        notes=(*result.notes, *unpriced_note(cost)),
+        cost=cost,
+        files=files,
+    )
+
+
+def _sheets(cases: Sequence[ReasoningCase], path: Path | None) -> tuple[StudyFile, ...]:
+    if path is None:
+        return ()
+    return (StudyFile(name=str(path), text=rating_sheet([(case.item, case.sheet()) for case in cases])),)
+
+
 def judge_study(
     marked: Sequence[MarkedCase], ratings: Sequence[Rating] = (), resampling: Resampling = DEFAULT_DRAWS
 ) -> StudyResult:
@@ -197,26 +255,21 @@ def judge_study(
     if ratings:
         grids += _agreements(done, ratings, resampling)
     rows = [
-        ForestRow(name=entry.name, interval=overall)
-        for entry in grids[0].entries
-        if isinstance(overall := entry.values[-1], Interval)
+        ForestRow(name=name, interval=overall)
+        for name, overall in grids[0].column(MEAN).items()
+        if isinstance(overall, Interval)
     ]
     figure = forest_plot(rows, label="mean mark, 1 to 5", decimals=2)
     return StudyResult(
-        name="reasoning",
-        title="How well forecasts are reasoned",
-        finding=_finding(done),
-        grids=tuple(grids),
-        pictures=(StudyChart(name="marks", title="Mean marks", figure=figure),) if rows else (),
+        name="judge",
+        title=TITLE,
+        sentences=(_sentence(done),),
+        tables=tuple(grids),
+        charts=(StudyChart(name="marks", title="Mean marks", chart=figure),) if rows else (),
         notes=tuple(_notes(marked, ratings, known)),
         settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
-        advice=ADVICE,
+        how_to_read=ADVICE,
     )
-
-
-def judge_page(study: StudyResult) -> str:
-    """The study as a web page."""
-    return study_page(study)
 
 
 def _by_forecaster(done: Sequence[MarkedCase], resampling: Resampling) -> StudyTable:
@@ -230,9 +283,9 @@ def _by_forecaster(done: Sequence[MarkedCase], resampling: Resampling) -> StudyT
     ]
     return StudyTable(
         title="Marks by forecaster",
-        head="Forecaster",
+        row_header="Forecaster",
         columns=(*columns, StudyColumn(label=MEAN, decimals=2)),
-        entries=tuple(StudyRow(name=name, values=_means(group, resampling)) for name, group in ordered),
+        rows=tuple(StudyRow(name=name, values=_means(group, resampling)) for name, group in ordered),
         caption="Mean marks from 1 to 5, the best mean first; in brackets 95 % intervals, events resampled.",
     )
 
@@ -265,9 +318,9 @@ def _agreements(done: Sequence[MarkedCase], ratings: Sequence[Rating], resamplin
     return [
         StudyTable(
             title=title,
-            head="Dimension",
+            row_header="Dimension",
             columns=columns,
-            entries=tuple(StudyRow(name=name, values=_row(pairs, resampling)) for name, pairs in by_name.items()),
+            rows=tuple(StudyRow(name=name, values=_row(pairs, resampling)) for name, pairs in by_name.items()),
             caption="Every item counts once; in brackets 95 % intervals, items resampled.",
         )
         for title, by_name in titles
@@ -302,7 +355,7 @@ def _row(pairs: Sequence[MarkPair], resampling: Resampling) -> tuple[CellValue, 
     return (found.items, found.ratings, *means, found.variance, found.bias, found.exact, found.within_one)
 
 
-def _finding(done: Sequence[MarkedCase]) -> str:
+def _sentence(done: Sequence[MarkedCase]) -> str:
     if not done:
         return "No forecast was marked."
     weakest = min(DIMENSIONS, key=lambda name: sum(one.scores[name] for one in done))

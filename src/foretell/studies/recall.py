@@ -4,240 +4,31 @@ After Prophet Arena (2025, section 4.1.1 and appendix D.8). The events must have
 does, else there is nothing to remember.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from statistics import median
-from typing import Any, Literal, cast
 
 import numpy as np
 
-from foretell.forecasters.forecaster import Context, attempt
-from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read_probabilities
-from foretell.forecasters.prompt.forecaster import PromptForecaster
-from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts, known_at, one_line
-from foretell.forecasters.prompt.rendering import NONE, SOURCES, outcomes
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import Comparison, compare_paired
 from foretell.metrics.scores import mean_brier
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.models.capabilities import knowledge_cutoff
-from foretell.models.model import Message, ModelError, Request, SystemMessage, UserMessage
-from foretell.models.names import ModelRole
-from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question
-from foretell.report.study import (
-    CellValue,
-    StudyColumn,
-    StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    ignore_progress,
+from foretell.questions.forecast import Cost
+from foretell.report.study import CellValue, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
+from foretell.studies.inputs import (
+    StudyOptions,
+    StudyServices,
+    refuse_if_all_failed,
+    unpriced_note,
 )
-from foretell.report.study_report import study_page
-from foretell.studies.inputs import gather_bounded
-
-MemoryKind = Literal["right", "wrong", "vague", "none"]
-"""Recognised and recalled as it was; recalled otherwise; recognised without an outcome; not recognised."""
-PROOF = 2
-"""Facts that go with a claim to remember."""
-INSTRUCTION = """\
-You are asked what you remember. Below is an event of the past on which people could bet. It is over, and how it came \
-out is known. If this very event is in your memory, say so and say how it came out. If it is not, say that: nothing is \
-lost by not knowing, and invented details are worse than none.
-
-Answer with one JSON object and nothing else:
-{"recognised": <true or false>, "facts": ["<detail>", …], "recalled": {$recalled}, "rationale": "<one or two \
-sentences>", "probabilities": {$probabilities}}
-
-- `recognised` is true only if you remember this event itself, not merely events of its kind.
-- `facts` holds at least two details that can be checked, such as figures, dates, names or places, where it is true; \
-else it is empty.
-- `recalled` says for every listed outcome whether it came true: "yes", "no", or "unknown" where you do not remember.
-- `probabilities` says for every listed outcome how likely you think it is that it came true, a number from 0 to 1: by \
-memory where there is one, else by judgement.
-- Use the names of outcomes in backticks, all of them and no others."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PastEvent:
-    """An event whose outcome is known, with a context that has its sources."""
-
-    context: PredictionContext
-    truth: Mapping[str, int]
-    """0 or 1 by target id; targets without a known outcome are absent."""
-
-    def __post_init__(self) -> None:
-        unknown = set(self.truth) - {target.id for target in self.question.targets}
-        if not self.truth or unknown:
-            raise ValueError(f"question {self.question.id} has no known outcome, or one of a target it does not have")
-
-    @property
-    def question(self) -> Question:
-        """What was asked."""
-        return self.context.question
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recollection:
-    """What a model says it remembers."""
-
-    recognised: bool
-    recalled: Mapping[str, int]
-    """0 or 1 by target id; what it does not remember is absent."""
-    facts: tuple[str, ...] = ()
-    p: Mapping[str, float] = field(default_factory=dict[str, float])
-    rationale: str = ""
-
-    def against(self, truth: Mapping[str, int]) -> MemoryKind:
-        """How the memory compares with what happened: one wrong outcome makes it wrong.
-
-        >>> Recollection(recognised=True, recalled={"a": 1}).against({"a": 1, "b": 0})
-        'right'
-        """
-        if not self.recognised:
-            return "none"
-        told = [said == truth[target] for target, said in self.recalled.items() if target in truth]
-        return "vague" if not told else "right" if all(told) else "wrong"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecallResult:
-    """One event put to one model in three ways."""
-
-    past: PastEvent
-    recollection: Recollection | None
-    without: Forecast | None
-    """Forecast with neither sources nor market."""
-    with_sources: Forecast | None
-    problems: tuple[str, ...] = ()
-
-    @property
-    def memory(self) -> MemoryKind | None:
-        """None where the model gave no usable answer."""
-        return None if self.recollection is None else self.recollection.against(self.past.truth)
-
-
-async def recall_events(
-    events: Sequence[PastEvent],
-    context_of: Callable[[Question], Context],
-    role: ModelRole = "agent",
-    progress: StudyProgress = ignore_progress,
-) -> list[RecallResult]:
-    """Put every event to the model three times: what it remembers, a forecast without sources, one with them."""
-    return await gather_bounded(events, lambda past: _remembered(past, context_of(past.question), role), progress)
-
-
-async def _remembered(past: PastEvent, context: Context, role: ModelRole) -> RecallResult:
-    context = replace(context, as_of=past.context.as_of)  # A past event is asked about as of its own context.
-    stored = StoredContexts([past.context])
-    bare, told = (PromptForecaster(contexts=stored, view=view, role=role) for view in (NONE, SOURCES))
-    memory, without, with_sources = await asyncio.gather(
-        ask_recollection(past.question, context, role),
-        attempt(bare, past.question, context),
-        attempt(told, past.question, context),
-    )
-    problems = [memory] if isinstance(memory, str) else []
-    problems += [one.error for one in (without, with_sources) if isinstance(one, Failure)]
-    return RecallResult(
-        past=past,
-        recollection=None if isinstance(memory, str) else memory,
-        without=without if isinstance(without, Forecast) else None,
-        with_sources=with_sources if isinstance(with_sources, Forecast) else None,
-        problems=tuple(problems),
-    )
-
-
-async def ask_recollection(question: Question, context: Context, role: ModelRole = "agent") -> Recollection | str:
-    """What the model remembers, or why it gave no usable answer."""
-    names = OutcomeNames.of(question)
-    model = context.model(role)
-    request = Request(
-        model=context.models.name(role),
-        messages=recall_messages(known_at(question, context.as_of), names),
-        schema=_schema(names),
-        settings=context.models.settings(role),
-        slot=f"{question.id}/recall {context.trial}",
-    )
-    try:
-        return await ask_until_usable(model, request, lambda said: read_recollection(said, names))
-    except ModelError as error:
-        return str(error)
-
-
-def recall_messages(question: Question, names: OutcomeNames) -> tuple[Message, ...]:
-    """What the model is asked. Unlike a forecaster it is told when the event ended: that helps to place it."""
-    told = ", ".join(f'"{key}": "<yes, no or unknown>"' for key in list(names.keys)[:3])
-    numbers = ", ".join(f'"{key}": <number>' for key in list(names.keys)[:3])
-    more = ", …" if len(names.keys) > 3 else ""
-    closes = f"It ended at {question.closes_at:%Y-%m-%d %H:%M} UTC." if question.closes_at else ""
-    sections = (
-        ("Question", question.text),
-        ("Category", question.category),
-        ("When", closes),
-        ("How it was decided", question.criteria[:6000]),
-        ("Outcomes", outcomes(question)),
-    )
-    system = INSTRUCTION.replace("$recalled", told + more).replace("$probabilities", numbers + more)
-    text = "\n\n".join(f"# {heading}\n\n{part}" for heading, part in sections if part)
-    return SystemMessage(text=system), UserMessage(text=text)
-
-
-def read_recollection(said: Mapping[str, Any], names: OutcomeNames) -> Recollection:
-    """The recollection in an answer, or `UnusableReply`."""
-    recognised = _flag(said.get("recognised", said.get("recognized")))
-    if recognised is None:
-        raise UnusableReply("`recognised` must be true or false")
-    stated = read_probabilities({name: part for name, part in said.items() if name == "probabilities"}, names)
-    given: Any = said.get("recalled")
-    recalled = _recalled(cast("Mapping[Any, Any]", given), names) if isinstance(given, Mapping) else {}
-    listed = cast("list[Any]", said.get("facts") or []) if isinstance(said.get("facts"), list) else []
-    facts = [one_line(fact, 300) for fact in listed[:20] if isinstance(fact, str)]
-    return Recollection(
-        recognised=recognised,
-        recalled=recalled if recognised else {},
-        facts=tuple(filter(None, facts)),
-        p=stated.p,
-        rationale=rationale_in(said)[:1000],
-    )
-
-
-def _recalled(given: Mapping[Any, Any], names: OutcomeNames) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, word in list(given.items())[:5000]:
-        target, came_true = names.find(str(name)), _flag(word)
-        if target is not None and came_true is not None:
-            found[target] = int(came_true)
-    return found
-
-
-def _flag(given: Any) -> bool | None:
-    if isinstance(given, bool):
-        return given
-    word = given.strip(" .!\"'").casefold() if isinstance(given, str) else ""
-    return {"yes": True, "true": True, "no": False, "false": False}.get(word)
-
-
-def _schema(names: OutcomeNames) -> dict[str, Any]:
-    word = {"type": "string", "enum": ["yes", "no", "unknown"]}
-    number = {"type": "number", "minimum": 0, "maximum": 1}
-    return closed_object(
-        {
-            "recognised": {"type": "boolean"},
-            "facts": {"type": "array", "items": {"type": "string"}},
-            "recalled": closed_object(dict.fromkeys(names.keys, word)),
-            "rationale": {"type": "string"},
-            "probabilities": closed_object(dict.fromkeys(names.keys, number)),
-        }
-    )
-
-
-# What models remember, as tables: recall and mis-recall by category, and what sources add to it.
+from foretell.studies.recollection import PROOF, MemoryKind, RecallResult, past_events, recall_events
 
 ADVICE = (
     "Claimed: the model says that it remembers this very event. Right: it claims so and every outcome it recalls is "
@@ -251,33 +42,69 @@ SHARES = ("claimed", "right", "wrong", "vague", "mis-recall")
 RecallGroup = Sequence[RecallResult]
 
 
+class RecallOptions(StudyOptions):
+    """Past events, and the models that are asked about them."""
+
+    questions: str = setting(
+        help="Past events with outcomes: a file of questions, a published file of an arena, a folder of tables, or a "
+        "name.",
+        flag="--questions/--data",
+        metavar="DATASET",
+    )
+    models: tuple[str, ...] = setting(help="provider:name; repeatable.", flag="--model", metavar="MODEL", min_length=1)
+    rounds: tuple[str, ...] = setting((), "Only these rounds of the questions.", flag="--round", metavar="DATE")
+    outcomes: Path | None = setting(
+        None, "question, target, outcome: where the questions bring none.", flag="-o/--outcomes", metavar="FILE"
+    )
+    limit: int | None = setting(None, "Only N events, at equal distances.", metavar="N", ge=1)
+    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+
+
+async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
+    """What do models remember of past events?
+
+    Every event is put three times: recall, forecast without sources, forecast with them. Choose events that ended
+    before the models' knowledge does. Who remembers much cannot be tested on such events; who claims to remember and
+    is wrong makes memories up.
+
+      foretell study recall --questions subset.csv --model openai:NAME --model google:NAME --budget 2
+    """
+    events = past_events(options.questions, rounds=options.rounds, outcomes=options.outcomes, limit=options.limit)
+    inputs.check_models(options.models)
+    by_model: dict[str, list[RecallResult]] = {}
+    cost = Cost()
+    for name in options.models:
+        async with inputs.model("recall", name, options.budget) as models:
+            found = await recall_events(events, models.context, progress=models.progress)
+            cost += models.cost
+        problems = [problem for one in found for problem in one.problems]
+        refuse_if_all_failed(name, problems, sum(one.memory is not None or one.without is not None for one in found))
+        by_model[name] = found
+    result = recall_study(by_model, options.resampling)
+    settings = {"models": ", ".join(options.models), "events": len(events), **result.settings}
+    return replace(result, settings=settings, notes=(*result.notes, *unpriced_note(cost)), cost=cost)
+
+
 def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_DRAWS) -> StudyResult:
     """The study of what models remember, by model."""
     return StudyResult(
         name="recall",
         title="What models remember of past events",
-        finding=_finding(by_model),
-        grids=(_rates(by_model), _categories(by_model), _scores(by_model, resampling)),
+        sentences=(_sentence(by_model),),
+        tables=(_rates(by_model), _categories(by_model), _scores(by_model, resampling)),
         notes=tuple(_notes(by_model)),
         settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
-        advice=ADVICE,
+        how_to_read=ADVICE,
     )
-
-
-def recall_page(study: StudyResult) -> str:
-    """The study as a web page."""
-    return study_page(study)
 
 
 def _rates(by_model: Mapping[str, RecallGroup]) -> StudyTable:
     columns = (StudyColumn(label="n", decimals=0), *(StudyColumn(label=name, decimals=2) for name in SHARES))
     return StudyTable(
         title="Recall by model",
-        head="Model",
+        row_header="Model",
         columns=(*columns, StudyColumn(label="facts", decimals=1, tip="median number of details that go with a claim")),
-        entries=tuple(
-            StudyRow(name=model, values=(*_shares(group), _facts(group))) for model, group in by_model.items()
-        ),
+        rows=tuple(StudyRow(name=model, values=(*_shares(group), _facts(group))) for model, group in by_model.items()),
         caption="Shares of events with a usable answer; in brackets 95 % intervals.",
     )
 
@@ -290,7 +117,7 @@ def _categories(by_model: Mapping[str, RecallGroup]) -> StudyTable:
         for model, group in by_model.items()
         if (part := [one for one in group if one.past.question.category == category])
     ]
-    return StudyTable(title="Recall by category", head="Category", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Recall by category", row_header="Category", columns=columns, rows=tuple(entries))
 
 
 def _shares(group: RecallGroup) -> tuple[CellValue, ...]:
@@ -319,9 +146,9 @@ def _scores(by_model: Mapping[str, RecallGroup], resampling: Resampling) -> Stud
     ]
     return StudyTable(
         title="Brier score by way of asking",
-        head="Model and events",
+        row_header="Model and events",
         columns=(*columns, StudyColumn(label="gain", decimals=3, tip="without minus with sources, paired")),
-        entries=tuple(entries),
+        rows=tuple(entries),
         caption="Asked what it remembers; forecasting without sources and market; forecasting with sources.",
     )
 
@@ -363,7 +190,7 @@ def _brier(p: Mapping[str, float] | None, one: RecallResult) -> float:
     return mean_brier([p[target] for target in truth], list(truth.values()))
 
 
-def _finding(by_model: Mapping[str, RecallGroup]) -> str:
+def _sentence(by_model: Mapping[str, RecallGroup]) -> str:
     told: list[str] = []
     for model, group in by_model.items():
         count: Counter[MemoryKind] = Counter(one.memory for one in group if one.memory is not None)

@@ -1,80 +1,69 @@
-"""Every study by name: a name leads to "module:function" and to one line of what it asks."""
+"""Every study by name, from the kind "studies" of `foretell.plugins`."""
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from inspect import getdoc
+from pathlib import Path
+from typing import Any, get_type_hints
 
-from foretell.questions.errors import InputError
+from foretell import plugins
+from foretell.studies.inputs import StudyOptions
 
-if TYPE_CHECKING:
-    from foretell.report.study import StudyInput, StudyResult
-
-STUDIES: Mapping[str, tuple[str, str]] = {
-    "trials": ("foretell.studies.trials:study", "What does another trial bring? Score against 1, 2, … trials."),
-    "aggregation": ("foretell.studies.aggregation:study", "How to combine trials: rules against the logit mean."),
-    "calibration": (
-        "foretell.studies.calibration:study",
-        "What does calibration bring, in-sample, left out, and from the past alone?",
-    ),
-    "buildup": (
-        "foretell.studies.buildup:study",
-        "Which part brings what: components one at a time, and a factorial.",
-    ),
-    "variance": (
-        "foretell.studies.variance:study",
-        "Where does the spread of scores come from: question, method, chance?",
-    ),
-    "models": (
-        "foretell.studies.base_models:study",
-        "Base models side by side, by the paper's protocol and by an honest one.",
-    ),
-    "stability": (
-        "foretell.studies.trees.stability:study",
-        "How much of the error is bias, how much chance between runs?",
-    ),
-    "threshold": (
-        "foretell.studies.trees.thresholds:study",
-        "Where to cut a probability into True and False, and what tuning the cut is worth.",
-    ),
-    "consensus": (
-        "foretell.studies.trees.consensus:study",
-        "Who is right where others are wrong (McNemar), and who says the same?",
-    ),
-    "frontier": (
-        "foretell.studies.trees.frontier:study",
-        "What does a right answer cost, in dollars and in time?",
-    ),
-    "tree-noise": (
-        "foretell.studies.trees.noise:study",
-        "What does noise in the leaves of a tree do to its answer, rule by rule?",
-    ),
-    "tree-weights": (
-        "foretell.studies.trees.weights:study",
-        "What are the weights of a tree worth against means and random weights?",
-    ),
-    "tree-scale": ("foretell.studies.trees.scale:study", "Does taking a claim apart further help?"),
-    "tree-roles": (
-        "foretell.studies.trees.roles:study",
-        "Which part deserves the better model: analyzer, grounder or synthesizer?",
-    ),
-}
-SIMULATED = frozenset(
-    {"stability", "threshold", "consensus", "frontier", "tree-noise", "tree-weights", "tree-scale", "tree-roles"}
-)
-"""Those that play in a made-up world where no tables are given."""
+KIND = "studies"
 
 
-def require_study(name: str, others: Iterable[str] = ()) -> None:
-    """Refuse a name that is no study's; one of `others` may be meant."""
-    if name not in STUDIES:
-        near = get_close_matches(name, [*STUDIES, *others], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(STUDIES)}"
-        raise InputError(f"no study is called {name!r}", hint=hint)
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One study: what it asks, its options, and the function that runs it."""
+
+    name: str
+    run: Callable[[Any, Any], Any]
+    """study(inputs, options) → StudyResult, or a coroutine of one."""
+    options: type[StudyOptions]
+
+    @property
+    def help(self) -> str:
+        """The documentation of the function."""
+        return getdoc(self.run) or ""
+
+    @property
+    def question(self) -> str:
+        """Its first line: what the study asks."""
+        return self.help.partition("\n")[0]
 
 
-def run_study(name: str, material: "StudyInput") -> "StudyResult":
-    """The study of that name."""
-    require_study(name)
-    module, function = STUDIES[name][0].split(":")
-    return getattr(import_module(module), function)(material)
+def load_study(name: str) -> Study:
+    """The study of that name; an unknown name is refused with the nearest one."""
+    return study_of(plugins.load(KIND, name), name)
+
+
+def study_of(function: Callable[[Any, Any], Any], name: str | None = None) -> Study:
+    """A function as a study; the type of its parameter `options` says which options it takes."""
+    options = get_type_hints(function).get("options", StudyOptions)
+    return Study(name=name or function.__name__, run=function, options=options)
+
+
+def study_questions(within: str = "") -> dict[str, str]:
+    """What every study asks, by name, without importing their modules; `within` is a part of the module's name."""
+    places = plugins.places(KIND)
+    return {
+        name: _first_line(places[name]) if name in places else load_study(name).question
+        for name in plugins.names(KIND)
+        if within in places.get(name, "")
+    }
+
+
+@cache
+def _first_line(place: str) -> str:
+    """The first line of a function's documentation, read from the source: a list must not load 30 modules."""
+    module, attribute = place.split(":")
+    spec = find_spec(module)
+    if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+        for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == attribute:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+    return (getdoc(getattr(import_module(module), attribute)) or "").partition("\n")[0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import percent, signed
 from foretell.report.study import CellValue, RowStyle, StudyColumn, StudyRow, StudyTable
+from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.scoreboard import OVERALL
 
 KINDS = ("market", "dataset")
@@ -32,7 +33,7 @@ class RuleScore:
     completion: float
     index: Mapping[str, Interval]
     """By kind and overall; overall is the mean over kinds and absent where a kind was left out."""
-    against: Mapping[str, Comparison]
+    differences: Mapping[str, Comparison]
     """Minus the reference, questions resampled; empty for the reference itself."""
     two_way: Comparison | None = None
     """The overall difference when resolution days are resampled beside questions."""
@@ -82,15 +83,50 @@ def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: 
                 n=int(np.isfinite(matrix[:, i]).sum()),
                 completion=float(np.isfinite(matrix[:, i]).mean()),
                 index={g: one for g in groups if (one := index[g][i]) is not None},
-                against=mine,
+                differences=mine,
                 two_way=crossed[i] if i != at else None,
             )
         )
     return found
 
 
+def right_answers(p: Floats, outcome: Floats) -> Floats:
+    """1 where p is on the side of one half on which it came out, 0 where not (exactly one half is wrong), else NaN.
+
+    >>> right_answers(np.array([0.8, 0.5, 0.1, np.nan]), np.array([1.0, 1.0, 1.0, 1.0])).tolist()
+    [1.0, 0.0, 0.0, nan]
+    """
+    return np.where(np.isnan(p), np.nan, np.where(outcome == 1, p, 1 - p) > 0.5)
+
+
+def mean_of_runs(values: Floats) -> Floats:
+    """Mean over runs (rows), those that failed left out; NaN where none answered."""
+    n = (~np.isnan(values)).sum(axis=0)
+    return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
+
+
+def run_accuracy(examples: Examples) -> Floats:
+    """Per target, the share of its runs that answered rightly, in per cent; NaN where none answered."""
+    return 100 * mean_of_runs(right_answers(examples.rows.trials, examples.outcome))
+
+
+def step_scores(
+    column: str, groups: Sequence[str], scores: Mapping[str, tuple[Interval, ...]], n: Sequence[int]
+) -> Breakdown:
+    """Several rules over the steps of something, for a chart of lines; `n` is how many cases each step rests on."""
+    return Breakdown(
+        column=column,
+        ordered=True,
+        groups=tuple(groups),
+        n=tuple(n),
+        base_rate=(nan,) * len(groups),
+        scores=scores,
+        answered={rule: tuple(n) for rule in scores},
+    )
+
+
 def as_interval(gap: Comparison) -> Interval:
-    """A difference as a number with its interval, for pictures."""
+    """A difference as a number with its interval, for charts."""
     return Interval(
         estimate=gap.diff,
         low=gap.low,
@@ -185,13 +221,10 @@ def _gaps(
     return [None if isnan(one.diff) else one for one in found]
 
 
-# Standings as a table.
-
-
 def rule_score_table(
     title: str, found: Sequence[RuleScore], groups: Sequence[str], *, styles: Mapping[str, RowStyle] | None = None
 ) -> StudyTable:
-    """Standings as a table: index and difference by kind, then overall with both intervals of the difference."""
+    """Rules as a table: index and difference by kind, then overall with both intervals of the difference."""
     shown = [g for g in groups if g != OVERALL]
     columns = [column for group in shown for column in _kind_columns(group)]
     columns += [
@@ -202,7 +235,7 @@ def rule_score_table(
         StudyColumn(label="done", tip="share of the targets answered"),
     ]
     entries = [_rule_row(one, shown, (styles or {}).get(one.name, "")) for one in found]
-    return StudyTable(title=title, columns=tuple(columns), entries=tuple(entries))
+    return StudyTable(title=title, columns=tuple(columns), rows=tuple(entries))
 
 
 def _kind_columns(kind: str) -> Iterator[StudyColumn]:
@@ -214,12 +247,12 @@ def _rule_row(one: RuleScore, kinds: Sequence[str], style: RowStyle) -> StudyRow
     values: list[CellValue] = []
     for kind in kinds:
         score = one.index.get(kind)
-        values += [None if score is None else score.estimate, one.against.get(kind)]
-    values += [one.index.get(OVERALL), one.against.get(OVERALL), one.two_way, one.n, percent(one.completion)]
+        values += [None if score is None else score.estimate, one.differences.get(kind)]
+    values += [one.index.get(OVERALL), one.differences.get(OVERALL), one.two_way, one.n, percent(one.completion)]
     return StudyRow(name=one.name, values=tuple(values), style=style)
 
 
-# One change, many configurations: what it brings on average, where it hurts most, and how often beyond noise.
+# One change in many configurations.
 
 By = Mapping[str, Floats]
 """By configuration, the Brier score of every target."""
@@ -233,27 +266,27 @@ class PairedGains:
     """All configurations recomputed on the same resamples, on the targets that all of them answered."""
     kinds: Mapping[str, Comparison]
     """The mean on each kind of question, where there are several."""
-    by: Mapping[str, Comparison]
+    by_config: Mapping[str, Comparison]
 
     @property
     def worst(self) -> tuple[str, Comparison]:
         """The configuration that loses most, or gains least."""
-        return min(self.by.items(), key=lambda item: item[1].diff)
+        return min(self.by_config.items(), key=lambda item: item[1].diff)
 
     @property
     def better(self) -> int:
         """How many gain."""
-        return sum(one.diff > 0 for one in self.by.values())
+        return sum(one.diff > 0 for one in self.by_config.values())
 
     @property
     def clearly_worse(self) -> int:
         """How many lose by more than noise: the whole interval lies below zero."""
-        return sum(one.high < 0 for one in self.by.values())
+        return sum(one.high < 0 for one in self.by_config.values())
 
     def values(self) -> tuple[CellValue, ...]:
         """For a table with `SPREAD` columns."""
         name, worst = self.worst
-        return (worst, name, f"{self.better} of {len(self.by)}", self.clearly_worse)
+        return (worst, name, f"{self.better} of {len(self.by_config)}", self.clearly_worse)
 
 
 SPREAD = (
@@ -271,12 +304,27 @@ def paired_gains(after: By, before: By, tables: Mapping[str, Examples], how: Res
     return PairedGains(
         mean=mean_gain(*pairs, some, how),
         kinds={kind: mean_gain(*pairs, some, how, group=kind) for kind in groups_of(some) if kind != OVERALL},
-        by={n: paired_gap(after[n], before[n], tables[n], OVERALL, how) for n in names},
+        by_config={n: paired_gap(after[n], before[n], tables[n], OVERALL, how) for n in names},
     )
 
 
+def gains_table(title: str, row_header: str, found: Mapping[str, PairedGains], *, decimals: int = 1) -> StudyTable:
+    """Mean gains by kind and overall, and how they are spread over configurations."""
+    kinds = [kind for kind in KINDS if kind in next(iter(found.values())).kinds]
+    columns = [
+        StudyColumn(label=f"Δ {kind}", decimals=decimals, tip=f"mean difference on {kind} questions") for kind in kinds
+    ]
+    tip = "mean difference overall, all of them on the same resamples"
+    columns.append(StudyColumn(label="Δ", decimals=decimals, tip=tip))
+    rows = [
+        StudyRow(name=name, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
+        for name, one in found.items()
+    ]
+    return StudyTable(title=title, row_header=row_header, columns=(*columns, *SPREAD), rows=tuple(rows))
+
+
 def gains_chart(found: Mapping[str, PairedGains], label: str) -> Chart:
-    """The mean gains as a picture, the largest on top."""
+    """The mean gains as a chart, the largest on top."""
     order = sorted(found, key=lambda name: -found[name].mean.diff)
     rows = [ForestRow(name=name, interval=as_interval(found[name].mean)) for name in order]
     return forest_plot(rows, label=label, decimals=2, reference=0.0)
@@ -286,5 +334,7 @@ def describe_gains(found: PairedGains) -> str:
     """The mean gain and the worst case in words."""
     name, worst = found.worst
     kept = "no configuration loses by more than noise"
-    hurt = kept if not found.clearly_worse else f"{found.clearly_worse} of {len(found.by)} lose by more than noise"
+    hurt = (
+        kept if not found.clearly_worse else f"{found.clearly_worse} of {len(found.by_config)} lose by more than noise"
+    )
     return f"{hurt}; at worst {signed(worst.diff, 1)} ({name})"

@@ -4,26 +4,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import Context, attempt
+from foretell.forecasters.forecaster import Context
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.shares import DEFAULT_DRAWS
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.questions.trace import Failed, ModelCalled, TraceEvent
-from foretell.report.study import StudyColumn, StudyProgress, StudyResult, StudyRow, StudyTable, ignore_progress
+from foretell.questions.trace import Failed, ModelCalled
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.request import setting
 from foretell.studies.habits import ADVICE as HABITS
 from foretell.studies.habits import (
     EventTrace,
     TracedTrial,
-    TrialHabits,
     failure_counts,
     group_trials,
     habit_charts,
     habit_tables,
-    trial_habits,
+    run_trial,
+    summarise_trace,
 )
-from foretell.studies.inputs import gather_bounded
+from foretell.studies.inputs import (
+    AgentOptions,
+    StudyProgress,
+    StudyServices,
+    evenly_spaced,
+    gather_bounded,
+    ignore_progress,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,38 +48,26 @@ class ExamPassMark:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamResult:
-    """Whether to go on, why not, and what it will cost."""
+    """Whether to go on, and why not."""
 
     passed: bool
     reasons: tuple[str, ...]
     """What fell short; empty after a pass."""
+    trials: int
     completed: float
     low: float
     high: float
     """95 % interval of the completion rate (Wilson 1927)."""
-    habits: TrialHabits
+    submitted: float
+    """Share of all trials that ended in an answer the model itself handed in."""
     dollars: float
-    """Spent on the exam."""
-
-    def cost_of(self, questions: int, trials: int = 1) -> float:
-        """Dollars that a run of this size will take at the exam's mean price."""
-        return self.habits.dollars * questions * trials
+    """Mean cost of a trial."""
 
     def __str__(self) -> str:
         """One line for people."""
         word = "passed" if self.passed else f"failed: {'; '.join(self.reasons)}"
-        share = f"{self.completed:.0%} of {self.habits.trials} trials completed ({self.low:.0%} to {self.high:.0%})"
-        return f"{word}. {share}, {self.habits.submit_rate:.0%} submitted, ${self.habits.dollars:.4f} a trial"
-
-
-async def smoke_exam(
-    agent: BeliefAgent,
-    questions: Sequence[Question],
-    context_of: Callable[[Question], Context],
-    mark: ExamPassMark | None = None,
-) -> ExamResult:
-    """Run one trial of each question and judge what happened."""
-    return grade_exam(await run_exam_trials(agent, questions, context_of), mark or ExamPassMark())
+        share = f"{self.completed:.0%} of {self.trials} trials completed ({self.low:.0%} to {self.high:.0%})"
+        return f"{word}. {share}, {self.submitted:.0%} submitted, ${self.dollars:.4f} a trial"
 
 
 async def run_exam_trials(
@@ -83,51 +79,43 @@ async def run_exam_trials(
     """One trial of each question."""
     if not questions:
         raise InputError("the smoke exam needs at least one question")
-    return list(await gather_bounded(questions, lambda one: _trace(agent, one, context_of(one)), progress))
+    return list(await gather_bounded(questions, lambda one: _exam_trial(agent, one, context_of(one)), progress))
 
 
 def grade_exam(traces: Sequence[EventTrace], mark: ExamPassMark) -> ExamResult:
     """The verdict on trials that were run."""
-    seen = trial_habits(traces)
-    done = seen.trials - seen.failed
-    completed = done / seen.trials
-    low, high = (float(end) for end in wilson_interval(completed, seen.trials))
-    return ExamResult(
-        passed=not (reasons := _shortfalls(seen, completed, mark, traces)),
-        reasons=reasons,
-        completed=completed,
-        low=low,
-        high=high,
-        habits=seen,
-        dollars=seen.dollars * seen.trials,
-    )
-
-
-def _shortfalls(
-    seen: TrialHabits, completed: float, mark: ExamPassMark, traces: Sequence[EventTrace]
-) -> tuple[str, ...]:
-    found: list[str] = []
+    trials = [summarise_trace(trace) for trace in traces]
+    n = len(trials)
+    failed = sum(not one.how for one in trials)
+    completed = (n - failed) / n
+    submitted = sum(one.how == "submitted" for one in trials) / n
+    unusable = sum(one.unusable for one in trials) / n
+    reasons: list[str] = []
     if completed < mark.completed:
         most = failure_counts(traces).most_common(1)
         why = f", most often: {most[0][0]}" if most else ""
-        found.append(f"{seen.failed} of {seen.trials} trials failed{why}")
-    if seen.submit_rate < mark.submitted:
-        found.append(f"only {seen.submit_rate:.0%} of trials submitted an answer of their own")
-    if seen.unusable > mark.unusable:
-        found.append(f"{seen.unusable:.1f} replies a trial had to be asked for again")
-    return tuple(found)
+        reasons.append(f"{failed} of {n} trials failed{why}")
+    if submitted < mark.submitted:
+        reasons.append(f"only {submitted:.0%} of trials submitted an answer of their own")
+    if unusable > mark.unusable:
+        reasons.append(f"{unusable:.1f} replies a trial had to be asked for again")
+    low, high = (float(end) for end in wilson_interval(completed, n))
+    return ExamResult(
+        passed=not reasons,
+        reasons=tuple(reasons),
+        trials=n,
+        completed=completed,
+        low=low,
+        high=high,
+        submitted=submitted,
+        dollars=sum(one.dollars for one in trials) / n,
+    )
 
 
-async def _trace(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
+async def _exam_trial(agent: BeliefAgent, question: Question, context: Context) -> EventTrace:
     """One trial's events. Bad input, such as a missing key, stops the exam: it would fail every question alike."""
-    events: list[TraceEvent] = []
-    await attempt(agent, question, replace(context, emit=events.append))
-    if not events:
-        events.append(Failed(error="nothing happened"))
-    return events
+    return await run_trial(agent, question, context) or [Failed(error="nothing happened")]
 
-
-# The smoke exam as tables: every mark beside what is asked for, what trials did, and what a run will cost.
 
 ADVICE = (
     "The exam passes when trials come to an end, the model itself hands its answers in, and its replies can be used. "
@@ -136,6 +124,39 @@ ADVICE = (
     *HABITS[:2],
 )
 PASSED, FAILED = "yes", "no"
+
+
+EXAM_QUESTIONS = "demo"
+"""The questions of an exam where none are named."""
+
+
+class SmokeOptions(AgentOptions):
+    """The agent that is examined, and on how many questions."""
+
+    limit: int = setting(10, "Questions, at equal distances.", ge=1)
+
+
+async def study(inputs: StudyServices, options: SmokeOptions) -> StudyResult:
+    """Is a model fit for a big run, and what will that cost?
+
+    One trial on a few questions: do trials end, in answers, and at what price? With SPEC, the file of the run to come,
+    it also says what all of that will cost. A model that fails the exam ends the command with exit code 1.
+
+      foretell study smoke run.yaml
+
+      foretell study smoke --model openai:NAME
+    """
+    whole = options.spec is not None and not options.questions
+    if options.spec is None and not options.questions:
+        options = options.model_copy(update={"questions": EXAM_QUESTIONS})
+    async with inputs.agent(options) as setup:
+        questions = evenly_spaced(setup.questions, options.limit)
+        traces = await run_exam_trials(setup.agent, questions, setup.context, setup.progress)
+        cost = setup.cost
+    trials = [TracedTrial(question=one.id, trace=trace) for one, trace in zip(questions, traces, strict=True)]
+    planned = len(setup.questions) * setup.trials if whole else None
+    result = smoke_study(setup.name, trials, planned=planned, resampling=options.resampling)
+    return replace(result, cost=cost)
 
 
 def smoke_study(
@@ -157,18 +178,17 @@ def smoke_study(
     return StudyResult(
         name="smoke",
         title=f"Smoke exam of {model}",
-        finding=f"{str(verdict)[0].upper()}{str(verdict)[1:]}.",
-        grids=tuple(grids),
-        pictures=tuple(habit_charts(groups)),
+        sentences=(f"{str(verdict)[0].upper()}{str(verdict)[1:]}.",),
+        tables=tuple(grids),
+        charts=tuple(habit_charts(groups)),
         notes=tuple(_notes(trials)),
         settings={
             "model": model,
-            "passed": verdict.passed,
-            "dollars": round(verdict.dollars, 6),
             "draws": resampling.draws,
             "seed": resampling.seed,
         },
-        advice=ADVICE,
+        how_to_read=ADVICE,
+        passed=verdict.passed,
     )
 
 
@@ -199,9 +219,9 @@ def _marks(model: str, trials: Sequence[TracedTrial], mark: ExamPassMark, resamp
     )
     return StudyTable(
         title="The exam",
-        head="Mark",
+        row_header="Mark",
         columns=columns,
-        entries=tuple(entries),
+        rows=tuple(entries),
         caption="Found values decide; in brackets 95 % intervals, questions resampled.",
     )
 
@@ -217,7 +237,7 @@ def _planned(trials: int, each: Interval | None) -> StudyTable:
         StudyColumn(label="95 % interval", numeric=False),
     )
     entries = (StudyRow(name="planned", values=values),)
-    return StudyTable(title="What the run will cost", head="Run", columns=columns, entries=entries)
+    return StudyTable(title="What the run will cost", row_header="Run", columns=columns, rows=entries)
 
 
 def _unpriced(trials: Sequence[TracedTrial]) -> int:

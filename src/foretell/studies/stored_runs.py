@@ -1,20 +1,66 @@
 """What was said and done, out of a store of runs: statements as they were made, cases for a judge, and traces."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, known_at, ranked
 from foretell.forecasters.prompt.rendering import BOTH, VIEWS
 from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ToolUsed, TraceEvent
-from foretell.runs.store import CellKey, RunStore
+from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.runs.store import CellKey, RunStore, find_run
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.habits import TracedTrial
 from foretell.studies.reasoning import ReasoningCase
 from foretell.tools.names import SUBMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """One stored run under the name that tables show."""
+
+    id: str
+    name: str
+    spec: RunSpec
+
+
+def find_stored_run(store: RunStore, start: str) -> StoredRun:
+    """The run whose id begins so, named by its forecaster and model."""
+    id = find_run(store, start)
+    row = store.run(id)
+    assert row is not None
+    spec = spec_from_json(row.spec)
+    return StoredRun(id=id, name=" ".join(filter(None, [spec.forecaster, spec.models.get("agent")])), spec=spec)
+
+
+def find_stored_runs(store: RunStore, starts: Sequence[str]) -> list[StoredRun]:
+    """The runs whose ids begin so, each once, under names that differ."""
+    if not starts:
+        raise InputError("no run is named", hint="give --run RUN; foretell runs lists them")
+    runs = [find_stored_run(store, start) for start in starts]
+    return with_distinct_names(list({run.id: run for run in runs}.values()))
+
+
+def with_distinct_names(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """The runs with the beginning of their id in the name where two would be called the same."""
+    names = [run.name for run in runs]
+    return [replace(run, name=f"{run.name} ({run.id[:6]})") if names.count(run.name) > 1 else run for run in runs]
+
+
+def traces_of_runs(store: RunStore, starts: Sequence[str]) -> dict[str, list[TracedTrial]]:
+    """What the trials of runs did, by name of the run."""
+    runs = find_stored_runs(store, starts)
+    traces = {run.name: read_traces(store, run.id, trials=run.spec.trials) for run in runs}
+    for name, found in traces.items():
+        if not found:
+            raise InputError(f"run {name} has no trial yet", hint="start it with foretell run")
+    return traces
+
 
 TRACE = "context "
 """How the trace of a forecast on a context begins; its digest follows."""
@@ -34,18 +80,6 @@ def read_statements(store: RunStore, run: str, *, name: str = "") -> list[Stated
             p=records.get(place, {}).get("stated", forecast.stated or forecast.p),
         )
         for place, question, forecast in _forecasts(store, run)
-    ]
-
-
-def cases_with_context(store: RunStore, run: str, contexts: Mapping[str, PredictionContext]) -> list[ReasoningCase]:
-    """Every forecast of a run whose context, by digest, is at hand; the others cannot be judged."""
-    records = _records(store, run)
-    return [
-        ReasoningCase(
-            context=contexts[digest], forecast=forecast, view=VIEWS.get(records.get(place, {}).get("view", ""), BOTH)
-        )
-        for place, _, forecast in _forecasts(store, run)
-        if (digest := forecast.trace.removeprefix(TRACE)) in contexts
     ]
 
 

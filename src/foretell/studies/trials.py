@@ -13,19 +13,10 @@ from foretell.metrics.comparison import Comparison
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import (
-    CellValue,
-    RowStyle,
-    StudyChart,
-    StudyColumn,
-    StudyInput,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-)
-from foretell.scoring.breakdown import Breakdown
+from foretell.report.study import CellValue, RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import (
     RuleScore,
     as_interval,
@@ -35,9 +26,8 @@ from foretell.studies.scores import (
     reversed_difference,
     rule_score_table,
     rule_scores,
+    step_scores,
 )
-
-# Rules that need no fitting, over trials of which some have failed, and what they score with fewer trials.
 
 Pool = Callable[[Floats], Floats]
 """K × n probabilities without a gap to n probabilities."""
@@ -106,33 +96,37 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen)."""
-    tables = complete_configs(material)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """What does another trial bring?
+
+    Curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen).
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
     curves: dict[str, list[Floats]] = {}
     for done, (name, examples) in enumerate(tables.items()):
-        material.progress(done, len(tables))
+        data.progress(done, len(tables))
         curves[name] = [expected_brier(RULES["logit mean"], examples, k) for k in _counts(examples)]
-    overview, gain = _overview(tables, curves, material)
-    shown = material.chosen or (_best(overview),)
-    details = {name: trial_rule_scores(tables[name], material) for name in shown}
+    overview, gain = _overview(tables, curves, data)
+    shown = data.chosen or (_best(overview),)
+    details = {name: trial_rule_scores(tables[name], data) for name in shown}
     grids = [_detail(name, found, tables[name]) for name, found in details.items()]
     figures = [_curve(found, tables[name]) for name, found in details.items()]
     return StudyResult(
         name="trials",
         title="What another trial brings",
-        finding=_finding(gain, tables, overview),
-        grids=(overview, *grids),
-        pictures=tuple(
-            StudyChart(name=f"trials-{i}", title=f"{name}: score against trials", figure=figure)
+        sentences=(_sentence(gain, tables, overview),),
+        tables=(overview, *grids),
+        charts=tuple(
+            StudyChart(name=f"trials-{i}", title=f"{name}: score against trials", chart=figure)
             for i, (name, figure) in enumerate(zip(shown, figures, strict=True), 1)
         ),
-        notes=(*NOTES, *study_notes(material, tables)),
-        settings=study_settings(material, tables),
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
-def trial_rule_scores(examples: Examples, material: StudyInput) -> list[RuleScore]:
+def trial_rule_scores(examples: Examples, data: StudyData) -> list[RuleScore]:
     """Every rule with every number of trials, against the logit mean of all trials."""
     scores = {
         trial_rule_label(rule, k): expected_brier(RULES[rule], examples, k)
@@ -144,7 +138,7 @@ def trial_rule_scores(examples: Examples, material: StudyInput) -> list[RuleScor
         scores[ENDLESS] = endless_brier(examples)
     for rule in ("trimmed mean", "extremised"):
         scores[trial_rule_label(rule, most)] = brier_of(pooled(RULES[rule], examples.rows.trials), examples)
-    return rule_scores(scores, examples, trial_rule_label("logit mean", most), material.resampling)
+    return rule_scores(scores, examples, trial_rule_label("logit mean", most), data.resampling)
 
 
 def trial_rule_label(rule: str, k: int) -> str:
@@ -161,19 +155,19 @@ def _counts(examples: Examples) -> range:
 
 
 def _overview(
-    tables: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], material: StudyInput
+    tables: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], data: StudyData
 ) -> tuple[StudyTable, Comparison | None]:
     """One line per configuration: the logit mean's index with 1, 2, … trials, and what the last ones bring."""
     most = max(len(curve) for curve in curves.values())
     entries: list[StudyRow] = []
     for name, curve in curves.items():
         scores = {str(k): score for k, score in enumerate(curve, 1)}
-        found = rule_scores(scores, tables[name], str(len(curve)), material.resampling)
+        found = rule_scores(scores, tables[name], str(len(curve)), data.resampling)
         index: list[CellValue] = [one.index[OVERALL].estimate if OVERALL in one.index else None for one in found]
         index += [None] * (most - len(index))
         gain = [
             None if one is None else reversed_difference(one)
-            for one in (found[0].against.get(OVERALL), found[0].two_way)
+            for one in (found[0].differences.get(OVERALL), found[0].two_way)
         ]
         entries.append(StudyRow(name=name, values=(*index, *gain, found[-1].index.get(OVERALL))))
     columns = [
@@ -186,21 +180,21 @@ def _overview(
     ]
     entries.sort(key=lambda entry: -(entry.values[-1].estimate if isinstance(entry.values[-1], Interval) else 0.0))
     grid = StudyTable(
-        title="Logit mean of k trials", head="Configuration", columns=tuple(columns), entries=tuple(entries)
+        title="Logit mean of k trials", row_header="Configuration", columns=tuple(columns), rows=tuple(entries)
     )
     longest = [name for name, curve in curves.items() if len(curve) == most > 1]
     if not longest:
         return grid, None
     last, first = ([curves[name][k] for name in longest] for k in (-1, 0))
-    return grid, mean_gain(last, first, tables[longest[0]], material.resampling)
+    return grid, mean_gain(last, first, tables[longest[0]], data.resampling)
 
 
 def _best(overview: StudyTable) -> str:
-    return overview.entries[0].name
+    return overview.rows[0].name
 
 
 def _detail(name: str, found: Sequence[RuleScore], examples: Examples) -> StudyTable:
-    reference = next(one.name for one in found if not one.against)
+    reference = next(one.name for one in found if not one.differences)
     styles: dict[str, RowStyle] = {reference: "reference", ENDLESS: "anchor"}
     return rule_score_table(f"{name}: rules and trials", found, groups_of(examples), styles=styles)
 
@@ -209,31 +203,25 @@ def _curve(found: Sequence[RuleScore], examples: Examples) -> Chart:
     """Paired differences to all trials' logit mean: intervals of the scores themselves would hide the curve."""
     counts, by_name = _counts(examples), {one.name: one for one in found}
     scores = {rule: tuple(_gap(by_name[trial_rule_label(rule, k)]) for k in counts) for rule in CURVES}
-    n = tuple(found[0].n for _ in counts)
-    lines = Breakdown(
-        column="trials",
-        ordered=True,
-        groups=tuple(str(k) for k in counts),
-        n=n,
-        base_rate=tuple(float("nan") for _ in counts),
-        scores=scores,
-        answered={rule: n for rule in CURVES},
-    )
-    return score_by_group(lines, label=f"BI minus logit mean of {len(counts)}", decimals=2, zero=True)
+    groups = [str(k) for k in counts]
+    label = f"BI minus logit mean of {len(counts)}"
+    lines = step_scores("trials", groups, scores, [found[0].n] * len(groups))
+    return score_by_group(lines, label=label, decimals=2, zero=True)
 
 
 def _gap(one: RuleScore) -> Interval:
-    if OVERALL in one.against:
-        return as_interval(one.against[OVERALL])
+    if OVERALL in one.differences:
+        return as_interval(one.differences[OVERALL])
     return Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
 
 
-def _finding(gain: Comparison | None, tables: Mapping[str, Examples], overview: StudyTable) -> str:
+def _sentence(gain: Comparison | None, tables: Mapping[str, Examples], overview: StudyTable) -> str:
     if gain is None:
         return "There is one trial only: nothing to say about more of them."
-    curves = [[value for value in entry.values if isinstance(value, float)] for entry in overview.entries]
-    most = max(map(len, curves))
-    mean = np.mean([curve for curve in curves if len(curve) == most], axis=0)
+    labels = [column.label for column in overview.columns if column.label.startswith("k=")]
+    most = len(labels)
+    by_label = [overview.numbers(label) for label in labels]
+    mean = np.mean([[numbers[name] for numbers in by_label] for name in by_label[-1]], axis=0)
     told = ", ".join(f"trial {k} {signed(step, 2)}" for k, step in enumerate(np.diff(mean).tolist(), 2))
     return (
         f"{most} trials instead of one are worth {signed(gain.diff, 1)} BI {bracket(gain.low, gain.high, 1)} on "

@@ -19,10 +19,9 @@ from foretell.metrics.effects import (
 from foretell.questions.errors import InputError
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.numbers import number, percent, plural
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
-
-# Scores of single trials, and how much of their variance is due to question, method, both together and chance.
+from foretell.studies.inputs import DataInputs, TableOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,17 +137,21 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Analysis of variance, components, and method effects by three estimators."""
-    tables = complete_configs(material)
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """Where does the spread of scores come from?
+
+    Analysis of variance, components, and method effects by three estimators.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
     if len(tables) < 2:
         raise InputError("variance needs at least two configurations", hint="name more of them with --config")
     first, every = trial_scores(tables, first_only=True), trial_scores(tables, first_only=False)
     parts: dict[str, VarianceComponents] = {}
     for done, (title, found) in enumerate({FIRST: first, EVERY: every}.items(), 1):
         parts[title] = variance_components(found)
-        material.progress(done, 3)
-    effects = _apart(first, material.resampling)
+        data.progress(done, 3)
+    effects = _apart(first, data.resampling)
     grids = (_anova(first, FIRST), _anova(every, EVERY), _components(parts), _effects(first, effects))
     order = sorted(effects, key=lambda name: -effects[name].estimate)
     rows = [ForestRow(name=name, interval=effects[name]) for name in order]
@@ -156,11 +159,11 @@ def study(material: StudyInput) -> StudyResult:
     return StudyResult(
         name="variance",
         title="Where the spread of scores comes from",
-        finding=_finding(parts[FIRST], first),
-        grids=grids,
-        pictures=(StudyChart(name="effects", title="Effects of the methods", figure=figure),),
-        notes=(*NOTES, *study_notes(material, tables)),
-        settings=study_settings(material, tables),
+        sentences=(_sentence(parts[FIRST], first),),
+        tables=grids,
+        charts=(StudyChart(name="effects", title="Effects of the methods", chart=figure),),
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
@@ -177,7 +180,7 @@ def _anova(found: TrialScores, scope: str) -> StudyTable:
     )
     caption = f"{plural(len(found), 'trial')} of {plural(len(found.methods), 'method')}."
     title = f"Analysis of variance, {scope}"
-    return StudyTable(title=title, head="Source", columns=columns, entries=tuple(entries), caption=caption)
+    return StudyTable(title=title, row_header="Source", columns=columns, rows=tuple(entries), caption=caption)
 
 
 def _components(parts: Mapping[str, VarianceComponents]) -> StudyTable:
@@ -191,7 +194,7 @@ def _components(parts: Mapping[str, VarianceComponents]) -> StudyTable:
     for key, name in PARTS.items():
         values = [value for one in parts.values() for value in (100 * getattr(one, key) ** 0.5, 100 * one.share(key))]
         entries.append(StudyRow(name=name, values=tuple(values)))
-    return StudyTable(title="Variance components", head="Component", columns=tuple(columns), entries=tuple(entries))
+    return StudyTable(title="Variance components", row_header="Component", columns=tuple(columns), rows=tuple(entries))
 
 
 def _apart(found: TrialScores, how: Resampling) -> dict[str, Interval]:
@@ -232,7 +235,7 @@ def _effects(found: TrialScores, effects: Mapping[str, Interval]) -> StudyTable:
     )
     caption = _check(exact, iterated, reml)
     title = f"Effects of the methods, {FIRST}"
-    return StudyTable(title=title, head="Method", columns=columns, entries=tuple(entries), caption=caption)
+    return StudyTable(title=title, row_header="Method", columns=columns, rows=tuple(entries), caption=caption)
 
 
 def _check(exact: TwoWayEffects, iterated: TwoWayEffects, reml: MixedEffects) -> str:
@@ -244,6 +247,6 @@ def _check(exact: TwoWayEffects, iterated: TwoWayEffects, reml: MixedEffects) ->
     )
 
 
-def _finding(parts: VarianceComponents, found: TrialScores) -> str:
+def _sentence(parts: VarianceComponents, found: TrialScores) -> str:
     told = ", ".join(f"{name} {percent(parts.share(key))}" for key, name in PARTS.items())
     return f"Of the variance of one trial's score ({plural(len(found.methods), 'method')}): {told}."

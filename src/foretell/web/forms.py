@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from foretell.operations.request import Request, environment_values, hints, is_list, plain_type
+from foretell.request import Request, environment_values, hints, is_list, plain_type
 
 WITHHELD = ("out",)
 """Fields that write files of any name on the server."""

@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
 
-from foretell.arena.consistency import stated_forecasts
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question, Target
 from foretell.report.arena_report import arena_report, event_history, history_pictures
-from foretell.scoring.arena_rows import ArenaForecastRow, ArenaQuestionRow, arena_table_from_rows
+from foretell.scoring.arena_rows import ArenaForecastRow, arena_table_from_rows
 from foretell.scoring.arena_view import arena_view
 from foretell.scoring.table import CROWD
-from foretell.studies.consistency import consistency_study, plain_structure
 
 
 def test_the_terminal_shows_the_board_with_its_yardsticks():
@@ -30,11 +27,11 @@ def test_a_narrow_terminal_loses_columns_and_not_rows():
 
 
 def test_the_finding_names_the_leader_and_the_market():
-    told = arena_report(arena(events=100)).study().finding
+    told = arena_report(arena(events=100)).study().text
     assert told.startswith("good leads the entries")
     assert "crowd" in told
     lonely = several(one_asking(quotes=[0.4, np.nan, np.nan, np.nan]), one_asking("f", at=START + DAY))
-    assert "there is no market" not in arena_report(lonely).study().finding
+    assert "there is no market" not in arena_report(lonely).study().text
 
 
 def test_page_data_holds_everything_and_no_nan():
@@ -75,7 +72,7 @@ def test_markdown_has_every_table():
 
 def test_an_arena_with_one_event_still_makes_a_report():
     report = arena_report(several(one_asking(quotes=[0.4, 0.39, 0.41, 0.61])))
-    assert "1 resolved" in report.study().finding
+    assert "1 resolved" in report.study().text
     ElementTree.fromstring(report.page().removeprefix("<!DOCTYPE html>\n"))
     assert "only 1 cluster" in str(report.to_dict())
 
@@ -101,26 +98,6 @@ def test_history_of_an_event():
     assert target.forecasts["good"][1] == standings.p[0, row]
     assert target.price[1] == standings.markets.price[row]
     for picture in history_pictures(found):
-        ElementTree.fromstring(picture.figure.svg)
+        ElementTree.fromstring(picture.chart.svg)
     with pytest.raises(InputError, match="'nothing'"):
         event_history(standings, "nothing")
-
-
-def test_consistency_is_of_what_was_stated():
-    ladder = tuple(Target(id=f"Above {x}") for x in (10, 20, 30))
-    question = Question(id="q", source="own", text="How high?", due=START, targets=ladder)
-    names = tuple(target.id for target in ladder)
-    asking = ArenaQuestionRow(event="q", taken_at=START, targets=names)
-    fitted = ArenaForecastRow(
-        entry="a",
-        event="q",
-        taken_at=START,
-        p=dict(zip(names, (0.6, 0.6, 0.2), strict=True)),
-        stated=dict(zip(names, (0.5, 0.7, 0.2), strict=True)),
-    )
-    plain = ArenaForecastRow(entry="b", event="q", taken_at=START, p=dict(zip(names, (0.9, 0.5, 0.2), strict=True)))
-    standings = arena_table_from_rows("x", [asking], {}, [fitted, plain])
-    said = stated_forecasts(standings, {"q": question})
-    study = consistency_study(said, {"q": plain_structure(question)})
-    scores = {entry.name: entry.values[1].estimate for entry in study.grids[0].entries}
-    assert scores == {"a": 0.5, "b": 1.0}

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
+from foretell import plugins
 from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.studies.inputs import TableOptions
+from foretell.studies.registry import load_study
+
+OPTIONS = {name: load_study(name).options for name in plugins.names("studies")}
+SIMULATED = [name for name, options in OPTIONS.items() if "worlds" in options.model_fields]
+"""Studies that use a simulated world where no tables are given."""
+OF_TABLES = [
+    name
+    for name, options in OPTIONS.items()
+    if issubclass(options, TableOptions) and "worlds" not in options.model_fields
+]
 
 
 def made(

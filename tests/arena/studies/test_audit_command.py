@@ -15,6 +15,7 @@ from foretell.questions.errors import InputError
 from foretell.runs.runner import execute_run, prepare_run
 from foretell.runs.settings import load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.studies.audit.study import bare_name, chosen_auditor
 
 REMEMBERED = "It was approved on 3 September 2026."
 DOCUMENTS = {
@@ -106,12 +107,13 @@ def run(one: RunSpec) -> str:
 def audited(*arguments: str) -> tuple[str, dict]:
     result = CliRunner().invoke(audit, [*arguments, "--out", "audit.json"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return result.output, json.loads(Path("audit.json").read_text())
+    written = json.loads(Path("audit.json").read_text())
+    return result.output, {**written, **written["details"]}
 
 
 def test_from_a_run_to_the_report(home: Path):
     told, found = audited(run(spec()), "--auditor", "scripted:auditor.jsonl")
-    assert found["schema"] == "foretell/audit/1"
+    assert found["schema"] == "foretell/study/2"
     material = found["material"]
     assert material["whole"]["kept"] == {"clean": 1, "leak": 1, "undecided": 0}, "alpha and beta, each in two trials"
     assert material["whole"]["dropped"] == {"clean": 1, "leak": 1, "undecided": 0}, (
@@ -137,12 +139,12 @@ def test_from_a_run_to_the_report(home: Path):
 def test_the_same_audit_again_asks_nobody(home: Path):
     run_id = run(spec())
     first = audited(run_id, "--auditor", "scripted:auditor.jsonl")[1]
-    assert first["spend"]["calls"] > 0
+    assert first["cost"]["calls"] > 0
     (home / "auditor.jsonl").write_text("")
     again = audited(run_id, "--auditor", "scripted:auditor.jsonl")[1]
     assert again["material"] == first["material"]
     assert again["memory"] == first["memory"]
-    assert again["spend"]["calls"] == 0
+    assert again["cost"]["calls"] == 0
 
 
 def test_three_arms_give_an_estimate_in_score_units(home: Path):

@@ -15,7 +15,7 @@ from foretell.runs.store import CellKey, RunStore
 from foretell.studies.audit.auditor import AuditCase, Auditor
 from foretell.studies.audit.material import MATERIAL_INSTRUCTION, draw_sample
 from foretell.studies.audit.passages import AuditPassage, MaterialOrigin, collect_passages
-from foretell.studies.audit.report import audit_record, read_audit_record
+from foretell.studies.audit.study import audit_record, read_audit_record
 from foretell.tools.journal import JournaledTool
 from foretell.tools.tool import SourceItem, ToolMaterial
 

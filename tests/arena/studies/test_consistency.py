@@ -16,15 +16,12 @@ from foretell.models.model import ModelError, ModelSettings, Reply
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question, Target
-from foretell.report.study_report import markdown_study
-from foretell.studies.consistency import (
+from foretell.report.study_report import markdown_study, study_page
+from foretell.studies.consistency import StatedForecast, consistency_score, consistency_study
+from foretell.studies.outcome_structure import (
     ChainLink,
     OutcomeStructure,
-    StatedForecast,
     StructureJudge,
-    consistency_page,
-    consistency_score,
-    consistency_study,
     is_circular,
     maximal_paths,
     plain_structure,
@@ -207,25 +204,25 @@ def test_the_study() -> None:
     statements += [StatedForecast(forecaster="bad", question=SNOW, p={"yes": 0.5})]
     structures = {q.id: plain_structure(q) for q in (*gas, *cups)}
     study = consistency_study(statements, structures, resampling=QUICK)
-    rows = {entry.name: entry.values for entry in study.grid("Consistency by forecaster").entries}
+    rows = {entry.name: entry.values for entry in study.table("Consistency by forecaster").rows}
     assert (rows["good"][0], rows["good"][1].estimate, rows["good"][3], rows["good"][4].estimate) == (4, 1.0, 4, 1.0)
     assert rows["bad"][1].estimate == 0.5
     assert rows["bad"][2].estimate == pytest.approx(0.5)
     assert rows["bad"][4].estimate == 0.0
     assert rows["bad"][4].high > 0.3, "four events prove little"
     assert rows["bad"][5].estimate == pytest.approx(0.4)
-    origins = {entry.name: entry.values for entry in study.grid("Where the structure comes from").entries}
+    origins = {entry.name: entry.values for entry in study.table("Where the structure comes from").rows}
     assert origins == {"declared": (0, 4), "wording": (4, 0), "judge": (0, 0)}
     assert study.notes == ("1 statements on questions of unknown structure left out",)
-    assert study.finding.startswith("Over 8 forecasts with chains the logical-chain score is 0.750; 4 of 8")
+    assert study.text.startswith("Over 8 forecasts with chains the logical-chain score is 0.750; 4 of 8")
     assert "| good | 4 | 1.000" in markdown_study(study)
-    assert "logical-chain" in consistency_page(study)
+    assert "logical-chain" in study_page(study)
 
 
 def test_a_study_of_nothing_says_so() -> None:
     study = consistency_study([], {}, resampling=QUICK)
-    assert study.finding == "No question has chains or exclusive outcomes."
-    consistency_page(study)
+    assert study.text == "No question has chains or exclusive outcomes."
+    study_page(study)
 
 
 @pytest.mark.shared_data
@@ -242,7 +239,7 @@ def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
         if (p := {t.id: t.snapshot.price for t in q.targets if t.snapshot and t.snapshot.price is not None})
     ]
     study = consistency_study(statements, structures, resampling=QUICK)
-    n, logic, fall, *_ = study.grid("Consistency by forecaster").entries[0].values
+    n, logic, fall, *_ = study.table("Consistency by forecaster").rows[0].values
     assert n >= 5
     assert logic.estimate > 0.8
     assert fall.estimate < 0.2

@@ -14,8 +14,9 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import EmitEvent
 from foretell.runs.executor import Executor
 from foretell.runs.store import RunCell, RunStore, cells_of
-from foretell.studies.consistency import consistency_study, plain_structure
-from foretell.studies.stored_runs import cases_with_context, read_statements
+from foretell.studies.consistency import consistency_study
+from foretell.studies.outcome_structure import plain_structure
+from foretell.studies.stored_runs import read_cases, read_statements
 
 
 def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:
@@ -36,11 +37,12 @@ def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:
     assert {one.forecaster for one in found} == {"my model"}
     assert [one.p for one in found if one.question.id == "cup"] == [{"Red Team": 0.9, "Blue Team": 0.3}] * 2
     study = consistency_study(found, {q.id: plain_structure(q) for q in (CUP, SNOW)})
-    row = study.grid("Consistency by forecaster").entries[0].values
+    row = study.table("Consistency by forecaster").rows[0].values
     assert row[3] == 2
     assert row[5].estimate == pytest.approx(0.2)
-    cases = cases_with_context(store, "r1", {shared().digest: shared()})
-    assert len(cases) == 2
+    every = read_cases(store, "r1", {shared().digest: shared()}.get)
+    cases = [one for one in every if one.context == shared()]
+    assert (len(every), len(cases)) == (4, 2), "a case without its context holds the question alone"
     assert {one.view.name for one in cases} == {"sources"}
     assert sum(cases[0].forecast.p.values()) == pytest.approx(1)
     assert "0.613" not in cases[0].task()
@@ -58,5 +60,5 @@ def test_other_forecasters_are_read_by_their_forecasts(tmp_path) -> None:
     asyncio.run(Executor(store, concurrency=1).run(cells_of("r1", [CUP], 1), answer))
     (found,) = read_statements(store, "r1")
     assert (found.forecaster, found.p) == ("always 0.4", {"Red Team": 0.4, "Blue Team": 0.4})
-    assert cases_with_context(store, "r1", {shared().digest: shared()}) == []
+    assert read_cases(store, "r1", {shared().digest: shared()}.get) == []
     store.close()

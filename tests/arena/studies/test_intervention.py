@@ -10,7 +10,7 @@ from foretell.models.journal import Journal, JournalReadingModel, JournalWriting
 from foretell.models.prices import PriceList
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.trace import BeliefRevised
-from foretell.studies.intervention import intervene, measure_push, opposite, push_effect
+from foretell.studies.intervention import intervention_study, measure_push, opposite, try_pushes
 
 AGENT = BeliefAgent(settings=AgentSettings(steps=4))
 
@@ -28,29 +28,35 @@ def model_that(say, last_belief, carry):
 
 
 def run(model, questions, context_with, agent=AGENT):
-    return asyncio.run(intervene(agent, questions, context_with(model), step=2))
+    tried = asyncio.run(try_pushes(agent, questions, context_with(model), step=2))
+    return [pair for _, pair in tried if pair is not None]
+
+
+def left(pairs):
+    """What is left of the pushes, with their intervals, one and two beliefs later and in the forecast."""
+    found = intervention_study([(pair.untouched, pair) for pair in pairs], step=2)
+    return list(found.table("What is left of a push").column("left").values())
 
 
 def test_a_model_that_reads_its_belief_follows_a_push(say, last_belief, questions, context_with):
     pairs = run(model_that(say, last_belief, 1.0), questions, context_with)
     assert len(pairs) == 4
     one = measure_push(pairs[0])
-    assert one.kept == pytest.approx((1.0, 1.0))
+    assert one.shares_left == pytest.approx((1.0, 1.0))
     assert one.final == pytest.approx(1.0)
-    found = push_effect(pairs)
-    assert (found.final, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))
+    final = left(pairs)[-1]
+    assert (final.estimate, final.low, final.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
 def test_a_model_that_ignores_it_does_not(say, last_belief, questions, context_with):
-    found = push_effect(run(model_that(say, last_belief, 0.0), questions, context_with))
-    assert found.kept == pytest.approx((0.0, 0.0))
-    assert found.final == pytest.approx(0.0)
-    assert found.compared == 4
+    found = left(run(model_that(say, last_belief, 0.0), questions, context_with))
+    assert [one.estimate for one in found] == pytest.approx([0.0, 0.0, 0.0])
+    assert found[-1].n_clusters == 4
 
 
 def test_a_push_can_fade(say, last_belief, questions, context_with):
-    kept = push_effect(run(model_that(say, last_belief, 0.5), questions, context_with)).kept
-    assert 1 > kept[0] > kept[1] > 0
+    first, second, _ = left(run(model_that(say, last_belief, 0.5), questions, context_with))
+    assert 1 > first.estimate > second.estimate > 0
 
 
 def test_the_push_is_in_the_trace_and_in_what_the_model_reads(say, last_belief, questions, context_with):

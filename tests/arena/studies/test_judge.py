@@ -15,9 +15,9 @@ from foretell.models.structured_output import UnusableReply
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.report.study_report import markdown_study
-from foretell.studies.reasoning import MarkedCase, ReasoningCase, ReasoningJudge, judge_page, judge_study, read_marks
-from foretell.studies.rubric import DIMENSIONS, MARKED_EXAMPLE, Rating, judge_instruction, read_ratings, write_sheet
+from foretell.report.study_report import markdown_study, study_page
+from foretell.studies.reasoning import MarkedCase, ReasoningCase, ReasoningJudge, judge_study, read_marks
+from foretell.studies.rubric import DIMENSIONS, MARKED_EXAMPLE, Rating, judge_instruction, rating_sheet, read_ratings
 
 QUICK = Resampling(draws=200)
 
@@ -101,7 +101,7 @@ def test_a_judge_that_gives_no_marks_is_asked_again_and_then_left_out(bad: Any) 
     assert found[0].problem
     assert len(model.requests) <= 3
     study = judge_study(found, resampling=QUICK)
-    assert study.finding == "No forecast was marked."
+    assert study.text == "No forecast was marked."
     assert any("could not be marked" in note for note in study.notes)
 
 
@@ -123,32 +123,32 @@ def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path)
     path = tmp_path / "people.csv"
     path.write_text(sheet([*rows, "unknown,a,1,1,1,1,1"]), encoding="utf-8")
     study = judge_study(found, read_ratings(path), QUICK)
-    by_name = {entry.name: entry.values for entry in study.grid("Marks by forecaster").entries}
+    by_name = {entry.name: entry.values for entry in study.table("Marks by forecaster").rows}
     assert list(by_name) == ["strong", "weak"]
     assert by_name["strong"][0] == 6
     assert by_name["strong"][1].estimate == 4
     assert by_name["weak"][-1].estimate == 2
     assert by_name["weak"][-1].n_clusters == 3
-    people = {entry.name: entry.values for entry in study.grid("People and judge").entries}
+    people = {entry.name: entry.values for entry in study.table("People and judge").rows}
     assert people["sources"][:2] == (12, 24)
     assert people["sources"][2].estimate == pytest.approx(1)
     assert people["alignment"][:3] == (0, 0, None)
     assert people["uncertainty"][8].estimate == pytest.approx(-1), "people gave 2, the judge 4 and 2"
-    among = {entry.name: entry.values for entry in study.grid("People among themselves").entries}
+    among = {entry.name: entry.values for entry in study.table("People among themselves").rows}
     assert among["sources"][2].estimate == pytest.approx(1)
     assert "1 ratings are of items that were not judged" in study.notes
     assert "| strong | 6 | 4.00" in markdown_study(study)
-    page = judge_page(study)
+    page = study_page(study)
     assert "<h1>How well forecasts are reasoned</h1>" in page
     assert "Brier index" not in page
-    assert study.to_dict()["grids"][0]["entries"][0]["name"] == "strong"
+    assert study.to_dict()["tables"][0]["rows"][0]["name"] == "strong"
 
 
 def test_hostile_names_and_notes_stay_text() -> None:
     found = [MarkedCase(case=case(forecaster="<script>alert(1)</script>|x"), scores=dict.fromkeys(DIMENSIONS, 3))]
     study = judge_study([*found, MarkedCase(case=case(), problem="<img src=x>")], resampling=QUICK)
-    assert "<script>alert" not in judge_page(study)
-    assert "<img" not in judge_page(study)
+    assert "<script>alert" not in study_page(study)
+    assert "<img" not in study_page(study)
     assert "\\|x" in markdown_study(study)
 
 
@@ -181,7 +181,8 @@ def test_a_missing_or_broken_file_is_told(tmp_path) -> None:
 
 def test_an_empty_sheet_for_raters_comes_back_without_marks(tmp_path) -> None:
     path = tmp_path / "sheet.csv"
-    write_sheet([("a1", "=HYPERLINK(1)"), ("b2", "A rationale,\nwith a line.")], path)
+    sheet = rating_sheet([("a1", "=HYPERLINK(1)"), ("b2", "A rationale,\nwith a line.")])
+    path.write_text(sheet, encoding="utf-8", newline="")
     assert read_ratings(path) == (Rating(item="a1", rater=""), Rating(item="b2", rater=""))
     assert '"=H' not in path.read_text(encoding="utf-8")
     assert ",=H" not in path.read_text(encoding="utf-8")

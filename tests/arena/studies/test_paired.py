@@ -42,14 +42,14 @@ def test_overall_is_the_mean_of_the_kinds_and_not_of_the_targets():
 def test_standings_hold_indices_differences_and_both_intervals(examples: Examples):
     raw, half = brier_of(examples.rows.raw, examples), np.full(len(examples), 0.25)
     first, second = rule_scores({"raw": raw, "half": half}, examples, "raw", QUICK)
-    assert first.against == {}
+    assert first.differences == {}
     assert first.two_way is None
     for group in ("market", "dataset", OVERALL):
         assert first.index[group].estimate == pytest.approx(index_of(raw, examples, group))
         expected = index_of(half, examples, group) - index_of(raw, examples, group)
-        assert second.against[group].diff == pytest.approx(expected)
+        assert second.differences[group].diff == pytest.approx(expected)
     assert second.two_way is not None
-    assert second.two_way.diff == pytest.approx(second.against[OVERALL].diff)
+    assert second.two_way.diff == pytest.approx(second.differences[OVERALL].diff)
     assert second.index[OVERALL].low <= 50 <= second.index[OVERALL].high
 
 
@@ -63,10 +63,10 @@ def test_a_question_asked_again_is_one_cluster(examples: Examples):
 def test_what_left_a_kind_out_has_no_overall_index(examples: Examples):
     scores = {"raw": brier_of(examples.rows.raw, examples), "crowd": brier_of(examples.rows.price, examples)}
     crowd = rule_scores(scores, examples, "raw", QUICK)[1]
-    assert set(crowd.index) == set(crowd.against) == {"market"}
+    assert set(crowd.index) == set(crowd.differences) == {"market"}
     assert crowd.two_way is None
     assert crowd.completion == pytest.approx(np.mean(examples.rows.kind == "market"))
-    entry = rule_score_table("t", [crowd], groups_of(examples)).entries[0]
+    entry = rule_score_table("t", [crowd], groups_of(examples)).rows[0]
     assert entry.values[2:5] == (None, None, None)
 
 

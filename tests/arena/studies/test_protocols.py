@@ -109,5 +109,5 @@ def test_yardsticks(examples: Examples):
 
 
 def test_an_unknown_method():
-    with pytest.raises(InputError, match="no method is called 'plat'"):
+    with pytest.raises(InputError, match="no combiner is called 'plat'"):
         build_method("plat")

@@ -14,16 +14,9 @@ from foretell.models.model import ModelError, Reply, Request
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question
-from foretell.report.study_report import markdown_study
-from foretell.studies.recall import (
-    PastEvent,
-    RecallResult,
-    Recollection,
-    read_recollection,
-    recall_events,
-    recall_page,
-    recall_study,
-)
+from foretell.report.study_report import markdown_study, study_page
+from foretell.studies.recall import recall_study
+from foretell.studies.recollection import PastEvent, RecallResult, Recollection, read_recollection, recall_events
 
 QUICK = Resampling(draws=200)
 NAMES = OutcomeNames.of(CUP)
@@ -51,7 +44,7 @@ def said(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> d
     ],
 )
 def test_memories_are_held_against_what_happened(recognised: Any, recalled: Any, expected: str) -> None:
-    assert read_recollection(said(recognised, recalled), NAMES).against(WON.truth) == expected
+    assert read_recollection(said(recognised, recalled), NAMES).compared_with(WON.truth) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +115,7 @@ def test_a_model_that_says_nothing_usable_is_counted(bad: Any) -> None:
     assert found[0].memory is None
     assert len(found[0].problems) == 3
     study = recall_study({"scripted:x": found}, QUICK)
-    assert study.grid("Recall by model").entries[0].values[:2] == (0, None)
+    assert study.table("Recall by model").rows[0].values[:2] == (0, None)
     assert any("came to nothing" in note for note in study.notes)
 
 
@@ -148,13 +141,13 @@ def test_the_report_by_model_and_category() -> None:
         made(SNOW, "vague", 1),
     ]
     study = recall_study({"openai:gpt-5.4": group, "scripted:other": group[:1]}, QUICK)
-    first = study.grid("Recall by model").entries[0].values
+    first = study.table("Recall by model").rows[0].values
     assert first[0] == 13
     assert [round(cell.estimate, 4) for cell in first[1:6]] == [
         round(x, 4) for x in (11 / 13, 7 / 13, 3 / 13, 1 / 13, 3 / 10)
     ]
     assert first[6] == 1.0
-    categories = {entry.name: entry.values for entry in study.grid("Recall by category").entries}
+    categories = {entry.name: entry.values for entry in study.table("Recall by category").rows}
     assert set(categories) == {
         "no category · openai:gpt-5.4",
         "Politics · openai:gpt-5.4",
@@ -165,7 +158,7 @@ def test_the_report_by_model_and_category() -> None:
     assert politics[0] == 4
     assert politics[5].estimate == 0.75
     assert politics[5].low < 0.75 < politics[5].high < 1
-    scores = {entry.name: entry.values for entry in study.grid("Brier score by way of asking").entries}
+    scores = {entry.name: entry.values for entry in study.table("Brier score by way of asking").rows}
     assert scores["openai:gpt-5.4 · all events"][1].estimate == pytest.approx(0.25)
     assert scores["openai:gpt-5.4 · recalled right"][0] == 7
     assert scores["openai:gpt-5.4 · all events"][4] is None
@@ -174,14 +167,14 @@ def test_the_report_by_model_and_category() -> None:
     assert "13 events ended after 2025-08-31" in notes
     assert "not known when its knowledge ends" in notes
     assert "Recall by category" in markdown_study(study)
-    assert "mis-recall" in recall_page(study)
+    assert "mis-recall" in study_page(study)
 
 
 def test_the_gain_from_sources_is_paired() -> None:
     questions = [replace(CUP, id=f"c{n}", cluster=f"c{n}") for n in range(12)]
     found, _ = remember(speak, [PastEvent(context=shared(q), truth={"Red Team": 1, "Blue Team": 0}) for q in questions])
     study = recall_study({"scripted:x": found}, QUICK)
-    row = study.grid("Brier score by way of asking").entries[0].values
+    row = study.table("Brier score by way of asking").rows[0].values
     without, with_sources, gain = row[2].estimate, row[3].estimate, row[4]
     assert gain.diff == pytest.approx(without - with_sources)
     assert gain.diff > 0

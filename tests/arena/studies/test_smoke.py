@@ -8,11 +8,13 @@ from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.models.model import Reply
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.errors import InputError
-from foretell.studies.smoke import ExamPassMark, smoke_exam
+from foretell.studies.smoke import ExamPassMark, grade_exam, run_exam_trials
 
 
-def exam(model, questions, context_with, **more):
-    return asyncio.run(smoke_exam(BeliefAgent(), questions, context_with(model), **more))
+def exam(model, questions, context_with, mark=None):
+    return grade_exam(
+        asyncio.run(run_exam_trials(BeliefAgent(), questions, context_with(model))), mark or ExamPassMark()
+    )
 
 
 def test_a_model_that_answers_passes(say, questions, context_with):

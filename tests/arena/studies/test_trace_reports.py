@@ -52,27 +52,27 @@ def test_habits_by_hand():
         TracedTrial(question="b", trace=[ForecastMade(p={"yes": 0.5}, how="one prompt")]),
     ]
     study = habits_study({"mine": trials}, QUICK)
-    goes = study.grid("How trials go").entries[0].values
+    goes = study.table("How trials go").rows[0].values
     assert goes[:2] == (4, 2)
     assert estimate(goes[2]) == 0.75
     assert estimate(goes[3]) == 0.5
-    moves = study.grid("How beliefs move").entries[0].values
+    moves = study.table("How beliefs move").rows[0].values
     assert moves[0] == 3
     assert estimate(moves[2]) == pytest.approx((0.2 + 0.1 + 0) / 3)
     assert estimate(moves[3]) == pytest.approx((0.4 + 0.1 + 0) / 3)
     assert estimate(moves[4]) == 0.5
     assert moves[5] == pytest.approx(0.3)
-    tools = {entry.name: estimate(entry.values[0]) for entry in study.grid("Tools").entries}
+    tools = {entry.name: estimate(entry.values[0]) for entry in study.table("Tools").rows}
     assert tools == {"web_search": 0.75, "all tools": 0.75}
-    assert study.grid("Cost per trial").entries[0].values[4] == 3.0
-    assert {entry.name: entry.values for entry in study.grid("How trials end").entries} == {
+    assert study.table("Cost per trial").rows[0].values[4] == 3.0
+    assert {entry.name: entry.values for entry in study.table("How trials end").rows} == {
         "submitted": (2,),
         "failed": (1,),
         "one prompt": (1,),
     }
     assert study.notes == ("mine: 1 × broken",)
-    assert study.finding.startswith("3 of 4 trials ended in a forecast, 2 of them handed in")
-    assert "1 of 2 answers agree" in study.finding
+    assert study.text.startswith("3 of 4 trials ended in a forecast, 2 of them handed in")
+    assert "1 of 2 answers agree" in study.text
 
 
 def test_a_run_without_a_trial_is_refused():
@@ -82,7 +82,7 @@ def test_a_run_without_a_trial_is_refused():
 
 def test_trials_without_belief_or_price_leave_dashes():
     study = habits_study({"mine": [TracedTrial(question="a", trace=[Failed(error="x")])]}, QUICK)
-    assert study.grid("How beliefs move").entries[0].values == (0, None, None, None, None, None)
+    assert study.table("How beliefs move").rows[0].values == (0, None, None, None, None, None)
     assert "–" in study_page(study)
 
 
@@ -97,34 +97,34 @@ def test_pushes_by_hand():
     nothing = pair("b", (0.7, 0.6), (0.2, 0.6), 0.2)
     tried = [(whole.untouched, whole), (nothing.untouched, nothing), (trial(0.4), None)]
     study = intervention_study(tried, step=1, resampling=QUICK)
-    rows = {entry.name: entry.values for entry in study.grid("What is left of a push").entries}
+    rows = {entry.name: entry.values for entry in study.table("What is left of a push").rows}
     assert rows["1 belief later"][0] == 2
     assert estimate(rows["1 belief later"][1]) == pytest.approx(0.5)
     assert estimate(rows["2 beliefs later"][1]) == pytest.approx(1.0)
     assert estimate(rows["in the forecast"][1]) == pytest.approx(0.5)
     assert estimate(rows["in the forecast"][2]) == 0.5
-    ways = {entry.name: entry.values for entry in study.grid("In the forecast, by direction").entries}
+    ways = {entry.name: entry.values for entry in study.table("In the forecast, by direction").rows}
     assert (ways["pushed up"][0], ways["pushed down"][0]) == (1, 1)
     assert study.notes[0].startswith("1 of 3 trials ended at step 1")
     assert study.notes[1] == "1 × broken"
-    assert {picture.name for picture in study.pictures} == {"left", "followed"}
+    assert {picture.name for picture in study.charts} == {"left", "followed"}
 
 
 def test_no_push_at_all():
     study = intervention_study([(trial(0.4), None)], step=2, resampling=QUICK)
-    assert study.finding == "No pair of trials could be compared."
+    assert study.text == "No pair of trials could be compared."
     ElementTree.fromstring(study_page(study).removeprefix("<!DOCTYPE html>"))
 
 
 def test_an_exam_is_passed_and_failed():
     good = [TracedTrial(question=str(n), trace=trial(0.3, 0.4, answer=0.4)) for n in range(10)]
     study = smoke_study("m", good, planned=1000, resampling=QUICK)
-    assert study.settings["passed"] is True
-    assert study.grid("What the run will cost").entries[0].values[2] == pytest.approx(1000)
+    assert study.passed is True
+    assert study.table("What the run will cost").rows[0].values[2] == pytest.approx(1000)
     bad = [*good[:5], *(TracedTrial(question=f"b{n}", trace=trial(0.3)) for n in range(5))]
     failed = smoke_study("m", bad, resampling=QUICK)
-    assert failed.settings["passed"] is False
-    marks = {entry.name: entry.values[-1] for entry in failed.grid("The exam").entries}
+    assert failed.passed is False
+    marks = {entry.name: entry.values[-1] for entry in failed.table("The exam").rows}
     assert marks == {
         "trials completed": "no",
         "answers submitted": "no",
@@ -132,7 +132,7 @@ def test_an_exam_is_passed_and_failed():
     }
     unpriced = [TracedTrial(question="a", trace=trial(0.3, answer=0.3, dollars=None))]
     told = smoke_study("m", unpriced, planned=10, resampling=QUICK)
-    assert told.grid("What the run will cost").entries[0].values[1:] == (None, None, None)
+    assert told.table("What the run will cost").rows[0].values[1:] == (None, None, None)
     assert told.notes == ("1 calls have no known price: dollars leave them out",)
 
 

@@ -5,7 +5,7 @@ from math import isnan
 import pytest
 
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
-from foretell.studies.habits import failure_counts, summarise_trace, trial_habits
+from foretell.studies.habits import TracedTrial, failure_counts, habits_study, summarise_trace
 
 
 def believed(step, p):
@@ -45,24 +45,21 @@ def test_one_trial():
 
 
 def test_many_trials():
-    seen = trial_habits([GOOD, TORN, BROKEN])
-    assert seen.trials == 3
-    assert seen.failed == 1
-    assert seen.endings == {"submitted": 2, "failed": 1}
-    assert seen.submit_rate == pytest.approx(2 / 3)
-    assert seen.tools == pytest.approx({"web_search": 1 / 3, "lookup_url": 1 / 3})
-    assert seen.consistent == pytest.approx(0.5)
-    assert seen.largest_gap == pytest.approx(0.2)
-    assert seen.unusable == pytest.approx(1 / 3)
-    assert seen.tokens == pytest.approx(110 * 5 / 3)
+    trials = [TracedTrial(question=str(i), trace=trace) for i, trace in enumerate([GOOD, TORN, BROKEN])]
+    study = habits_study({"mine": trials})
+    goes = {label: study.table("How trials go").numbers(label)["mine"] for label in ("n", "submitted", "again")}
+    assert goes == pytest.approx({"n": 3, "submitted": 2 / 3, "again": 1 / 3})
+    assert study.table("How trials end").column("mine") == {"submitted": 2, "failed": 1}
+    assert study.table("Tools").numbers("mine") == pytest.approx(
+        {"web_search": 1 / 3, "lookup_url": 1 / 3, "all tools": 2 / 3}
+    )
+    beliefs = study.table("How beliefs move")
+    assert beliefs.numbers("consistent")["mine"] == pytest.approx(0.5)
+    assert beliefs.numbers("largest gap")["mine"] == pytest.approx(0.2)
+    assert study.table("Cost per trial").numbers("tokens")["mine"] == pytest.approx(110 * 5 / 3)
     assert failure_counts([GOOD, BROKEN]) == {"no probability was stated": 1}
 
 
 def test_consistency_is_not_made_up_where_no_belief_is_kept():
     plain = [used(1, "submit", p={"yes": 0.4}), ForecastMade(p={"yes": 0.4}, how="submitted")]
-    assert isnan(trial_habits([plain]).consistent)
-
-
-def test_nothing_to_summarise_is_said():
-    with pytest.raises(ValueError, match="empty"):
-        trial_habits([])
+    assert isnan(summarise_trace(plain).gap)

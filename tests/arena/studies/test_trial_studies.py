@@ -9,19 +9,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.arena.studies.made_trials import grown, made
+from tests.arena.studies.made_trials import OF_TABLES, grown, made
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison
+from foretell.operations.studies import study as run_study
 from foretell.questions.errors import InputError
-from foretell.report.study import StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.study_report import markdown_study, print_study, study_page, value_text
-from foretell.studies.calibration import RAW_LINE, calibration_report, calibration_study
-from foretell.studies.registry import SIMULATED, STUDIES, run_study
+from foretell.studies.calibration import RAW_LINE, calibration_report
+from foretell.studies.calibration_report import calibration_study
+from foretell.studies.inputs import StudyData
 
 QUICK = Resampling(draws=200)
-OF_TRIALS = [name for name in STUDIES if name not in SIMULATED]
 
 
 def tables() -> dict[str, Examples]:
@@ -45,32 +46,32 @@ def tables() -> dict[str, Examples]:
 
 @pytest.fixture(scope="module")
 def studies() -> dict[str, StudyResult]:
-    material = StudyInput(tables=tables(), resampling=QUICK)
-    return {name: run_study(name, material) for name in OF_TRIALS}
+    material = StudyData(tables=tables(), resampling=QUICK)
+    return {name: run_study(name, material) for name in OF_TABLES}
 
 
 def gap_of(study: StudyResult, title: str, entry: str, label: str) -> Comparison:
-    grid = study.grid(title)
-    values = next(e.values for e in grid.entries if e.name == entry)
+    grid = study.table(title)
+    values = next(e.values for e in grid.rows if e.name == entry)
     found = values[[c.label for c in grid.columns].index(label)]
     assert isinstance(found, Comparison)
     return found
 
 
-@pytest.mark.parametrize("name", OF_TRIALS)
+@pytest.mark.parametrize("name", OF_TABLES)
 def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, StudyResult]):
     study = studies[name]
-    assert study.finding.endswith(".")
-    assert study.grids
-    assert study.pictures
-    for picture in study.pictures:
-        ElementTree.fromstring(picture.figure.standalone())
+    assert study.text.endswith(".")
+    assert study.tables
+    assert study.charts
+    for picture in study.charts:
+        ElementTree.fromstring(picture.chart.standalone())
     page = study_page(study)
     ElementTree.fromstring(page.partition("\n")[2])
     text = markdown_study(study)
-    for grid in study.grids:
+    for grid in study.tables:
         assert escape(grid.title) in page
-        assert all(len(e.values) == len(grid.columns) for e in grid.entries)
+        assert all(len(e.values) == len(grid.columns) for e in grid.rows)
         assert len({c.label for c in grid.columns}) == len(grid.columns), "labels are keys in the JSON"
     assert "nan" not in text.lower().replace("finance", "")
     assert json.loads(json.dumps(study.to_dict(), allow_nan=False))["name"] == name
@@ -80,13 +81,13 @@ def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, Stu
         assert max(map(len, shown.getvalue().splitlines())) <= width
 
 
-@pytest.mark.parametrize("name", OF_TRIALS)
+@pytest.mark.parametrize("name", OF_TABLES)
 def test_the_same_seed_gives_the_same_study(name: str, studies: dict[str, StudyResult]):
-    again = run_study(name, StudyInput(tables=tables(), resampling=QUICK))
+    again = run_study(name, StudyData(tables=tables(), resampling=QUICK))
     assert again.to_dict() == studies[name].to_dict()
 
 
-@pytest.mark.parametrize("name", OF_TRIALS)
+@pytest.mark.parametrize("name", OF_TABLES)
 def test_what_was_left_out_and_what_failed_is_told(name: str, studies: dict[str, StudyResult]):
     notes = " ".join(studies[name].notes)
     assert "pro-high-brave-c1-t1" in notes, "answered a part of the targets only"
@@ -95,8 +96,8 @@ def test_what_was_left_out_and_what_failed_is_told(name: str, studies: dict[str,
 
 
 def test_more_trials_are_better(studies: dict[str, StudyResult]):
-    grid = studies["trials"].grid("Logit mean of k trials")
-    for entry in grid.entries:
+    grid = studies["trials"].table("Logit mean of k trials")
+    for entry in grid.rows:
         curve = [value for value in entry.values if isinstance(value, float)]
         assert len(curve) == 3
         assert curve[0] < curve[-1]
@@ -105,7 +106,7 @@ def test_more_trials_are_better(studies: dict[str, StudyResult]):
 
 
 def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, StudyResult]):
-    names = [e.name for e in studies["aggregation"].grids[0].entries]
+    names = [e.name for e in studies["aggregation"].tables[0].rows]
     assert {"shrink · in-sample", "shrink · question out", "shrink · past only", "mean, all trials"} <= set(names)
     flattered = gap_of(studies["aggregation"], "Mean gain over the logit mean of all trials", "shrink · in-sample", "Δ")
     strict = gap_of(studies["aggregation"], "Mean gain over the logit mean of all trials", "shrink · question out", "Δ")
@@ -113,8 +114,8 @@ def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, StudyRes
 
 
 def test_buildup_finds_what_was_built_in(studies: dict[str, StudyResult]):
-    steps = studies["buildup"].grid("Build-up: mean over chains of each step")
-    assert [e.name for e in steps.entries][:3] == [
+    steps = studies["buildup"].table("Build-up: mean over chains of each step")
+    assert [e.name for e in steps.rows][:3] == [
         "+ search, tools, loop",
         "+ belief state",
         "+ price and base rate shown",
@@ -123,8 +124,8 @@ def test_buildup_finds_what_was_built_in(studies: dict[str, StudyResult]):
         assert gap_of(studies["buildup"], steps.title, step, "Δ").diff > 0
     belief = gap_of(studies["buildup"], "One axis at a time", "no belief → belief state", "Δ")
     assert belief.diff > 0
-    factorial = studies["buildup"].grid("Factorial: belief state × price and base rate shown")
-    cells = next(e.values for e in factorial.entries if e.name == "pro")
+    factorial = studies["buildup"].table("Factorial: belief state × price and base rate shown")
+    cells = next(e.values for e in factorial.rows if e.name == "pro")
     c0, c0b, c1, c1b, main, shown, both = (v.diff if isinstance(v, Comparison) else v for v in cells)
     assert main == pytest.approx((c0b - c0 + c1b - c1) / 2)
     assert shown == pytest.approx((c1 - c0 + c1b - c0b) / 2)
@@ -132,9 +133,9 @@ def test_buildup_finds_what_was_built_in(studies: dict[str, StudyResult]):
 
 
 def test_steps_of_a_chain_add_up(studies: dict[str, StudyResult]):
-    grid = studies["buildup"].grid("Build-up of pro")
+    grid = studies["buildup"].table("Build-up of pro")
     labels = [c.label for c in grid.columns]
-    rows = {e.name: dict(zip(labels, e.values, strict=True)) for e in grid.entries}
+    rows = {e.name: dict(zip(labels, e.values, strict=True)) for e in grid.rows}
     total = 0.0
     for name in ("+ search, tools, loop", "+ belief state", "+ price and base rate shown", "+ shrink, past only"):
         total += rows[name]["step"].diff
@@ -146,40 +147,40 @@ def test_steps_of_a_chain_add_up(studies: dict[str, StudyResult]):
 
 
 def test_variance_shares_add_up(studies: dict[str, StudyResult]):
-    grid = studies["variance"].grid("Variance components")
-    assert sum(e.values[1] for e in grid.entries) == pytest.approx(100)
-    anova = studies["variance"].grids[0]
-    share = {e.name: e.values[1] for e in anova.entries}
+    grid = studies["variance"].table("Variance components")
+    assert sum(e.values[1] for e in grid.rows) == pytest.approx(100)
+    anova = studies["variance"].tables[0]
+    share = {e.name: e.values[1] for e in anova.rows}
     assert share["question"] > share["method"]
-    effects = studies["variance"].grids[3]
-    for entry in effects.entries:
+    effects = studies["variance"].tables[3]
+    for entry in effects.rows:
         exact, iterated, mixed = entry.values[1:4]
         assert exact == pytest.approx(iterated, abs=1e-6)
         assert exact == pytest.approx(mixed, abs=0.2)
 
 
 def test_models_stand_side_by_side(studies: dict[str, StudyResult]):
-    titles = [grid.title for grid in studies["models"].grids]
+    titles = [grid.title for grid in studies["models"].tables]
     for protocol in ("paper's protocol", "logit mean", "past only, paper's combination", "past only, default"):
         assert f"Brier index: {protocol}" in titles
         assert f"Belief minus others: {protocol}" in titles
-    raw = studies["models"].grid("Brier index: logit mean")
-    assert [e.name for e in raw.entries] == ["pro c=0", "pro c=1", "kimi-k2.5 c=0", "kimi-k2.5 c=1"]
+    raw = studies["models"].table("Brier index: logit mean")
+    assert [e.name for e in raw.rows] == ["pro c=0", "pro c=1", "kimi-k2.5 c=0", "kimi-k2.5 c=1"]
     gap = gap_of(studies["models"], "Belief minus others: logit mean", "kimi-k2.5 c=0", "− no belief, all")
-    index = next(e.values for e in raw.entries if e.name == "kimi-k2.5 c=0")
+    index = next(e.values for e in raw.rows if e.name == "kimi-k2.5 c=0")
     assert gap.diff == pytest.approx(index[8] - index[5])
 
 
 def test_chosen_configurations_are_looked_at_one_by_one():
     names = ("pro-high-brave-c0-t1", "pro-high-none-c0-t0")
-    study = run_study("trials", StudyInput(tables=tables(), chosen=names, resampling=QUICK))
-    assert [g.title for g in study.grids[1:]] == [f"{name}: rules and trials" for name in names]
+    study = run_study("trials", StudyData(tables=tables(), chosen=names, resampling=QUICK))
+    assert [g.title for g in study.tables[1:]] == [f"{name}: rules and trials" for name in names]
     with pytest.raises(InputError, match="did you mean"):
-        run_study("trials", StudyInput(tables=tables(), chosen=("pro-high-brave-c0-t2",)))
+        run_study("trials", StudyData(tables=tables(), chosen=("pro-high-brave-c0-t2",)))
 
 
 def test_names_that_say_nothing_and_too_few_methods():
-    one = StudyInput(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
+    one = StudyData(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
     for name in ("buildup", "models"):
         with pytest.raises(InputError, match="configuration's name"):
             run_study(name, one)
@@ -190,18 +191,18 @@ def test_names_that_say_nothing_and_too_few_methods():
 
 
 def test_one_trial_only():
-    study = run_study("trials", StudyInput(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK))
-    assert "one trial only" in study.finding
+    study = run_study("trials", StudyData(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK))
+    assert "one trial only" in study.text
 
 
 def test_a_report_on_an_overconfident_forecaster():
     examples = grown(made(rounds=6, size=40, noise=0.3), 3.0)
     found = calibration_report(examples, methods=("platt", "default"), resampling=QUICK)
     for protocol in ("in-sample", "question out", "past only"):
-        assert found.standing("platt", protocol).against["overall"].diff > 1
+        assert found.score("platt", protocol).differences["overall"].diff > 1
     study = calibration_study("bot", found, QUICK)
-    grid = study.grid("bot: protocols side by side")
-    assert [e.name for e in grid.entries] == [
+    grid = study.table("bot: protocols side by side")
+    assert [e.name for e in grid.rows] == [
         RAW_LINE,
         "crowd price",
         "base rate",
@@ -212,17 +213,17 @@ def test_a_report_on_an_overconfident_forecaster():
     ]
     labels = [c.label for c in grid.columns]
     assert labels[0] == "BI past only"
-    platt = dict(zip(labels, grid.entries[5].values, strict=True))
-    raw = dict(zip(labels, grid.entries[0].values, strict=True))
+    platt = dict(zip(labels, grid.rows[5].values, strict=True))
+    raw = dict(zip(labels, grid.rows[0].values, strict=True))
     assert platt["ECE"] < raw["ECE"]
     assert 0 < platt["learnt from"] < len(examples)
-    assert study.grid("bot: past only, by kind").columns[0].label == "market"
-    assert "from the past alone platt changes the logit mean" in study.finding
+    assert study.table("bot: past only, by kind").columns[0].label == "market"
+    assert "from the past alone platt changes the logit mean" in study.text
 
 
 def test_a_grid_refuses_lines_of_another_length():
     with pytest.raises(ValueError, match="2 values for 1 columns"):
-        StudyTable(title="t", columns=(StudyColumn(label="a"),), entries=(StudyRow(name="x", values=(1, 2)),))
+        StudyTable(title="t", columns=(StudyColumn(label="a"),), rows=(StudyRow(name="x", values=(1, 2)),))
 
 
 def test_values_as_text():

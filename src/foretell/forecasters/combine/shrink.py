@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foretell.forecasters.combine.calibration import PAPER_EDGE
+from foretell.forecasters.combine.calibration import PAPER_EDGE, HierarchicalPlatt
 from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
-from foretell.forecasters.combine.rules import Training
+from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, Training
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 
 FLOORS = tuple(round(0.1 * step, 1) for step in range(11))
@@ -212,3 +212,8 @@ class BayesShrink:
         return FittedBayesShrink(
             between=between, within=within, degrees=self.degrees, edge=self.edge, training=Training.of(examples)
         )
+
+
+def shrink_then_calibrate() -> CombinationMethod:
+    """The combination of BLF 2026: shrinkage to price or prior, then Platt scaling with an offset per source."""
+    return ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))

@@ -10,7 +10,6 @@ from foretell.studies.audit.auditor import (
     AuditCase,
     AuditedText,
     Auditor,
-    AuditProgress,
     AuditRuling,
     ClusteredRate,
     FenceMatrix,
@@ -20,6 +19,7 @@ from foretell.studies.audit.auditor import (
     fence_matrix,
 )
 from foretell.studies.audit.passages import NUMBERS, AuditPassage, QuestionKey, ShownMaterial
+from foretell.studies.inputs import StudyProgress
 from foretell.tools.rules import clamp_text
 
 MATERIAL_INSTRUCTION = """\
@@ -123,7 +123,7 @@ async def audit_material(
     auditor: Auditor,
     *,
     sample: int | None = None,
-    progress: AuditProgress | None = None,
+    progress: StudyProgress | None = None,
 ) -> MaterialAudit:
     """Judge the passages of a run, and its questions' own words. A sample is drawn by content: larger ones hold it."""
     read = [one for one in seen.passages if one.tool not in NUMBERS]

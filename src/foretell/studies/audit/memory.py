@@ -21,7 +21,6 @@ from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed
 from foretell.studies.audit.auditor import (
     AuditCase,
     Auditor,
-    AuditProgress,
     AuditRuling,
     ClusteredRate,
     VerdictCounts,
@@ -30,6 +29,7 @@ from foretell.studies.audit.auditor import (
 )
 from foretell.studies.audit.material import AuditScope
 from foretell.studies.audit.passages import AuditPassage, QuestionKey, TrialTrace
+from foretell.studies.inputs import StudyProgress
 from foretell.tools.text_dates import YEAR, dates_in, is_after
 
 READ_INSTRUCTION = """\
@@ -185,7 +185,7 @@ async def audit_memory(
     shown: Iterable[AuditPassage],
     scope: AuditScope,
     auditor: Auditor,
-    progress: AuditProgress | None = None,
+    progress: StudyProgress | None = None,
 ) -> MemoryAudit:
     """Search what the agent wrote for knowledge of the future that no admitted text supports."""
     rulings = await auditor.judge([_case(READ_INSTRUCTION, note, note.text, scope) for note in notes], progress)

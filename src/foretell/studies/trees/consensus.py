@@ -14,10 +14,10 @@ from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
 from foretell.questions.errors import InputError
 from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.numbers import bracket, number, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
-from foretell.studies.configurations import complete_configs, study_notes, study_settings
-from foretell.studies.trees.inputs import simulation_for
-from foretell.studies.trees.simulation import default_methods, simulate
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.scores import right_answers
+from foretell.studies.trees.inputs import given_or_simulated
 
 MOST = 24
 """Methods shown."""
@@ -32,54 +32,49 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """All pairs of methods."""
-    scene = simulation_for(material)
-    tables = (
-        complete_configs(material) if scene is None else simulate(scene, default_methods(), material.progress).tables
-    )
+def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+    """Who is right where others are wrong (McNemar)?
+
+    All pairs of methods.
+    """
+    data = inputs.data(options)
+    tables, notes, settings = given_or_simulated(data)
     if len(tables) < 2:
         raise InputError("agreement needs at least two methods", hint="name more of them with --config")
-    said = np.stack([one.rows.raw for one in tables.values()])
+    p = np.stack([one.rows.raw for one in tables.values()])
     outcome = next(iter(tables.values())).outcome
-    right = _right(said, outcome)
+    right = right_answers(p, outcome)
     order = np.argsort(-np.nanmean(right, axis=1), kind="stable")[:MOST]
     names = [list(tables)[i] for i in order]
     tests = mcnemar_matrix(right[order].T)
-    side = np.where(np.isnan(said), np.nan, said > 0.5)[order]
+    side = np.where(np.isnan(p), np.nan, p > 0.5)[order]
     agree = 100 * consensus_matrix(side)
     accuracy = 100 * np.nanmean(right[order], axis=1)
     cluster = next(iter(tables.values())).rows.cluster
-    clustered = compare_all(100 * right[order].T, 0, cluster, resampling=material.resampling)
+    clustered = compare_all(100 * right[order].T, 0, cluster, resampling=data.resampling)
     board = _against_best(names, tests, accuracy, clustered)
     grids = (board, _p_values(names, tests), _agreement(names, agree))
     left = [f"Shown are the best {MOST} of {len(tables)}."] if len(tables) > MOST else []
     return StudyResult(
         name="consensus",
         title="Who is right where others are wrong",
-        finding=_finding(names, tests, accuracy),
-        grids=grids,
-        pictures=(
+        sentences=(_sentence(names, tests, accuracy),),
+        tables=grids,
+        charts=(
             StudyChart(
                 name="mcnemar",
                 title="Differences of accuracy",
-                figure=difference_heatmap(names, _pairs(tests), label="accuracy in points"),
+                chart=difference_heatmap(names, _pairs(tests), label="accuracy in points"),
             ),
             StudyChart(
                 name="agreement",
                 title="How often two methods differ",
-                figure=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
+                chart=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
             ),
         ),
-        notes=(*NOTES, *left, *(() if scene is not None else study_notes(material, tables))),
-        settings=scene.told if scene is not None else study_settings(material, tables),
+        notes=(*NOTES, *left, *notes),
+        settings=settings,
     )
-
-
-def _right(said: Floats, outcome: Floats) -> Floats:
-    """Methods × targets: 1 right, 0 wrong, NaN unanswered."""
-    happened = np.where(outcome == 1, said, 1 - said)
-    return np.where(np.isnan(said), np.nan, happened > 0.5)
 
 
 def _against_best(
@@ -99,7 +94,7 @@ def _against_best(
         StudyColumn(label="Δ, clusters", tip="the same difference with whole clusters resampled"),
         StudyColumn(label="n", tip="targets both answered"),
     )
-    return StudyTable(title="Accuracy", head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Accuracy", row_header="Method", columns=columns, rows=tuple(entries))
 
 
 def _p_values(names: Sequence[str], tests: McNemarMatrix) -> StudyTable:
@@ -110,7 +105,7 @@ def _p_values(names: Sequence[str], tests: McNemarMatrix) -> StudyTable:
     ]
     columns = tuple(StudyColumn(label=str(j + 1), tip=name) for j, name in enumerate(names))
     caption = "Row minus column in points, the interval, and p of McNemar's exact test."
-    return StudyTable(title="McNemar", head="Method", columns=columns, entries=tuple(entries), caption=caption)
+    return StudyTable(title="McNemar", row_header="Method", columns=columns, rows=tuple(entries), caption=caption)
 
 
 def _cell(tests: McNemarMatrix, i: int, j: int) -> CellValue:
@@ -138,7 +133,7 @@ def _agreement(names: Sequence[str], agree: Floats) -> StudyTable:
         for i, name in enumerate(names)
     ]
     columns = tuple(StudyColumn(label=str(j + 1), decimals=0, tip=name) for j, name in enumerate(names))
-    return StudyTable(title="Agreement, % of targets", head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Agreement, % of targets", row_header="Method", columns=columns, rows=tuple(entries))
 
 
 def _pairs(tests: McNemarMatrix) -> PairwiseMatrix:
@@ -148,7 +143,7 @@ def _pairs(tests: McNemarMatrix) -> PairwiseMatrix:
     return PairwiseMatrix(diff=100 * tests.diff, se=se, low=100 * tests.low, high=100 * tests.high, p=p, n=tests.n)
 
 
-def _finding(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
+def _sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
     beaten = int(np.sum((tests.p[0, 1:] < 0.05) & (tests.diff[0, 1:] > 0)))
     best = f"{names[0]} is right most often ({number(float(accuracy[0]), 1)} %)"
     return f"{best}, and clearly more often than {beaten} of {plural(len(names) - 1, 'other method')}."

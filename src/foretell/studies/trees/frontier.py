@@ -14,9 +14,11 @@ from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.questions.errors import InputError
 from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
 from foretell.report.numbers import number
-from foretell.report.study import StudyChart, StudyColumn, StudyInput, StudyProgress, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
-from foretell.studies.trees.inputs import CallPrices, ForecastCost, TreeStudyInput, simulation_for
+from foretell.studies.inputs import CostOptions, DataInputs, StudyData, StudyProgress
+from foretell.studies.scores import run_accuracy
+from foretell.studies.trees.inputs import CallPrices, ForecastCost, simulation_for
 from foretell.studies.trees.simulation import DIRECT, SimulatedGrounder, SimulatedMethod, Simulation, simulate
 from foretell.studies.trees.world import draw_shape
 
@@ -33,36 +35,40 @@ NOTES = (
     "whatever is nearly free, and is given because the paper gives it.",
     "Accuracy is that of single runs, at one half.",
 )
-MADE_UP = (
-    "Errors of the made-up grounders are set; their dollars and seconds are published ones of search, notebook and "
+SIMULATION_NOTES = (
+    "Errors of the simulated grounders are set; their dollars and seconds are published ones of search, notebook and "
     "deep research. Which of them lies on the frontier says nothing about real ones; how trees and repeats move a "
     "grounder along it does: asking again averages out what is new each time, a tree also what is wrong every time.",
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Real forecasters with what they cost where tables are given, else those of a made-up world."""
-    scene = simulation_for(material)
-    if scene is not None:
-        tables, costs = _played(scene, material.progress)
-        return _study(tables, costs, material, (*NOTES, *MADE_UP), scene.told)
-    costs = material.costs if isinstance(material, TreeStudyInput) else {}
-    tables = {name: table for name, table in complete_configs(material).items() if name in costs}
+def study(inputs: DataInputs, options: CostOptions) -> StudyResult:
+    """What does a right answer cost, in dollars and in time?
+
+    Real forecasters with what they cost where tables are given, else those of a simulated world.
+    """
+    data = inputs.data(options)
+    simulation = simulation_for(data)
+    if simulation is not None:
+        tables, costs = _simulated(simulation, data.progress)
+        return _study(tables, costs, data, (*NOTES, *SIMULATION_NOTES), simulation.description)
+    costs = data.costs
+    tables = {name: table for name, table in complete_configs(data).items() if name in costs}
     if not tables:
         raise InputError(
             "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
         )
-    return _study(tables, costs, material, (*NOTES, *study_notes(material, tables)), study_settings(material, tables))
+    return _study(tables, costs, data, (*NOTES, *study_notes(data, tables)), study_settings(data, tables))
 
 
 def _study(
     tables: Mapping[str, Examples],
     costs: Mapping[str, ForecastCost],
-    material: StudyInput,
+    data: StudyData,
     notes: tuple[str, ...],
     settings: dict[str, object],
 ) -> StudyResult:
-    right = {name: single_accuracy(table, material.resampling) for name, table in tables.items()}
+    right = {name: single_accuracy(table, data.resampling) for name, table in tables.items()}
     by = {
         "dollars": [FrontierPoint(name=n, cost=costs[n].dollars, interval=i) for n, i in right.items()],
         "seconds": [FrontierPoint(name=n, cost=costs[n].seconds, interval=i) for n, i in right.items()],
@@ -90,22 +96,22 @@ def _study(
         StudyColumn(label="best for its dollars"),
         StudyColumn(label="best for its time"),
     )
-    grid = StudyTable(title="Accuracy and cost", head="Method", columns=columns, entries=tuple(entries))
+    grid = StudyTable(title="Accuracy and cost", row_header="Method", columns=columns, rows=tuple(entries))
     labels = {"dollars": "dollars per forecast", "seconds": "seconds per forecast"}
-    pictures = tuple(
+    charts = tuple(
         StudyChart(
             name=unit,
             title=f"Accuracy against {unit}",
-            figure=frontier(points, label="accuracy, %", cost_label=labels[unit]),
+            chart=frontier(points, label="accuracy, %", cost_label=labels[unit]),
         )
         for unit, points in by.items()
     )
     return StudyResult(
         name="frontier",
         title="What a right answer costs",
-        finding=_finding(by["dollars"]),
-        grids=(grid,),
-        pictures=pictures,
+        sentences=(_sentence(by["dollars"]),),
+        tables=(grid,),
+        charts=charts,
         notes=notes,
         settings=settings,
     )
@@ -113,18 +119,15 @@ def _study(
 
 def single_accuracy(examples: Examples, how: Resampling) -> Interval:
     """Share of right answers of single runs in per cent, clusters resampled."""
-    p = examples.rows.trials
-    happened = np.where(examples.outcome == 1, p, 1 - p)
-    said = ~np.isnan(p)
-    kept = said.any(axis=0)
-    right = np.where(said, happened > 0.5, 0.0).sum(axis=0)[kept] / said.sum(axis=0)[kept]
-    return bootstrap_score(100 * right, examples.rows.cluster[kept], resampling=how)
+    right = run_accuracy(examples)
+    answered = np.isfinite(right)
+    return bootstrap_score(right[answered], examples.rows.cluster[answered], resampling=how)
 
 
-def _played(scene: Simulation, progress: StudyProgress) -> tuple[dict[str, Examples], dict[str, ForecastCost]]:
+def _simulated(simulation: Simulation, progress: StudyProgress) -> tuple[dict[str, Examples], dict[str, ForecastCost]]:
     methods: list[SimulatedMethod] = []
     costs: dict[str, ForecastCost] = {}
-    leaves, parents, levels = usual_size(scene)
+    leaves, parents, levels = usual_size(simulation)
     for name, (grounder, price) in GROUNDERS.items():
         alone = SimulatedMethod(name=f"{name} alone", rule=DIRECT, grounder=grounder)
         mine = [
@@ -135,22 +138,22 @@ def _played(scene: Simulation, progress: StudyProgress) -> tuple[dict[str, Examp
         priced = CallPrices(grounding=price, analysis=CALL, synthesis=CALL)
         costs |= {one.name: priced.cost(one, leaves=leaves, parents=parents, levels=levels) for one in mine}
         methods += mine
-    return simulate(scene, methods, progress).tables, costs
+    return simulate(simulation, methods, progress).tables, costs
 
 
-def usual_size(scene: Simulation) -> tuple[float, float, float]:
-    """Mean leaves, parents and levels of the scene's trees."""
+def usual_size(simulation: Simulation) -> tuple[float, float, float]:
+    """Mean leaves, parents and levels of the simulation's trees."""
     sizes: list[tuple[int, int, int]] = []
-    for place in range(min(scene.worlds, 50)):
-        rng = np.random.default_rng([scene.seed, place])
-        shape = draw_shape(scene.settings.leaves, rng, children=scene.settings.children)
+    for place in range(min(simulation.worlds, 50)):
+        rng = np.random.default_rng([simulation.seed, place])
+        shape = draw_shape(simulation.settings.leaves, rng, children=simulation.settings.children)
         ends = sum(not children for children in shape.values())
         sizes.append((ends, len(shape) - ends, max(map(depth_of, shape))))
     leaves, parents, levels = np.mean(sizes, axis=0).tolist()
     return leaves, parents, levels
 
 
-def _finding(points: list[FrontierPoint]) -> str:
+def _sentence(points: list[FrontierPoint]) -> str:
     best = pareto(points)
     told = [f"{one.name} ({number(one.interval.estimate, 1)} % for ${one.cost:.3g})" for one in best]
     return f"Best for their dollars: {', '.join(told)}."

@@ -1,16 +1,18 @@
-"""What studies of trees look at: real tables, real trees, or a made-up world where nothing is given."""
+"""What studies of trees read: trees from files, costs and roles from tables, or a simulated world."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree
 from foretell.questions.errors import InputError
-from foretell.report.study import StudyInput
 from foretell.scoring.table_input import ColumnRule, TableSource, check_rules, open_table, text_rules
-from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import StudyData
+from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation, default_methods, simulate
 
 ROLES = ("analyzer", "grounder", "synthesizer")
 
@@ -23,37 +25,31 @@ class ForecastCost:
     seconds: float = float("nan")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TreeStudyInput(StudyInput):
-    """Tables as for any study, and what else is known of those who made them."""
-
-    trees: Mapping[str, Sequence[Tree]] = field(default_factory=dict[str, Sequence[Tree]])
-    """Finished trees, by the run or the rule they come from."""
-    costs: Mapping[str, ForecastCost] = field(default_factory=dict[str, ForecastCost])
-    """By forecaster."""
-    cast: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    """By forecaster, which model had which role (analyzer, grounder, synthesizer)."""
-    scene: Simulation = field(default_factory=Simulation)
-    """The made-up world where no table is given; its seed is that of the resampling."""
-
-
-def simulation_for(material: StudyInput) -> Simulation | None:
-    """The world to play where nothing is given; None where there are tables."""
-    if material.tables:
+def simulation_for(data: StudyData) -> Simulation | None:
+    """The simulated world to use where nothing is given; None where there are tables."""
+    if data.tables:
         return None
-    if isinstance(material, TreeStudyInput) and material.trees:
+    if data.trees:
         raise InputError("there are trees, but no outcomes", hint="this study needs --run or --forecasts")
-    scene = material.scene if isinstance(material, TreeStudyInput) else Simulation()
-    return replace(scene, seed=material.resampling.seed)
+    return replace(data.simulation or Simulation(), seed=data.resampling.seed)
 
 
-def require_simulation(material: StudyInput, name: str, *, trees: bool = False) -> Simulation:
-    """The world of a study that makes no sense on tables; some can look at trees instead."""
-    scene = None if isinstance(material, TreeStudyInput) and material.trees else simulation_for(material)
-    if scene is None:
-        hint = "it plays in a made-up world of its own" + (", or looks at trees given by --trees" if trees else "")
+def given_or_simulated(data: StudyData) -> tuple[Mapping[str, Examples], tuple[str, ...], dict[str, object]]:
+    """The tables that are given, with their notes and settings; else those of a simulated world."""
+    simulation = simulation_for(data)
+    if simulation is None:
+        tables = complete_configs(data)
+        return tables, study_notes(data, tables), study_settings(data, tables)
+    return simulate(simulation, default_methods(), data.progress).tables, (), simulation.description
+
+
+def require_simulation(data: StudyData, name: str, *, trees: bool = False) -> Simulation:
+    """The simulated world of a study that makes no sense on tables; some can look at trees instead."""
+    simulation = None if data.trees else simulation_for(data)
+    if simulation is None:
+        hint = "it needs a simulated world" + (", or trees given by --trees" if trees else "")
         raise InputError(f"the study {name} cannot look at these", hint=hint)
-    return scene
+    return simulation
 
 
 def read_trees(folder: Path) -> list[Tree]:
@@ -64,7 +60,7 @@ def read_trees(folder: Path) -> list[Tree]:
     return [read_tree(file) for file in files]
 
 
-# What methods of a made-up world would cost: calls, dollars and seconds by simple arithmetic from given prices.
+# Costs of the methods of a simulated world, from given prices of calls.
 
 WORKERS = 20
 """Leaves that are grounded at the same time."""
@@ -93,7 +89,7 @@ class CallPrices:
         return ForecastCost(dollars=method.repeats * dollars, seconds=seconds)
 
 
-# Small tables beside the forecasts: what each forecaster costs, and which model plays which part in it.
+# Tables of costs and roles by forecaster.
 
 
 def read_cost_table(source: TableSource) -> dict[str, ForecastCost]:
@@ -120,11 +116,11 @@ def read_cost_table(source: TableSource) -> dict[str, ForecastCost]:
     return {name: ForecastCost(dollars=dollars, seconds=time) for name, dollars, time in rows}
 
 
-def read_cast_table(source: TableSource) -> dict[str, Mapping[str, str]]:
+def read_role_table(source: TableSource) -> dict[str, Mapping[str, str]]:
     """By forecaster, which model is analyzer, grounder and synthesizer."""
     import duckdb
 
-    with duckdb.connect(":memory:") as con, open_table(source, "casts", con) as table:
+    with duckdb.connect(":memory:") as con, open_table(source, "roles", con) as table:
         table.require("forecaster", *ROLES)
         check_rules(table, list(text_rules(table, "forecaster", *ROLES)))
         wanted = ", ".join(table.text(column) for column in ("forecaster", *ROLES))

@@ -1,4 +1,4 @@
-"""Study: what does noise in the leaves do to the answer? Three kinds of noise, all rules, made-up worlds or real trees.
+"""Study: what does noise in the leaves do to the answer? Three kinds of noise, in simulated worlds or on real trees.
 
 After Analytica (2026), section 5.3. The measure is `spoilt`, which no rule can have less of than a linear one.
 """
@@ -21,23 +21,14 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import (
-    CellValue,
-    StudyChart,
-    StudyColumn,
-    StudyInput,
-    StudyProgress,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    ignore_progress,
-)
-from foretell.scoring.breakdown import Breakdown
-from foretell.studies.trees.inputs import TreeStudyInput, require_simulation
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
+from foretell.studies.scores import step_scores
+from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
 from foretell.studies.trees.world import LINK_KINDS, LinkKind
 
-# Three kinds of noise on what a grounder says (Analytica 2026, section 5.3), and what noise does to an answer.
+# Three kinds of noise on leaves, and how to measure what they do.
 
 Disturbance = Callable[[Floats, float, np.random.Generator], Floats]
 
@@ -91,7 +82,7 @@ def rms_shift(before: Floats, after: Floats) -> float:
     return float(np.sqrt(np.mean((after - before) ** 2)))
 
 
-# Noise on the leaves of made-up worlds, and what it does to the answers of every rule.
+# Simulated worlds.
 
 RATIOS = (0.1, 0.25, 0.5, 0.75, 1.0)
 AT = 0.25
@@ -112,23 +103,23 @@ NoiseEffects = dict[tuple[str, str, float], list[NoiseEffect]]
 
 
 def noise_effects(
-    scene: Simulation, rules: Sequence[str] = RULES, progress: StudyProgress = ignore_progress
+    simulation: Simulation, rules: Sequence[str] = RULES, progress: StudyProgress = ignore_progress
 ) -> NoiseEffects:
     """What each kind and ratio of noise does to each rule, world by world; all rules see the same disturbed leaves."""
     found: NoiseEffects = {}
-    for place in range(scene.worlds):
-        for key, effect in _in_world(scene, place, rules):
+    for place in range(simulation.worlds):
+        for key, effect in _in_world(simulation, place, rules):
             found.setdefault(key, []).append(effect)
-        progress(place + 1, scene.worlds)
+        progress(place + 1, simulation.worlds)
     return found
 
 
 def _in_world(
-    scene: Simulation, place: int, rules: Sequence[str]
+    simulation: Simulation, place: int, rules: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str, float], NoiseEffect]]:
-    _, troupe, asked = scene.stage(place)
+    _, troupe, asked = simulation.stage(place)
     sure = SimulatedSynthesizer(noise=0.0)
-    streams = {rule: np.random.default_rng([scene.seed, place, 2, i]) for i, rule in enumerate(rules)}
+    streams = {rule: np.random.default_rng([simulation.seed, place, 2, i]) for i, rule in enumerate(rules)}
     numbers = {rule: troupe.numbers(rule, sure, asked, streams[rule]) for rule in rules}
     before = {rule: troupe.sketch(rule).run(asked.leaf, numbers[rule]) for rule in rules}
     for rule in rules:
@@ -136,7 +127,7 @@ def _in_world(
         yield (rule, "", 0.0), NoiseEffect(spoilt=0.0, moved=0.0, accuracy=right)
     for kind, (noise, disturb) in enumerate(DISTURBANCES.items()):
         for step, ratio in enumerate(RATIOS):
-            leaf = disturb(asked.leaf, ratio, np.random.default_rng([scene.seed, place, 3, kind, step]))
+            leaf = disturb(asked.leaf, ratio, np.random.default_rng([simulation.seed, place, 3, kind, step]))
             for rule in rules:
                 after = troupe.sketch(rule).run(leaf, numbers[rule])
                 right = float(np.mean((after > 0.5) == asked.outcome))
@@ -167,30 +158,34 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """All rules under all kinds of noise; on real trees where some are given."""
-    if isinstance(material, TreeStudyInput) and material.trees:
-        return noise_in_trees(material)
-    scene = replace(require_simulation(material, "tree-noise", trees=True), questions=400)
+def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
+    """What does noise in the leaves do to a tree's answer?
+
+    All rules under all kinds of noise; on real trees where some are given.
+    """
+    data = inputs.data(options)
+    if data.trees:
+        return noise_in_trees(data)
+    simulation = replace(require_simulation(data, "tree-noise", trees=True), questions=400)
     found: dict[LinkKind, NoiseEffects] = {
-        kind: noise_effects(replace(scene, kinds=(kind,)), progress=material.progress) for kind in LINK_KINDS
+        kind: noise_effects(replace(simulation, kinds=(kind,)), progress=data.progress) for kind in LINK_KINDS
     }
     both: NoiseEffects = {key: [*found["linear"][key], *found["logic"][key]] for key in found["linear"]}
-    how = material.resampling
+    how = data.resampling
     grids = [_curves(name, both, how) for name in DISTURBANCES]
-    grids += [_gaps(found, how), _sizes(scene, how)]
+    grids += [_gaps(found, how), _sizes(simulation, how)]
     grids += [*(_accuracy(name, found, how) for name in DISTURBANCES), _moved(found, how)]
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves does to the answer",
-        finding=_finding(both, how),
-        grids=tuple(grids),
-        pictures=tuple(
-            StudyChart(name=name, title=f"Spoilt by {name} noise", figure=_figure(name, both, how))
+        sentences=(_sentence(both, how),),
+        tables=tuple(grids),
+        charts=tuple(
+            StudyChart(name=name, title=f"Spoilt by {name} noise", chart=_figure(name, both, how))
             for name in DISTURBANCES
         ),
         notes=NOTES,
-        settings=scene.told,
+        settings=simulation.description,
     )
 
 
@@ -204,7 +199,7 @@ def _curves(noise: str, found: NoiseEffects, how: Resampling) -> StudyTable:
         for rule in RULES
     ]
     columns = tuple(StudyColumn(label=f"{ratio:g}", tip=f"noise ratio {ratio:g}") for ratio in RATIOS)
-    return StudyTable(title=f"Spoilt by {noise} noise, %", head="Rule", columns=columns, entries=tuple(entries))
+    return StudyTable(title=f"Spoilt by {noise} noise, %", row_header="Rule", columns=columns, rows=tuple(entries))
 
 
 def _gaps(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
@@ -224,23 +219,26 @@ def _gaps(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable
     columns = tuple(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS)
     caption = "Positive: the logic rule is spoilt more. Worlds resampled."
     title = "Logic minus linear, % spoilt"
-    return StudyTable(title=title, head="Noise", columns=columns, entries=tuple(entries), caption=caption)
+    return StudyTable(title=title, row_header="Noise", columns=columns, rows=tuple(entries), caption=caption)
 
 
-def _sizes(scene: Simulation, how: Resampling) -> StudyTable:
+def _sizes(simulation: Simulation, how: Resampling) -> StudyTable:
     """Larger trees, worlds of formulas, uncertain noise at one ratio."""
     entries: list[StudyRow] = []
     rules = ("bayes-net", "linear", "logic")
     for size in SIZES:
         small = replace(
-            scene, worlds=min(24, scene.worlds), kinds=("logic",), settings=replace(scene.settings, leaves=size)
+            simulation,
+            worlds=min(24, simulation.worlds),
+            kinds=("logic",),
+            settings=replace(simulation.settings, leaves=size),
         )
         found = noise_effects(small, rules)
         values = [mean_effect(found[rule, "uncertain", AT], "spoilt", how) for rule in rules]
         entries.append(StudyRow(name=plural(size, "leaf").replace("leafs", "leaves"), values=tuple(values)))
     columns = tuple(StudyColumn(label=rule) for rule in rules)
     title = f"By size of the tree: spoilt by uncertain noise of {AT:g}, logic worlds, %"
-    return StudyTable(title=title, head="At least", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="At least", columns=columns, rows=tuple(entries))
 
 
 def _accuracy(noise: str, found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
@@ -258,7 +256,7 @@ def _accuracy(noise: str, found: Mapping[LinkKind, NoiseEffects], how: Resamplin
     ]
     columns = (StudyColumn(label="without"), *(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS))
     title = f"Accuracy at one half under {noise} noise, %"
-    return StudyTable(title=title, head="Rule", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Rule", columns=columns, rows=tuple(entries))
 
 
 def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
@@ -272,25 +270,17 @@ def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTabl
     ]
     columns = tuple(StudyColumn(label=f"{noise} 0.5") for noise in DISTURBANCES)
     title = "Moved, percentage points"
-    return StudyTable(title=title, head="Rule", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Rule", columns=columns, rows=tuple(entries))
 
 
 def _figure(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
     scores = {rule: tuple(mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS) for rule in DRAWN}
-    n = tuple(len(found[DRAWN[0], noise, ratio]) for ratio in RATIOS)
-    lines = Breakdown(
-        column="noise_ratio",
-        ordered=True,
-        groups=tuple(f"{ratio:g}" for ratio in RATIOS),
-        n=n,
-        base_rate=tuple(float("nan") for _ in RATIOS),
-        scores=scores,
-        answered={rule: n for rule in DRAWN},
-    )
-    return score_by_group(lines, label=f"% spoilt by {noise} noise")
+    n = [len(found[DRAWN[0], noise, ratio]) for ratio in RATIOS]
+    groups = [f"{ratio:g}" for ratio in RATIOS]
+    return score_by_group(step_scores("noise_ratio", groups, scores, n), label=f"% spoilt by {noise} noise")
 
 
-def _finding(found: NoiseEffects, how: Resampling) -> str:
+def _sentence(found: NoiseEffects, how: Resampling) -> str:
     told: list[str] = []
     more = 0
     for noise in DISTURBANCES:
@@ -306,7 +296,7 @@ def _finding(found: NoiseEffects, how: Resampling) -> str:
     )
 
 
-# Noise on the leaves of finished trees: as their links stand, and joined by means and by random weights.
+# Finished trees, with their own links and with means or random weights instead.
 
 DRAWS = 200
 """Disturbed copies of every tree."""
@@ -322,45 +312,45 @@ REJOINED = (
 Join = Callable[[Tree], Tree]
 
 
-def noise_in_trees(material: TreeStudyInput) -> StudyResult:
+def noise_in_trees(data: StudyData) -> StudyResult:
     """Every group of trees under every kind of noise."""
-    grids = [_grid(noise, disturb, material) for noise, disturb in DISTURBANCES.items()]
-    count = sum(map(len, material.trees.values()))
-    judged = sum(isinstance(one.nodes[one.root].link, JudgedLink) for trees in material.trees.values() for one in trees)
+    grids = [_grid(noise, disturb, data) for noise, disturb in DISTURBANCES.items()]
+    count = sum(map(len, data.trees.values()))
+    judged = sum(isinstance(one.nodes[one.root].link, JudgedLink) for trees in data.trees.values() for one in trees)
     notes = [f"{plural(judged, 'root')} of {count} are judged: no noise reaches them."] if judged else []
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves of real trees does to their roots",
-        finding=_finding_of_trees(count, grids),
-        grids=tuple(grids),
+        sentences=(_sentence_on_trees(count, grids),),
+        tables=tuple(grids),
         notes=(*REAL_TREE_NOTES, *notes),
-        settings={"seed": material.resampling.seed, "disturbed copies": DRAWS},
+        settings={"seed": data.resampling.seed, "disturbed copies": DRAWS},
     )
 
 
-def weights_of_trees(material: TreeStudyInput) -> StudyResult:
+def weights_of_trees(data: StudyData) -> StudyResult:
     """How far the roots go when the same leaves are joined by means and by random weights."""
-    grids = tuple(_rejoined(name, trees, material) for name, trees in material.trees.items())
-    count = sum(map(len, material.trees.values()))
-    moved = grids[0].entries[1].values[1]
+    grids = tuple(_rejoined(name, trees, data) for name, trees in data.trees.items())
+    count = sum(map(len, data.trees.values()))
+    moved = grids[0].column("moved")["average"]
     told = f"{number(moved.estimate, 1)} {bracket(moved.low, moved.high, 1)}" if isinstance(moved, Interval) else "–"
     return StudyResult(
         name="tree-weights",
         title="What the links of real trees do to their roots",
-        finding=f"{plural(count, 'tree')}: joined by means instead, the first ones' roots move by {told} points.",
-        grids=grids,
+        sentences=(f"{plural(count, 'tree')}: joined by means instead, the first ones' roots move by {told} points.",),
+        tables=grids,
         notes=REJOINED,
-        settings={"seed": material.resampling.seed, "draws": material.resampling.draws},
+        settings={"seed": data.resampling.seed, "draws": data.resampling.draws},
     )
 
 
-def _rejoined(name: str, trees: Sequence[Tree], material: TreeStudyInput) -> StudyTable:
-    roots = {rule: _roots([join(tree) for tree in trees]) for rule, join in _joins(material.resampling.seed).items()}
+def _rejoined(name: str, trees: Sequence[Tree], data: StudyData) -> StudyTable:
+    roots = {rule: _roots([join(tree) for tree in trees]) for rule, join in _joins(data.resampling.seed).items()}
     stored = next(iter(roots.values()))
     entries: list[StudyRow] = []
     for rule, p in roots.items():
-        moved = bootstrap_score(100 * np.abs(p - stored), resampling=material.resampling)
-        turned = bootstrap_score(100.0 * ((p > 0.5) != (stored > 0.5)), resampling=material.resampling)
+        moved = bootstrap_score(100 * np.abs(p - stored), resampling=data.resampling)
+        turned = bootstrap_score(100.0 * ((p > 0.5) != (stored > 0.5)), resampling=data.resampling)
         first = p is stored
         values = (100 * float(p.mean()), None if first else moved, None if first else turned, len(trees))
         entries.append(StudyRow(name=rule, values=values, style="reference" if first else ""))
@@ -370,7 +360,7 @@ def _rejoined(name: str, trees: Sequence[Tree], material: TreeStudyInput) -> Stu
         StudyColumn(label="turned", tip="% of roots that came to lie on the other side of one half"),
         StudyColumn(label="trees"),
     )
-    return StudyTable(title=name, head="Links", columns=columns, entries=tuple(entries))
+    return StudyTable(title=name, row_header="Links", columns=columns, rows=tuple(entries))
 
 
 def _roots(trees: Sequence[Tree]) -> Floats:
@@ -378,26 +368,26 @@ def _roots(trees: Sequence[Tree]) -> Floats:
     return np.array([circuit.run()[circuit.claims[circuit.root]] for circuit in map(compile_tree, trees)])
 
 
-def _finding_of_trees(count: int, grids: Sequence[StudyTable]) -> str:
-    place = RATIOS.index(AT)
-    found = {noise: grid.entries[0].values[place] for noise, grid in zip(DISTURBANCES, grids, strict=True)}
-    told = [f"{noise} {number(one.estimate, 0)}" for noise, one in found.items() if isinstance(one, Interval)]
+def _sentence_on_trees(count: int, grids: Sequence[StudyTable]) -> str:
+    first = grids[0].rows[0].name
+    found = {noise: grid.numbers(f"{AT:g}").get(first) for noise, grid in zip(DISTURBANCES, grids, strict=True)}
+    told = [f"{noise} {number(value, 0)}" for noise, value in found.items() if value is not None]
     if not told:
         return f"{plural(count, 'tree')}: all roots are the same, so that noise has nothing to spoil."
-    return f"{plural(count, 'tree')}; % spoilt of {grids[0].entries[0].name} at a ratio of {AT:g}: {', '.join(told)}."
+    return f"{plural(count, 'tree')}; % spoilt of {first} at a ratio of {AT:g}: {', '.join(told)}."
 
 
-def _grid(noise: str, disturb: Disturbance, material: TreeStudyInput) -> StudyTable:
+def _grid(noise: str, disturb: Disturbance, data: StudyData) -> StudyTable:
     entries: list[StudyRow] = []
-    for name, trees in material.trees.items():
+    for name, trees in data.trees.items():
         if len(trees) < 2:
             raise InputError(f"{name} has {plural(len(trees), 'tree')}", hint="give at least two")
-        for rule, join in _joins(material.resampling.seed).items():
+        for rule, join in _joins(data.resampling.seed).items():
             joined = [join(tree) for tree in trees]
-            values = tuple(variance_lost_among(joined, disturb, ratio, material) for ratio in RATIOS)
+            values = tuple(variance_lost_among(joined, disturb, ratio, data) for ratio in RATIOS)
             entries.append(StudyRow(name=f"{name}, {rule}", values=values))
     columns = tuple(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS)
-    return StudyTable(title=f"Spoilt by {noise} noise, %", head="Trees", columns=columns, entries=tuple(entries))
+    return StudyTable(title=f"Spoilt by {noise} noise, %", row_header="Trees", columns=columns, rows=tuple(entries))
 
 
 def _joins(seed: int) -> Mapping[str, Join]:
@@ -409,12 +399,10 @@ def _joins(seed: int) -> Mapping[str, Join]:
     }
 
 
-def variance_lost_among(
-    trees: Sequence[Tree], disturb: Disturbance, ratio: float, material: TreeStudyInput
-) -> Interval | None:
+def variance_lost_among(trees: Sequence[Tree], disturb: Disturbance, ratio: float, data: StudyData) -> Interval | None:
     """1 − r² over the roots of the trees, in per cent; None where all roots are the same."""
-    sums = np.stack([_sums(tree, disturb, ratio, [material.resampling.seed, i]) for i, tree in enumerate(trees)])
-    found = bootstrap_sums(sums, _spoilt_from_sums, material.resampling)
+    sums = np.stack([_sums(tree, disturb, ratio, [data.resampling.seed, i]) for i, tree in enumerate(trees)])
+    found = bootstrap_sums(sums, _spoilt_from_sums, data.resampling)
     return found if np.isfinite(found.estimate) else None
 
 

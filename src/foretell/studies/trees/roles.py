@@ -14,10 +14,12 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, percent, plural
-from foretell.report.study import StudyColumn, StudyInput, StudyProgress, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, RoleOptions, StudyProgress
+from foretell.studies.scores import run_accuracy
 from foretell.studies.trees.frontier import single_accuracy, usual_size
-from foretell.studies.trees.inputs import ROLES, CallPrices, ForecastCost, TreeStudyInput, simulation_for
+from foretell.studies.trees.inputs import ROLES, CallPrices, ForecastCost, simulation_for
 from foretell.studies.trees.simulation import (
     SimulatedGrounder,
     SimulatedMethod,
@@ -44,7 +46,7 @@ NOTES = (
     "Share is how much of the variance between combinations each part accounts for, by sums of squares of an additive "
     "fit; what is left is parts that matter together, and chance.",
 )
-MADE_UP = (
+SIMULATION_NOTES = (
     "Qualities are set: how many leaves an analyzer thinks of, how far grounders and link numbers are off. What the "
     "grid shows is how such errors travel, not which real model has them.",
 )
@@ -55,7 +57,7 @@ class RoleCombination:
     """One combination."""
 
     name: str
-    cast: Mapping[str, str]
+    roles: Mapping[str, str]
     accuracy: Interval
     right: Floats
     """Share of right answers by target."""
@@ -63,21 +65,25 @@ class RoleCombination:
     dollars: float | None
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Real runs whose cast is known where tables are given, else all combinations in a made-up world."""
-    scene = simulation_for(material)
-    how = material.resampling
-    if scene is not None:
-        cells = {told: _played(scene, how, rho, material.progress) for told, rho in CORRELATIONS.items()}
-        return _study(cells, how, (*NOTES, *MADE_UP), scene.told)
-    cast = material.cast if isinstance(material, TreeStudyInput) else {}
-    tables = {name: table for name, table in complete_configs(material).items() if name in cast}
+def study(inputs: DataInputs, options: RoleOptions) -> StudyResult:
+    """Which role in a tree deserves the better model?
+
+    Real runs whose roles are known where tables are given, else all combinations in a simulated world.
+    """
+    data = inputs.data(options)
+    simulation = simulation_for(data)
+    how = data.resampling
+    if simulation is not None:
+        cells = {told: _simulated(simulation, how, rho, data.progress) for told, rho in CORRELATIONS.items()}
+        return _study(cells, how, (*NOTES, *SIMULATION_NOTES), simulation.description)
+    roles = data.roles
+    tables = {name: table for name, table in complete_configs(data).items() if name in roles}
     if len(tables) < 2:
-        hint = f"give --cast, a table with forecaster, {', '.join(ROLES)}, or several runs of trees with --run"
-        raise InputError("fewer than two forecasters have a known cast", hint=hint)
-    costs = material.costs if isinstance(material, TreeStudyInput) else {}
-    cells = {"": [_combination(name, cast[name], table, costs.get(name), how) for name, table in tables.items()]}
-    return _study(cells, how, (*NOTES, *study_notes(material, tables)), study_settings(material, tables))
+        hint = f"give --roles, a table with forecaster, {', '.join(ROLES)}, or several runs of trees with --run"
+        raise InputError("fewer than two forecasters have known roles", hint=hint)
+    costs = data.costs
+    cells = {"": [_combination(name, roles[name], table, costs.get(name), how) for name, table in tables.items()]}
+    return _study(cells, how, (*NOTES, *study_notes(data, tables)), study_settings(data, tables))
 
 
 def _study(
@@ -89,36 +95,34 @@ def _study(
     return StudyResult(
         name="tree-roles",
         title="Which part deserves the better model",
-        finding=_finding(shares, first),
-        grids=(_shares(shares), *grids, _all(first)),
+        sentences=(_sentence(shares, first),),
+        tables=(_shares(shares), *grids, _all(first)),
         notes=notes,
         settings=settings,
     )
 
 
 def _combination(
-    name: str, cast: Mapping[str, str], table: Examples, cost: ForecastCost | None, how: Resampling
+    name: str, roles: Mapping[str, str], table: Examples, cost: ForecastCost | None, how: Resampling
 ) -> RoleCombination:
-    p = table.rows.trials
-    happened = np.where(table.outcome == 1, p, 1 - p)
-    said = ~np.isnan(p)
-    right = np.where(said, happened > 0.5, 0.0).sum(axis=0) / np.maximum(said.sum(axis=0), 1)
     return RoleCombination(
         name=name,
-        cast=cast,
+        roles=roles,
         accuracy=single_accuracy(table, how),
-        right=np.where(said.any(axis=0), 100 * right, np.nan),
+        right=run_accuracy(table),
         cluster=table.rows.cluster.tolist(),
         dollars=None if cost is None else cost.dollars,
     )
 
 
-def _played(scene: Simulation, how: Resampling, correlation: float, progress: StudyProgress) -> list[RoleCombination]:
-    leaves, parents, levels = usual_size(scene)
+def _simulated(
+    simulation: Simulation, how: Resampling, correlation: float, progress: StudyProgress
+) -> list[RoleCombination]:
+    leaves, parents, levels = usual_size(simulation)
     methods: list[SimulatedMethod] = []
-    casts: dict[str, tuple[dict[str, str], ForecastCost]] = {}
+    priced_roles: dict[str, tuple[dict[str, str], ForecastCost]] = {}
     for chosen in product(SEEN, GROUNDS, OFF):
-        cast: dict[str, str] = dict(zip(ROLES, chosen, strict=True))
+        roles: dict[str, str] = dict(zip(ROLES, chosen, strict=True))
         name = " · ".join(chosen)
         analyzer, grounder, synthesizer = chosen
         method = SimulatedMethod(
@@ -133,9 +137,11 @@ def _played(scene: Simulation, how: Resampling, correlation: float, progress: St
             analysis=ForecastCost(dollars=DOLLARS[analyzer]),
             synthesis=ForecastCost(dollars=DOLLARS[synthesizer]),
         )
-        casts[name] = cast, priced.cost(method, leaves=leaves, parents=parents, levels=levels)
-    tables = simulate(scene, methods, progress).tables
-    return [_combination(name, casts[name][0], table, casts[name][1], how) for name, table in tables.items()]
+        priced_roles[name] = roles, priced.cost(method, leaves=leaves, parents=parents, levels=levels)
+    tables = simulate(simulation, methods, progress).tables
+    return [
+        _combination(name, priced_roles[name][0], table, priced_roles[name][1], how) for name, table in tables.items()
+    ]
 
 
 def shares_of(cells: Sequence[RoleCombination]) -> dict[str, float]:
@@ -154,8 +160,8 @@ def _left_over(y: Floats, cells: Sequence[RoleCombination], roles: Sequence[str]
     """Sum of squares that an additive fit of these roles leaves."""
     columns = [np.ones(len(y))]
     for role in roles:
-        models = list(dict.fromkeys(cell.cast[role] for cell in cells))
-        columns += [np.array([float(cell.cast[role] == model) for cell in cells]) for model in models[1:]]
+        models = list(dict.fromkeys(cell.roles[role] for cell in cells))
+        columns += [np.array([float(cell.roles[role] == model) for cell in cells]) for model in models[1:]]
     matrix = np.column_stack(columns)
     fit = matrix @ np.linalg.lstsq(matrix, y, rcond=None)[0]
     return float(np.sum((y - fit) ** 2))
@@ -164,8 +170,8 @@ def _left_over(y: Floats, cells: Sequence[RoleCombination], roles: Sequence[str]
 def _marginal(told: str, cells: Sequence[RoleCombination], how: Resampling) -> StudyTable:
     entries: list[StudyRow] = []
     for role in ROLES:
-        for model in dict.fromkeys(cell.cast[role] for cell in cells):
-            mine = [cell for cell in cells if cell.cast[role] == model]
+        for model in dict.fromkeys(cell.roles[role] for cell in cells):
+            mine = [cell for cell in cells if cell.roles[role] == model]
             right = np.mean([cell.right for cell in mine], axis=0)
             kept = np.isfinite(right)
             cluster = np.array(mine[0].cluster)[kept]
@@ -179,13 +185,13 @@ def _marginal(told: str, cells: Sequence[RoleCombination], how: Resampling) -> S
         StudyColumn(label="combinations"),
     )
     title = f"Each model in each part{f', {told}' if told else ''}"
-    return StudyTable(title=title, head="Part", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Part", columns=columns, rows=tuple(entries))
 
 
 def _shares(shares: Mapping[str, Mapping[str, float]]) -> StudyTable:
     entries = tuple(StudyRow(name=role, values=tuple(100 * one[role] for one in shares.values())) for role in ROLES)
     columns = tuple(StudyColumn(label=told or "share", tip="% of the variance between combinations") for told in shares)
-    return StudyTable(title="What the parts account for, %", head="Part", columns=columns, entries=entries)
+    return StudyTable(title="What the parts account for, %", row_header="Part", columns=columns, rows=entries)
 
 
 def _all(cells: Sequence[RoleCombination]) -> StudyTable:
@@ -199,14 +205,14 @@ def _all(cells: Sequence[RoleCombination]) -> StudyTable:
         StudyColumn(label="per dollar", decimals=0, tip="accuracy divided by dollars"),
     )
     head = " · ".join(ROLES)
-    return StudyTable(title="All combinations", head=head, columns=columns, entries=tuple(entries))
+    return StudyTable(title="All combinations", row_header=head, columns=columns, rows=tuple(entries))
 
 
 def _efficiency(cell: RoleCombination) -> float | None:
     return cell.accuracy.estimate / cell.dollars if cell.dollars else None
 
 
-def _finding(shares: Mapping[str, Mapping[str, float]], cells: Sequence[RoleCombination]) -> str:
+def _sentence(shares: Mapping[str, Mapping[str, float]], cells: Sequence[RoleCombination]) -> str:
     told: list[str] = []
     for name, parts in shares.items():
         order = sorted(parts, key=lambda role: -parts[role])

@@ -20,7 +20,8 @@ from foretell.forecasters.tree.proposition import Tree, leaves, post_order
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.report.numbers import number
-from foretell.report.study import StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.studies.inputs import DataInputs, WorldOptions
 from foretell.studies.trees.fitted_links import parametric_tree
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import NoiseStreams, SimulatedGrounder
@@ -54,29 +55,33 @@ class CutScore:
     accuracy: float
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Linear worlds, cut off at several sizes, with independent and with correlated errors."""
-    scene = require_simulation(material, "tree-scale")
-    settings = replace(scene.settings, leaves=WHOLE, size=4.0)
-    scene = replace(scene, kinds=("linear",), settings=settings, worlds=min(scene.worlds, 40))
+def study(inputs: DataInputs, options: WorldOptions) -> StudyResult:
+    """Does taking a claim apart further help?
+
+    Linear worlds, cut off at several sizes, with independent and with correlated errors.
+    """
+    data = inputs.data(options)
+    simulation = require_simulation(data, "tree-scale")
+    settings = replace(simulation.settings, leaves=WHOLE, size=4.0)
+    simulation = replace(simulation, kinds=("linear",), settings=settings, worlds=min(simulation.worlds, 40))
     found: dict[float, dict[int, list[CutScore]]] = {}
     for part, correlation in enumerate(CORRELATIONS):
         grounder = replace(GROUNDER, correlation=correlation)
         found[correlation] = {size: [] for size in SIZES}
-        for place in range(scene.worlds):
-            world, _, asked = scene.stage(place)
+        for place in range(simulation.worlds):
+            world, _, asked = simulation.stage(place)
             for size in SIZES:
-                runs = [NoiseStreams.of(scene.seed, place, run) for run in range(RUNS)]
+                runs = [NoiseStreams.of(simulation.seed, place, run) for run in range(RUNS)]
                 found[correlation][size].append(score_cut(world, asked, size, grounder, runs))
-            material.progress(part * scene.worlds + place + 1, len(CORRELATIONS) * scene.worlds)
-    grids = tuple(_grid(correlation, sizes, material.resampling) for correlation, sizes in found.items())
+            data.progress(part * simulation.worlds + place + 1, len(CORRELATIONS) * simulation.worlds)
+    grids = tuple(_grid(correlation, sizes, data.resampling) for correlation, sizes in found.items())
     return StudyResult(
         name="tree-scale",
         title="What more leaves bring",
-        finding=_finding(grids),
-        grids=grids,
+        sentences=(_sentence(grids),),
+        tables=grids,
         notes=NOTES,
-        settings={**scene.told, "grounder": repr(GROUNDER)},
+        settings={**simulation.description, "grounder": repr(GROUNDER)},
     )
 
 
@@ -165,22 +170,16 @@ def _grid(correlation: float, sizes: Mapping[int, list[CutScore]], how: Resampli
         StudyColumn(label="accuracy", tip="at one half, %"),
     )
     title = "Independent errors" if correlation == 0 else f"Errors of leaves correlated by {correlation:g}"
-    return StudyTable(title=title, head="Tree", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Tree", columns=columns, rows=tuple(entries))
 
 
 def _mean(found: list[CutScore], what: str, how: Resampling) -> Interval:
     return bootstrap_score([100 * getattr(one, what) for one in found], resampling=how)
 
 
-def _finding(grids: tuple[StudyTable, ...]) -> str:
-    told = [
-        f"{number(_spread(grid, 0), 1)} to {number(_spread(grid, -1), 1)} points ({grid.title.lower()})"
-        for grid in grids
-    ]
-    return f"From the root alone to {SIZES[-1]} leaves the spread between runs falls from {', and from '.join(told)}."
-
-
-def _spread(grid: StudyTable, place: int) -> float:
-    value = grid.entries[place].values[2]
-    assert isinstance(value, Interval)
-    return value.estimate
+def _sentence(tables: tuple[StudyTable, ...]) -> str:
+    falls: list[str] = []
+    for table in tables:
+        spread = list(table.numbers("spread").values())
+        falls.append(f"{number(spread[0], 1)} to {number(spread[-1], 1)} points ({table.title.lower()})")
+    return f"From the root alone to {SIZES[-1]} leaves the spread between runs falls from {', and from '.join(falls)}."

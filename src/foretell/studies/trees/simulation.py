@@ -1,4 +1,7 @@
-"""Who works on a tree in a made-up world, and how well: all three parts are set, nothing is found out about them."""
+"""Simulated analyzers, grounders and synthesizers at work on the trees of simulated worlds.
+
+How good they are is set: a simulation shows how errors travel through a tree, not which real model makes them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +10,7 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints
-from foretell.report.study import StudyProgress, ignore_progress
+from foretell.studies.inputs import StudyProgress, ignore_progress
 from foretell.studies.trees.fitted_links import BAYES_NET, ParametricTree, TrueChances, fitted_tree, parametric_tree
 from foretell.studies.trees.world import (
     LINK_KINDS,
@@ -22,7 +25,7 @@ from foretell.studies.trees.world import (
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseStreams:
-    """Where luck comes from: what stays the same in every run of a question, what is new, and the synthesizer's own."""
+    """Random number streams: what stays the same in every run of a question, what is new, and the synthesizer's own."""
 
     lasting: np.random.Generator
     passing: np.random.Generator
@@ -105,7 +108,7 @@ class SimulatedMethod:
 
 
 class WorldSolver:
-    """The sketches of one world, each made when first asked for."""
+    """Answers the questions of one world by any method; the fitted links are computed when first needed."""
 
     def __init__(self, world: TreeWorld, known: TrueChances) -> None:
         self.world = world
@@ -162,8 +165,6 @@ def _judge_claims(
     return found
 
 
-# The methods that studies compare in a made-up world where no others are given.
-
 REPEATS = 10
 
 
@@ -174,8 +175,6 @@ def default_methods(grounder: SimulatedGrounder | None = None) -> list[Simulated
     return [alone, replace(alone, name=f"mean of {REPEATS}", repeats=REPEATS), *trees]
 
 
-# Methods at work in made-up worlds, and what they said as tables, so that studies of real results read them too.
-
 FITTED_ON = 256
 """Questions on which links are fitted, apart from those that are asked."""
 DUE, KNOWN = np.datetime64("2000-01-01", "D"), np.datetime64("2000-12-31", "D")
@@ -183,7 +182,7 @@ DUE, KNOWN = np.datetime64("2000-01-01", "D"), np.datetime64("2000-12-31", "D")
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How much is played, and where."""
+    """How many worlds, questions and runs are simulated."""
 
     worlds: int = 60
     questions: int = 100
@@ -198,12 +197,12 @@ class Simulation:
         """One world with its fitted links and its questions; the same for the same seed and place."""
         rng = np.random.default_rng([self.seed, place])
         world = draw_world(replace(self.settings, kind=self.kinds[place % len(self.kinds)]), rng)
-        troupe = WorldSolver(world, draw_questions(world, FITTED_ON, rng).chances)
-        return world, troupe, draw_questions(world, self.questions, rng)
+        solver = WorldSolver(world, draw_questions(world, FITTED_ON, rng).chances)
+        return world, solver, draw_questions(world, self.questions, rng)
 
     @property
-    def told(self) -> dict[str, object]:
-        """What it takes to play it again."""
+    def description(self) -> dict[str, object]:
+        """What it takes to run it again."""
         return {
             "worlds": self.worlds,
             "questions per world": self.questions,
@@ -216,9 +215,9 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationResult:
-    """What came of it."""
+    """The forecasts of all methods beside the truth."""
 
-    said: Mapping[str, Floats]
+    forecasts: Mapping[str, Floats]
     """By method, runs × questions of all worlds."""
     truth: Floats
     outcome: Floats
@@ -244,27 +243,30 @@ class SimulationResult:
         )
         known, weight = np.full(n, KNOWN), np.ones(n)
         return {
-            name: Examples(rows=rows.with_trials(said), outcome=self.outcome, known_on=known, weight=weight)
-            for name, said in self.said.items()
+            name: Examples(rows=rows.with_trials(p), outcome=self.outcome, known_on=known, weight=weight)
+            for name, p in self.forecasts.items()
         }
 
 
 def simulate(
-    scene: Simulation, methods: Sequence[SimulatedMethod], progress: StudyProgress = ignore_progress
+    simulation: Simulation, methods: Sequence[SimulatedMethod], progress: StudyProgress = ignore_progress
 ) -> SimulationResult:
-    """Every method on every question, in every run; deterministic in the scene."""
-    said: dict[str, list[Floats]] = {method.name: [] for method in methods}
-    asked: list[SimulatedQuestions] = []
-    for place in range(scene.worlds):
-        _, troupe, questions = scene.stage(place)
+    """Every method on every question, in every run; deterministic in the simulation."""
+    forecasts: dict[str, list[Floats]] = {method.name: [] for method in methods}
+    questions_asked: list[SimulatedQuestions] = []
+    for place in range(simulation.worlds):
+        _, solver, questions = simulation.stage(place)
         for method in methods:
-            runs = [troupe.answer(method, questions, seed=scene.seed, place=place, run=r) for r in range(scene.runs)]
-            said[method.name].append(np.stack(runs))
-        asked.append(questions)
-        progress(place + 1, scene.worlds)
+            runs = [
+                solver.answer(method, questions, seed=simulation.seed, place=place, run=r)
+                for r in range(simulation.runs)
+            ]
+            forecasts[method.name].append(np.stack(runs))
+        questions_asked.append(questions)
+        progress(place + 1, simulation.worlds)
     return SimulationResult(
-        said={name: np.concatenate(parts, axis=1) for name, parts in said.items()},
-        truth=np.concatenate([one.truth for one in asked]),
-        outcome=np.concatenate([one.outcome for one in asked]),
-        world=np.repeat(np.arange(scene.worlds), scene.questions),
+        forecasts={name: np.concatenate(parts, axis=1) for name, parts in forecasts.items()},
+        truth=np.concatenate([one.truth for one in questions_asked]),
+        outcome=np.concatenate([one.outcome for one in questions_asked]),
+        world=np.repeat(np.arange(simulation.worlds), simulation.questions),
     )

@@ -13,13 +13,14 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
-from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
+from foretell.report.numbers import number, plural
+from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study_report import value_text
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.scores import mean_of_runs, right_answers
 from foretell.studies.trees.inputs import simulation_for
 from foretell.studies.trees.simulation import SimulationResult, default_methods, simulate
-
-# What repeated runs of one method come to, target by target, and how their distances to the outcome are spread.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class RunStability:
         """Over the runs that answered."""
         p, outcome = examples.rows.trials, examples.outcome
         happened = np.where(outcome == 1, p, 1 - p)
-        hard = np.where(np.isnan(p), np.nan, happened > 0.5)
+        hard = right_answers(p, outcome)
         return cls(
             accuracy=100 * mean_of_runs(hard),
             soft=100 * mean_of_runs(happened),
@@ -52,12 +53,6 @@ class RunStability:
             spread=100 * variance_of_runs(p),
             undecided=100 * mean_of_runs(np.where(np.isnan(p), np.nan, p == 0.5)),
         )
-
-
-def mean_of_runs(values: Floats) -> Floats:
-    """Mean over runs (rows), those that failed left out; NaN where none answered."""
-    n = (~np.isnan(values)).sum(axis=0)
-    return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
 
 
 def variance_of_runs(values: Floats) -> Floats:
@@ -111,31 +106,35 @@ NOTES = (
     "deviation of the probability itself. A tree that always answers 0.49 has neither, and is no better for it: read "
     "both beside accuracy.",
     "Against outcomes, the squared error of one run is that of the mean of endlessly many runs plus the variance "
-    "between runs. Against true chances, which only a made-up world has, the first part is bias² alone.",
+    "between runs. Against true chances, which only a simulated world has, the first part is bias² alone.",
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Real runs where tables are given, else those of a made-up world."""
-    scene = simulation_for(material)
-    played = None if scene is None else simulate(scene, default_methods(), material.progress)
-    tables = complete_configs(material) if played is None else played.tables
+def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+    """How much of the error is bias, how much is chance?
+
+    Real runs where tables are given, else those of a simulated world.
+    """
+    data = inputs.data(options)
+    simulation = simulation_for(data)
+    result = None if simulation is None else simulate(simulation, default_methods(), data.progress)
+    tables = complete_configs(data) if result is None else result.tables
     found = {name: RunStability.of(examples) for name, examples in tables.items()}
-    grids = [_board(found, tables, material.resampling)]
-    if played is not None:
-        grids.append(_decomposed(played, material.resampling))
+    grids = [_board(found, tables, data.resampling)]
+    if result is not None:
+        grids.append(_decomposed(result, data.resampling))
     shown = _widest(found)
     return StudyResult(
         name="stability",
         title="Bias and chance between runs",
-        finding=_finding(grids[0]),
-        grids=tuple(grids),
-        pictures=tuple(
-            StudyChart(name=f"runs-{i}", title=f"{name}: single runs", figure=runs_histogram(tables[name], name))
+        sentences=(_sentence(grids[0]),),
+        tables=tuple(grids),
+        charts=tuple(
+            StudyChart(name=f"runs-{i}", title=f"{name}: single runs", chart=runs_histogram(tables[name], name))
             for i, name in enumerate(shown, 1)
         ),
-        notes=NOTES if played is not None else (*NOTES, *study_notes(material, tables)),
-        settings=scene.told if scene is not None else study_settings(material, tables),
+        notes=NOTES if result is not None else (*NOTES, *study_notes(data, tables)),
+        settings=simulation.description if simulation is not None else study_settings(data, tables),
     )
 
 
@@ -166,18 +165,18 @@ def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], ho
         StudyColumn(label="undecided", tip="% of runs that said exactly one half, which no outcome makes right"),
         StudyColumn(label="runs"),
     )
-    return StudyTable(title="Stability", head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Stability", row_header="Method", columns=columns, rows=tuple(entries))
 
 
-def _decomposed(played: SimulationResult, how: Resampling) -> StudyTable:
+def _decomposed(result: SimulationResult, how: Resampling) -> StudyTable:
     """Against the true chance: MSE = bias² + variance, by question."""
     entries: list[StudyRow] = []
-    for name, p in played.said.items():
+    for name, p in result.forecasts.items():
         variance = variance_of_runs(p)
-        bias = (mean_of_runs(p) - played.truth) ** 2 - variance / len(p)
+        bias = (mean_of_runs(p) - result.truth) ** 2 - variance / len(p)
         parts = [100 * part for part in (bias + variance, bias, variance)]
-        values = [bootstrap_score(part, played.world, resampling=how) for part in parts]
-        signed_bias = bootstrap_score(100 * (mean_of_runs(p) - played.truth), played.world, resampling=how)
+        values = [bootstrap_score(part, result.world, resampling=how) for part in parts]
+        signed_bias = bootstrap_score(100 * (mean_of_runs(p) - result.truth), result.world, resampling=how)
         entries.append(StudyRow(name=name, values=(*values, signed_bias)))
     columns = (
         StudyColumn(label="MSE", decimals=2, tip="mean squared distance to the true chance, ×100"),
@@ -185,7 +184,7 @@ def _decomposed(played: SimulationResult, how: Resampling) -> StudyTable:
         StudyColumn(label="variance", decimals=2, tip="between runs, ×100"),
         StudyColumn(label="mean bias", decimals=1, tip="mean of answer minus true chance, in points"),
     )
-    return StudyTable(title="Against the true chance", head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title="Against the true chance", row_header="Method", columns=columns, rows=tuple(entries))
 
 
 def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
@@ -211,25 +210,21 @@ def _widest(found: Mapping[str, RunStability]) -> list[str]:
     return list(dict.fromkeys([next(iter(found)), order[0], order[-1]]))
 
 
-def _finding(board: StudyTable) -> str:
-    ranked = [entry for entry in board.entries if isinstance(entry.values[4], Interval)]
-    if not ranked:
+def _sentence(board: StudyTable) -> str:
+    variance = board.numbers("variance")
+    if not variance:
         return "There is one run only: nothing to say about chance between runs."
-    least = min(ranked, key=_variance_of)
-    most = max(ranked, key=_variance_of)
-    if _variance_of(least) == _variance_of(most):
-        return f"The hard score varies equally between runs for {plural(len(ranked), 'method')}: {_told(least)}."
-    return f"The hard score varies least between runs for {_told(least)} and most for {_told(most)}."
+    least, most = min(variance, key=lambda name: variance[name]), max(variance, key=lambda name: variance[name])
+    if variance[least] == variance[most]:
+        told = _describe(board, least)
+        return f"The hard score varies equally between runs for {plural(len(variance), 'method')}: {told}."
+    return (
+        f"The hard score varies least between runs for {_describe(board, least)} and most for {_describe(board, most)}."
+    )
 
 
-def _variance_of(entry: StudyRow) -> float:
-    value = entry.values[4]
-    assert isinstance(value, Interval)
-    return value.estimate
-
-
-def _told(entry: StudyRow) -> str:
-    value, right = entry.values[4], entry.values[0]
-    assert isinstance(value, Interval)
-    accuracy = f", accuracy {number(right.estimate, 1)} %" if isinstance(right, Interval) else ""
-    return f"{entry.name} ({number(value.estimate, 1)} {bracket(value.low, value.high, 1)}{accuracy})"
+def _describe(board: StudyTable, name: str) -> str:
+    """A method with the variance between its runs and its accuracy."""
+    variance, accuracy = board.column("variance")[name], board.numbers("accuracy")
+    right = f", accuracy {number(accuracy[name], 1)} %" if name in accuracy else ""
+    return f"{name} ({value_text(variance, 1)}{right})"

@@ -5,6 +5,7 @@ After Analytica (2026), D.5.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import nan
 
 import numpy as np
 
@@ -14,10 +15,9 @@ from foretell.metrics.comparison import Comparison
 from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_threshold
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, number, plural, signed
-from foretell.report.study import CellValue, StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
-from foretell.studies.configurations import complete_configs, study_notes, study_settings
-from foretell.studies.trees.inputs import simulation_for
-from foretell.studies.trees.simulation import default_methods, simulate
+from foretell.report.study import CellValue, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.trees.inputs import given_or_simulated
 
 CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
 FOLDS = 10
@@ -30,20 +30,21 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Every configuration by every criterion; the trials' logit mean answers."""
-    scene = simulation_for(material)
-    tables = (
-        complete_configs(material) if scene is None else simulate(scene, default_methods(), material.progress).tables
-    )
-    grids = tuple(_grid(criterion, tables, material.resampling) for criterion in CRITERIA)
+def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+    """Where to cut a probability into True and False?
+
+    Every configuration by every criterion; the trials' logit mean answers.
+    """
+    data = inputs.data(options)
+    tables, notes, settings = given_or_simulated(data)
+    grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
     return StudyResult(
         name="threshold",
         title="Where to cut a probability",
-        finding=_finding(grids[0]),
-        grids=grids,
-        notes=NOTES if scene is not None else (*NOTES, *study_notes(material, tables)),
-        settings=scene.told if scene is not None else study_settings(material, tables),
+        sentences=(_sentence(grids[0]),),
+        tables=grids,
+        notes=(*NOTES, *notes),
+        settings=settings,
     )
 
 
@@ -58,7 +59,7 @@ def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling)
         StudyColumn(label="n", tip="targets answered"),
     )
     title = f"{CRITERIA[criterion]}, %"
-    return StudyTable(title=title, head="Method", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Method", columns=columns, rows=tuple(entries))
 
 
 def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[CellValue, ...]:
@@ -83,21 +84,15 @@ def in_percent(gap: Comparison) -> Comparison:
     return replace(gap, diff=100 * gap.diff, se=100 * gap.se, low=100 * gap.low, high=100 * gap.high)
 
 
-def _finding(grid: StudyTable) -> str:
-    gains = [(entry.name, entry.values[3]) for entry in grid.entries]
-    clear = [name for name, gain in gains if isinstance(gain, Comparison) and gain.low > 0]
-    harmed = [name for name, gain in gains if isinstance(gain, Comparison) and gain.high < 0]
-    best, gap = max(
-        ((name, gain) for name, gain in gains if isinstance(gain, Comparison)), key=lambda pair: pair[1].diff
-    )
-    told = f"{signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)} for {best}"
-    apart = f", and harms {plural(len(harmed), 'method')}" if harmed else ""
+def _sentence(table: StudyTable) -> str:
+    gains = {name: gain for name, gain in table.column("gain").items() if isinstance(gain, Comparison)}
+    clear = sum(gain.low > 0 for gain in gains.values())
+    harmed = sum(gain.high < 0 for gain in gains.values())
+    best = max(gains, key=lambda name: gains[name].diff)
+    apart = f", and harms {plural(harmed, 'method')}" if harmed else ""
+    gap, at_half = gains[best], table.numbers("at 0.5").get(best, nan)
     return (
-        f"A tuned threshold helps {len(clear)} of {plural(len(gains), 'method')} clearly{apart}; at best it is worth "
-        f"{told} (accuracy in points, {number(_at_half(grid, best), 1)} at one half)."
+        f"A tuned threshold helps {clear} of {plural(len(gains), 'method')} clearly{apart}; at best it is worth "
+        f"{signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)} for {best} (accuracy in points, {number(at_half, 1)} "
+        "at one half)."
     )
-
-
-def _at_half(grid: StudyTable, name: str) -> float:
-    value = next(entry.values[1] for entry in grid.entries if entry.name == name)
-    return value if isinstance(value, float) else float("nan")

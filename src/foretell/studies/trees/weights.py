@@ -3,7 +3,6 @@
 After Analytica (2026), D.8 and Table 13.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +11,9 @@ from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import Resampling, bootstrap_score
 from foretell.metrics.comparison import Comparison, compare_paired
 from foretell.report.numbers import bracket, number, signed
-from foretell.report.study import StudyColumn, StudyInput, StudyResult, StudyRow, StudyTable
-from foretell.studies.trees.inputs import TreeStudyInput, require_simulation
+from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.studies.inputs import DataInputs, TreeStudyOptions
+from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, SimulatedSynthesizer, SimulationResult, simulate
 from foretell.studies.trees.world import LINK_KINDS
 
@@ -29,25 +29,29 @@ NOTES = (
 )
 
 
-def study(material: StudyInput) -> StudyResult:
-    """Worlds of both kinds; real trees where some are given."""
-    if isinstance(material, TreeStudyInput) and material.trees:
+def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
+    """What are the weights of a tree worth?
+
+    Worlds of both kinds; real trees where some are given.
+    """
+    data = inputs.data(options)
+    if data.trees:
         from foretell.studies.trees.noise import weights_of_trees
 
-        return weights_of_trees(material)
-    scene = require_simulation(material, "tree-weights", trees=True)
+        return weights_of_trees(data)
+    simulation = require_simulation(data, "tree-weights", trees=True)
     methods = _methods()
     grids: list[StudyTable] = []
     for kind in LINK_KINDS:
-        played = simulate(replace(scene, kinds=(kind,)), methods, material.progress)
-        grids.append(_grid(f"{kind.capitalize()} worlds", played, material.resampling))
+        result = simulate(replace(simulation, kinds=(kind,)), methods, data.progress)
+        grids.append(_grid(f"{kind.capitalize()} worlds", result, data.resampling))
     return StudyResult(
         name="tree-weights",
         title="What the weights of a linear rule are worth",
-        finding=_finding(grids[0].entries),
-        grids=tuple(grids),
+        sentences=(_sentence(grids[0]),),
+        tables=tuple(grids),
         notes=NOTES,
-        settings=scene.told,
+        settings=simulation.description,
     )
 
 
@@ -60,22 +64,22 @@ def _methods() -> list[SimulatedMethod]:
     return [alone, replace(alone, name="random", rule="random"), replace(alone, name=AVERAGE, rule=AVERAGE), *off]
 
 
-def _grid(title: str, played: SimulationResult, how: Resampling) -> StudyTable:
-    off = {name: 100 * np.mean((p - played.truth) ** 2, axis=0) for name, p in played.said.items()}
-    right = {name: 100 * np.mean((p > 0.5) == played.outcome, axis=0) for name, p in played.said.items()}
+def _grid(title: str, result: SimulationResult, how: Resampling) -> StudyTable:
+    off = {name: 100 * np.mean((p - result.truth) ** 2, axis=0) for name, p in result.forecasts.items()}
+    right = {name: 100 * np.mean((p > 0.5) == result.outcome, axis=0) for name, p in result.forecasts.items()}
     entries = [
         StudyRow(
             name=name,
             values=(
-                bootstrap_score(right[name], played.world, resampling=how),
-                None if name == AVERAGE else compare_paired(right[name], right[AVERAGE], played.world, resampling=how),
-                bootstrap_score(off[name], played.world, resampling=how),
-                None if name == AVERAGE else compare_paired(off[AVERAGE], off[name], played.world, resampling=how),
-                _likeness(played, name),
+                bootstrap_score(right[name], result.world, resampling=how),
+                None if name == AVERAGE else compare_paired(right[name], right[AVERAGE], result.world, resampling=how),
+                bootstrap_score(off[name], result.world, resampling=how),
+                None if name == AVERAGE else compare_paired(off[AVERAGE], off[name], result.world, resampling=how),
+                _likeness(result, name),
             ),
             style="reference" if name == AVERAGE else "",
         )
-        for name in played.said
+        for name in result.forecasts
     ]
     columns = (
         StudyColumn(label="accuracy", tip="at one half, %"),
@@ -84,21 +88,21 @@ def _grid(title: str, played: SimulationResult, how: Resampling) -> StudyTable:
         StudyColumn(label="gain", decimals=2, tip="MSE of the mean minus this MSE, worlds resampled"),
         StudyColumn(label="r", decimals=3, tip="correlation with the true chance, mean over worlds"),
     )
-    return StudyTable(title=title, head="Links", columns=columns, entries=tuple(entries))
+    return StudyTable(title=title, row_header="Links", columns=columns, rows=tuple(entries))
 
 
-def _likeness(played: SimulationResult, name: str) -> float:
-    p = played.said[name][0]
-    found = [np.corrcoef(p[here], played.truth[here])[0, 1] for here in _worlds(played) if np.std(p[here]) > 0]
+def _likeness(result: SimulationResult, name: str) -> float:
+    p = result.forecasts[name][0]
+    found = [np.corrcoef(p[here], result.truth[here])[0, 1] for here in _worlds(result) if np.std(p[here]) > 0]
     return float(np.nanmean(found)) if found else float("nan")
 
 
-def _worlds(played: SimulationResult) -> list[Bools]:
-    return [played.world == place for place in np.unique(played.world)]
+def _worlds(result: SimulationResult) -> list[Bools]:
+    return [result.world == place for place in np.unique(result.world)]
 
 
-def _finding(entries: Sequence[StudyRow]) -> str:
-    gains = {entry.name: entry.values[3] for entry in entries}
+def _sentence(table: StudyTable) -> str:
+    gains = table.column("gain")
     best, drawn = gains[f"weights off by {OFF[0]:g}"], gains["random"]
     still = [off for off in OFF if isinstance(gain := gains[f"weights off by {off:g}"], Comparison) and gain.low > 0]
     assert isinstance(best, Comparison)

@@ -1,4 +1,4 @@
-"""A made-up world: a tree of claims whose true links and true chances are known, and questions that come out.
+"""A simulated world: a tree of claims whose true links and true chances are known, and questions that come out.
 
 One world is one way in which claims hang together. A question in it is a draw of the leaves' true chances; how it
 comes out is drawn claim by claim from the leaves up, by the very chances that the tree gives.
@@ -19,7 +19,7 @@ from foretell.forecasters.tree.links import FormulaAssumption, FormulaLink, Line
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, post_order
 from foretell.metrics.arrays import Bools, Floats
 
-# How a made-up tree hangs together, before anything is said about numbers.
+# The shape of a simulated tree.
 
 TreeShape = Mapping[str, tuple[str, ...]]
 """By claim, its children; leaves have none."""

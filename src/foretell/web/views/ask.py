@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from foretell.operations.request import environment_values
 from foretell.operations.requests import AskRequest
+from foretell.request import environment_values
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import COMBINATIONS

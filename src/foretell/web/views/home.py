@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foretell.operations.saved_studies import saved_studies
+from foretell.plugins import names
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.store import RunStore
-from foretell.studies.registry import STUDIES
+from foretell.studies.registry import study_questions
 from foretell.web.views.arena import list_arenas
 from foretell.web.views.runs import RunRowView, list_runs
 
@@ -39,7 +40,7 @@ def home_view(store: RunStore, settings: Settings) -> HomeView:
         run_count=found.total,
         trees=_files(settings.home / "trees", "*.json"),
         arenas=len(list_arenas(store).arenas),
-        studies=len(STUDIES),
+        studies=len(names("studies")),
         providers=providers,
         missing=tuple(KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers),
     )
@@ -71,9 +72,9 @@ class StudyList:
 
 
 def list_studies(settings: Settings) -> StudyList:
-    """Every study of the catalogue, and whatever else was kept."""
+    """Every registered study, and whatever else was kept."""
     kept = saved_studies(settings)
-    asks = {name: told for name, (_, told) in STUDIES.items()}
+    asks = study_questions()
     found = [
         StudyRowView(name=name, asks=asks.get(name, ""), kept=name in kept, command=_command(name))
         for name in dict.fromkeys([*kept, *asks])
@@ -82,5 +83,5 @@ def list_studies(settings: Settings) -> StudyList:
 
 
 def _command(name: str) -> str:
-    words = name.replace("tree-", "tree ", 1) if name.startswith("tree-") else name
-    return f"foretell study {words} --keep"
+    """How to run it; empty for what was kept under a name that is no study of this version."""
+    return f"foretell study {name} --keep" if name in names("studies") else ""

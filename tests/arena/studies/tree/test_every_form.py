@@ -6,18 +6,19 @@ from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
+from tests.arena.studies.made_trials import SIMULATED
 
 from foretell.metrics.bootstrap import Resampling
+from foretell.operations.studies import study as run_study
 from foretell.report.study import StudyResult
 from foretell.report.study_report import markdown_study, print_study, study_page
-from foretell.studies.registry import SIMULATED, run_study
-from foretell.studies.trees.inputs import TreeStudyInput
+from foretell.studies.inputs import StudyData
 from foretell.studies.trees.simulation import Simulation
 
 
 def played(name: str) -> StudyResult:
-    material = TreeStudyInput(
-        tables={}, scene=Simulation(worlds=2, questions=12, runs=2), resampling=Resampling(draws=100)
+    material = StudyData(
+        tables={}, simulation=Simulation(worlds=2, questions=12, runs=2), resampling=Resampling(draws=100)
     )
     return run_study(name, material)
 
@@ -25,10 +26,10 @@ def played(name: str) -> StudyResult:
 @pytest.mark.parametrize("name", sorted(SIMULATED))
 def test_every_study_of_trees_can_be_told_in_every_form_and_again(name: str):
     study = played(name)
-    assert study.finding.endswith(".")
-    assert study.grids
-    for picture in study.pictures:
-        ElementTree.fromstring(picture.figure.standalone())
+    assert study.text.endswith(".")
+    assert study.tables
+    for picture in study.charts:
+        ElementTree.fromstring(picture.chart.standalone())
     page = study_page(study)
     ElementTree.fromstring(page.partition("\n")[2])
     text = markdown_study(study)
@@ -36,7 +37,7 @@ def test_every_study_of_trees_can_be_told_in_every_form_and_again(name: str):
         shown = io.StringIO()
         print_study(study, Console(file=shown, width=width))
         assert max(map(len, shown.getvalue().splitlines())) <= width
-    for grid in study.grids:
+    for grid in study.tables:
         assert grid.title in text
         assert len({column.label for column in grid.columns}) == len(grid.columns), "labels are keys in the JSON"
     assert "nan" not in text.lower()

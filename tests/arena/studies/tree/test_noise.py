@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from foretell.metrics.bootstrap import Resampling
-from foretell.studies.trees.inputs import TreeStudyInput
-from foretell.studies.trees.noise import DISTURBANCES, RATIOS, NoiseEffects, noise_effects, study
+from foretell.operations.studies import study as run_study
+from foretell.studies.inputs import StudyData
+from foretell.studies.trees.noise import DISTURBANCES, RATIOS, NoiseEffects, noise_effects
 from foretell.studies.trees.simulation import RULES as ALL_RULES
 from foretell.studies.trees.simulation import Simulation
 from foretell.studies.trees.world import LINK_KINDS, LinkKind
@@ -72,13 +73,13 @@ def test_the_same_seed_the_same_effects():
 
 def test_the_study_shows_every_noise_rule_and_kind_of_world():
     scene = Simulation(worlds=3, questions=10)
-    found = study(TreeStudyInput(tables={}, scene=scene, resampling=Resampling(draws=100)))
-    titles = [grid.title for grid in found.grids]
+    found = run_study("tree-noise", StudyData(tables={}, simulation=scene, resampling=Resampling(draws=100)))
+    titles = [grid.title for grid in found.tables]
     assert [title for title in titles if title.startswith("Spoilt")] == [
         f"Spoilt by {noise} noise, %" for noise in DISTURBANCES
     ]
-    accuracy = found.grid("Accuracy at one half under reverse noise, %")
-    assert len(accuracy.entries) == len(LINK_KINDS) * len(ALL_RULES)
+    accuracy = found.table("Accuracy at one half under reverse noise, %")
+    assert len(accuracy.rows) == len(LINK_KINDS) * len(ALL_RULES)
     assert [column.label for column in accuracy.columns] == ["without", *(f"{ratio:g}" for ratio in RATIOS)]
-    assert [picture.name for picture in found.pictures] == list(DISTURBANCES)
-    assert "of 3 kinds of noise" in found.finding
+    assert [picture.name for picture in found.charts] == list(DISTURBANCES)
+    assert "of 3 kinds of noise" in found.text

@@ -72,9 +72,9 @@ def test_without_errors_the_rule_of_the_worlds_own_kind_and_the_grounder_say_the
     played = simulate(scene, methods)
     first = played.world == 0
     assert scene.kinds[0] == "linear"
-    assert played.said["alone"] == pytest.approx(np.stack([played.truth] * 2))
-    assert played.said["linear"][:, first] == pytest.approx(np.stack([played.truth[first]] * 2), abs=1e-6)
-    assert played.said["judge"][:, first] == pytest.approx(np.stack([played.truth[first]] * 2), abs=1e-6)
+    assert played.forecasts["alone"] == pytest.approx(np.stack([played.truth] * 2))
+    assert played.forecasts["linear"][:, first] == pytest.approx(np.stack([played.truth[first]] * 2), abs=1e-6)
+    assert played.forecasts["judge"][:, first] == pytest.approx(np.stack([played.truth[first]] * 2), abs=1e-6)
 
 
 def test_asking_ten_times_takes_nine_tenths_of_the_chance_and_none_of_the_slant():
@@ -84,7 +84,7 @@ def test_asking_ten_times_takes_nine_tenths_of_the_chance_and_none_of_the_slant(
     many = SimulatedMethod(name="10", rule=DIRECT, grounder=grounder, repeats=10)
     played = simulate(scene, [alone, many])
     inside = (played.truth > 0.3) & (played.truth < 0.7)
-    one, ten = (played.said[name][:, inside] for name in ("1", "10"))
+    one, ten = (played.forecasts[name][:, inside] for name in ("1", "10"))
     assert ten.var(axis=0, ddof=1).mean() / one.var(axis=0, ddof=1).mean() == pytest.approx(0.1, abs=0.01)
     lasting = (ten.mean(axis=0) - played.truth[inside]).var()
     assert lasting == pytest.approx(0.05**2 + 0.05**2 / 80, rel=0.1)
@@ -93,7 +93,7 @@ def test_asking_ten_times_takes_nine_tenths_of_the_chance_and_none_of_the_slant(
 def test_an_analyzer_who_sees_nothing_says_the_same_of_every_question():
     blind = SimulatedMethod(name="blind", seen=0.0, grounder=PERFECT, synthesizer=SURE)
     played = simulate(Simulation(worlds=1, questions=30, runs=1), [blind])
-    assert np.ptp(played.said["blind"]) == pytest.approx(0, abs=1e-12)
+    assert np.ptp(played.forecasts["blind"]) == pytest.approx(0, abs=1e-12)
 
 
 def test_played_runs_are_tables_that_other_studies_read():

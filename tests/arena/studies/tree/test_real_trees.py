@@ -13,10 +13,11 @@ from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison
+from foretell.operations.studies import study as run_study
 from foretell.questions.errors import InputError
-from foretell.report.study import StudyInput
-from foretell.studies.trees import noise, scale, stability, weights
-from foretell.studies.trees.inputs import TreeStudyInput, read_trees
+from foretell.studies.inputs import StudyData
+from foretell.studies.trees import weights
+from foretell.studies.trees.inputs import read_trees
 from foretell.studies.trees.noise import (
     DISTURBANCES,
     DRAWS,
@@ -39,8 +40,8 @@ def pair(first: float, second: float, weight: float = 0.5) -> Tree:
     return evaluated(Tree(root="P0", nodes={node.id: node for node in (top, *ends)}))
 
 
-def material(*trees: Tree, **fields: Any) -> TreeStudyInput:
-    return TreeStudyInput(tables={}, trees={"mine": trees}, resampling=QUICK, **fields)
+def material(*trees: Tree, **fields: Any) -> StudyData:
+    return StudyData(tables={}, trees={"mine": trees}, resampling=QUICK, **fields)
 
 
 def test_a_total_reversal_of_sums_spoils_nothing_and_equal_roots_have_nothing_to_spoil():
@@ -86,27 +87,27 @@ def grown(kind: str, count: int = 12) -> list[Tree]:
 
 
 def test_the_noise_study_of_real_trees_has_every_kind_of_noise_and_three_ways_to_join():
-    found = noise.study(TreeStudyInput(tables={}, trees={"logic": grown("logic")}, resampling=QUICK))
-    assert [grid.title for grid in found.grids] == [f"Spoilt by {kind} noise, %" for kind in DISTURBANCES]
-    assert [e.name for e in found.grids[0].entries] == ["logic, as they are", "logic, average", "logic, random"]
-    assert found.finding.startswith("12 trees; % spoilt of logic, as they are at a ratio of 0.25: normal")
+    found = run_study("tree-noise", StudyData(tables={}, trees={"logic": grown("logic")}, resampling=QUICK))
+    assert [grid.title for grid in found.tables] == [f"Spoilt by {kind} noise, %" for kind in DISTURBANCES]
+    assert [e.name for e in found.tables[0].rows] == ["logic, as they are", "logic, average", "logic, random"]
+    assert found.text.startswith("12 trees; % spoilt of logic, as they are at a ratio of 0.25: normal")
     with pytest.raises(InputError, match="at least two"):
-        noise.study(material(pair(0.1, 0.2)))
-    same = noise.study(material(pair(0.3, 0.3), pair(0.3, 0.3)))
-    assert "nothing to spoil" in same.finding
+        run_study("tree-noise", material(pair(0.1, 0.2)))
+    same = run_study("tree-noise", material(pair(0.3, 0.3), pair(0.3, 0.3)))
+    assert "nothing to spoil" in same.text
 
 
 def test_judged_roots_are_told():
     top = Proposition(id="P0", claim="r", children=("P1", "P2"), link=JudgedLink(p=0.3), p=0.3)
     judged = Tree(root="P0", nodes={**pair(0.2, 0.4).nodes, "P0": top})
-    found = noise.study(material(judged, pair(0.8, 0.8)))
+    found = run_study("tree-noise", material(judged, pair(0.8, 0.8)))
     assert any("1 root of 2 are judged" in note for note in found.notes)
 
 
 def test_what_other_links_do_by_hand():
     """Weights 0.9 and 0.1 on 0.8 and 0.2 give 0.74, the mean 0.5; on 0.2 and 0.2 nothing moves."""
-    found = weights.study(material(pair(0.8, 0.2, 0.9), pair(0.2, 0.2, 0.9)))
-    stored, mean, _ = found.grids[0].entries
+    found = run_study("tree-weights", material(pair(0.8, 0.2, 0.9), pair(0.2, 0.2, 0.9)))
+    stored, mean, _ = found.tables[0].rows
     assert stored.values[0] == pytest.approx(47.0)
     assert mean.values[0] == pytest.approx(35.0)
     moved, turned = mean.values[1:3]
@@ -117,8 +118,8 @@ def test_what_other_links_do_by_hand():
 
 def test_in_linear_worlds_weights_beat_means_and_means_beat_random_weights():
     scene = Simulation(worlds=8, questions=60, runs=2)
-    found = weights.study(TreeStudyInput(tables={}, scene=scene, resampling=QUICK))
-    gain = {entry.name: entry.values[3] for entry in found.grid("Linear worlds").entries}
+    found = run_study("tree-weights", StudyData(tables={}, simulation=scene, resampling=QUICK))
+    gain = {entry.name: entry.values[3] for entry in found.table("Linear worlds").rows}
     true, drawn = gain["weights off by 0"], gain["random"]
     assert isinstance(true, Comparison)
     assert isinstance(drawn, Comparison)
@@ -140,8 +141,8 @@ def test_trees_of_a_folder(tmp_path: Path):
 def test_studies_refuse_what_they_cannot_look_at():
     trees = material(pair(0.1, 0.2), pair(0.3, 0.4))
     with pytest.raises(InputError, match="no outcomes"):
-        stability.study(trees)
-    with pytest.raises(InputError, match="made-up world"):
-        scale.study(trees)
+        run_study("stability", trees)
+    with pytest.raises(InputError, match="simulated world"):
+        run_study("tree-scale", trees)
     with pytest.raises(InputError, match="--trees"):
-        noise.study(StudyInput(tables={"x": Any}))  # type: ignore[dict-item]
+        run_study("tree-noise", StudyData(tables={"x": Any}))  # type: ignore[dict-item]

@@ -8,10 +8,11 @@ from tests.arena.studies.tree.reading import num
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.report.study import StudyInput
-from foretell.studies.trees.inputs import TreeStudyInput
+from foretell.operations.studies import study as run_study
+from foretell.studies.inputs import StudyData
+from foretell.studies.scores import mean_of_runs
 from foretell.studies.trees.simulation import Simulation
-from foretell.studies.trees.stability import RunStability, mean_of_runs, runs_histogram, study, variance_of_runs
+from foretell.studies.trees.stability import RunStability, runs_histogram, variance_of_runs
 
 QUICK = Resampling(draws=100)
 
@@ -52,21 +53,21 @@ def test_the_histogram_counts_every_run():
 
 
 def test_in_a_made_up_world_the_parts_add_up():
-    material = TreeStudyInput(tables={}, scene=Simulation(worlds=4, questions=30, runs=6), resampling=QUICK)
-    found = study(material)
-    for entry in found.grid("Against the true chance").entries:
+    material = StudyData(tables={}, simulation=Simulation(worlds=4, questions=30, runs=6), resampling=QUICK)
+    found = run_study("stability", material)
+    for entry in found.table("Against the true chance").rows:
         mse, bias, variance, _ = (value.estimate for value in entry.values if isinstance(value, Interval))
         assert mse == pytest.approx(bias + variance)
-    spread = {entry.name: entry.values[5] for entry in found.grid("Stability").entries}
+    spread = {entry.name: entry.values[5] for entry in found.table("Stability").rows}
     assert num(spread["mean of 10"]) == pytest.approx(num(spread["grounder alone"]) / 10**0.5, rel=0.15)
-    assert found == study(material)
+    assert found == run_study("stability", material)
 
 
 def test_real_runs_and_a_single_one():
     tables = {"calm": made(noise=0.1), "nervous": made(noise=1.5, method_seed=4)}
-    found = study(StudyInput(tables=tables, resampling=QUICK))
-    assert [grid.title for grid in found.grids] == ["Stability"]
-    assert "least between runs for calm" in found.finding
-    assert "most for nervous" in found.finding
-    once = study(StudyInput(tables={"x": made(trials=1)}, resampling=QUICK))
-    assert once.finding.startswith("There is one run only")
+    found = run_study("stability", StudyData(tables=tables, resampling=QUICK))
+    assert [grid.title for grid in found.tables] == ["Stability"]
+    assert "least between runs for calm" in found.text
+    assert "most for nervous" in found.text
+    once = run_study("stability", StudyData(tables={"x": made(trials=1)}, resampling=QUICK))
+    assert once.text.startswith("There is one run only")

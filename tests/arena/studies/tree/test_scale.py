@@ -7,8 +7,9 @@ from tests.arena.studies.tree.reading import num
 from foretell.forecasters.tree.links import LinearLink
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
 from foretell.metrics.bootstrap import Resampling
-from foretell.studies.trees.inputs import TreeStudyInput
-from foretell.studies.trees.scale import SIZES, cut_tree, score_cut, study
+from foretell.operations.studies import study as run_study
+from foretell.studies.inputs import StudyData
+from foretell.studies.trees.scale import SIZES, cut_tree, score_cut
 from foretell.studies.trees.simulation import NoiseStreams, SimulatedGrounder, Simulation
 from foretell.studies.trees.world import TreeWorld, TreeWorldSettings, draw_questions, draw_world
 
@@ -57,19 +58,19 @@ def test_spread_is_what_the_weights_on_the_ways_say(size: int, correlation: floa
 def test_more_leaves_less_error_and_less_so_where_they_err_together():
     settings = TreeWorldSettings(leaves=20)
     scene = Simulation(worlds=6, questions=40, settings=settings)
-    found = study(TreeStudyInput(tables={}, scene=scene, resampling=Resampling(draws=100)))
+    found = run_study("tree-scale", StudyData(tables={}, simulation=scene, resampling=Resampling(draws=100)))
     spread: dict[str, list[float]] = {}
-    for grid in found.grids:
-        spread[grid.title] = [num(entry.values[2]) for entry in grid.entries]
+    for grid in found.tables:
+        spread[grid.title] = [num(entry.values[2]) for entry in grid.rows]
         assert len(spread[grid.title]) == len(SIZES)
         assert spread[grid.title] == sorted(spread[grid.title], reverse=True)
-        for entry in grid.entries:
+        for entry in grid.rows:
             assert num(entry.values[2]) == pytest.approx(num(entry.values[3]), rel=0.08)
-        errors = [num(entry.values[4]) for entry in grid.entries]
+        errors = [num(entry.values[4]) for entry in grid.rows]
         assert errors[-1] < 0.1 * errors[0]
     alone, together = spread.values()
     assert together[-1] > 1.5 * alone[-1]
-    assert f"{spread['Independent errors'][0]:.1f} to" in found.finding
+    assert f"{spread['Independent errors'][0]:.1f} to" in found.text
 
 
 def test_a_world_is_never_smaller_than_it_is_cut():

@@ -11,23 +11,24 @@ from tests.arena.studies.tree.test_runs import QUICK, table
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
+from foretell.operations.studies import study as run_study
 from foretell.questions.errors import InputError
-from foretell.report.study import StudyInput
-from foretell.studies.trees import consensus, frontier, roles, thresholds
-from foretell.studies.trees.inputs import CallPrices, ForecastCost, TreeStudyInput, read_cast_table, read_cost_table
+from foretell.studies.inputs import StudyData
+from foretell.studies.trees import frontier, roles
+from foretell.studies.trees.inputs import CallPrices, ForecastCost, read_cost_table, read_role_table
 from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation
 
 SMALL = Simulation(worlds=4, questions=25, runs=2)
 
 
-def simulated(**fields: Any) -> TreeStudyInput:
-    return TreeStudyInput(tables={}, scene=SMALL, resampling=QUICK, **fields)
+def simulated(**fields: Any) -> StudyData:
+    return StudyData(tables={}, simulation=SMALL, resampling=QUICK, **fields)
 
 
 def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
     tables = {"sound": made(size=120), "shifted": made(size=120, shift=1.5, method_seed=2)}
-    found = thresholds.study(StudyInput(tables=tables, resampling=QUICK))
-    values = {entry.name: entry.values for entry in found.grids[0].entries}
+    found = run_study("threshold", StudyData(tables=tables, resampling=QUICK))
+    values = {entry.name: entry.values for entry in found.tables[0].rows}
     gains = {name: gain for name, (_, _, _, gain, _, _) in values.items() if isinstance(gain, Comparison)}
     assert gains["shifted"].diff > 3
     assert abs(gains["sound"].diff) < 3
@@ -41,13 +42,13 @@ def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
 def test_a_threshold_by_hand():
     """At 0.5 all four are called True, half of them wrongly; anywhere between 0.6 and 0.8 all are right."""
     data = table(np.array([[0.8, 0.9, 0.55, 0.6]]), [1.0, 1.0, 0.0, 0.0])
-    found = thresholds.study(StudyInput(tables={"x": data}, resampling=QUICK))
-    chosen, at_half, _, _, in_sample, n = map(num, found.grids[0].entries[0].values)
+    found = run_study("threshold", StudyData(tables={"x": data}, resampling=QUICK))
+    chosen, at_half, _, _, in_sample, n = map(num, found.tables[0].rows[0].values)
     assert (at_half, in_sample, n) == (50.0, 100.0, 4)
     assert 0.6 <= chosen < 0.8
     same = table(np.array([[0.8, 0.9]]), [1.0, 1.0])
     with pytest.raises(InputError, match="all outcomes are the same"):
-        thresholds.study(StudyInput(tables={"x": same}, resampling=QUICK))
+        run_study("threshold", StudyData(tables={"x": same}, resampling=QUICK))
 
 
 def test_mcnemar_and_agreement_by_hand():
@@ -56,16 +57,16 @@ def test_mcnemar_and_agreement_by_hand():
     a[0, :8] = 0.9
     b[0, [0, 1, 8]] = 0.9
     tables = {"b": table(b, [1.0] * 10), "a": table(a, [1.0] * 10)}
-    found = consensus.study(StudyInput(tables=tables, resampling=QUICK))
-    best, other = found.grid("Accuracy").entries
+    found = run_study("consensus", StudyData(tables=tables, resampling=QUICK))
+    best, other = found.table("Accuracy").rows
     assert (best.name, best.values[0], other.values[0]) == ("a", 80.0, 30.0)
     assert str(other.values[1]).startswith("−50.0")
     assert other.values[2] == "0.125"
-    agreement = found.grid("Agreement, % of targets").entries[0].values
+    agreement = found.table("Agreement, % of targets").rows[0].values
     assert agreement == (None, pytest.approx(30.0)), "the same side on 2 right and 1 wrong of 10"
-    assert "clearly more often than 0 of 1 other method" in found.finding
+    assert "clearly more often than 0 of 1 other method" in found.text
     with pytest.raises(InputError, match="at least two"):
-        consensus.study(StudyInput(tables={"a": tables["a"]}, resampling=QUICK))
+        run_study("consensus", StudyData(tables={"a": tables["a"]}, resampling=QUICK))
 
 
 def test_what_a_method_costs_by_hand():
@@ -93,18 +94,18 @@ def test_single_runs_and_who_lies_on_the_frontier():
         "cheap": ForecastCost(dollars=0.1, seconds=9),
         "worse": ForecastCost(dollars=0.2),
     }
-    found = frontier.study(TreeStudyInput(tables=tables, costs=costs, resampling=QUICK))
-    best = {entry.name: entry.values[3:] for entry in found.grids[0].entries}
+    found = run_study("frontier", StudyData(tables=tables, costs=costs, resampling=QUICK))
+    best = {entry.name: entry.values[3:] for entry in found.tables[0].rows}
     assert best["dear"] == (pytest.approx(100.0), "yes", "yes")
     assert best["cheap"] == (pytest.approx(625.0), "yes", "")
     assert best["worse"][1:] == ("", "")
     with pytest.raises(InputError, match="no forecaster has a cost"):
-        frontier.study(StudyInput(tables=tables, resampling=QUICK))
+        run_study("frontier", StudyData(tables=tables, resampling=QUICK))
 
 
 def test_a_tree_costs_more_than_its_grounder_and_a_better_grounder_is_better():
-    found = frontier.study(simulated())
-    values = {entry.name: entry.values for entry in found.grids[0].entries}
+    found = run_study("frontier", simulated())
+    values = {entry.name: entry.values for entry in found.tables[0].rows}
     for name in ("quick", "careful", "thorough"):
         assert num(values[f"{name}, tree linear"][1]) > num(values[f"{name} alone"][1])
     assert num(values["thorough alone"][0]) > num(values["quick alone"][0])
@@ -113,7 +114,7 @@ def test_a_tree_costs_more_than_its_grounder_and_a_better_grounder_is_better():
 def cell(cast: tuple[str, ...], accuracy: float) -> roles.RoleCombination:
     return roles.RoleCombination(
         name=" ".join(cast),
-        cast=dict(zip(("analyzer", "grounder", "synthesizer"), cast, strict=True)),
+        roles=dict(zip(("analyzer", "grounder", "synthesizer"), cast, strict=True)),
         accuracy=Interval(estimate=accuracy, se=0, low=0, high=100, n_clusters=1, draws=0),
         right=np.array([accuracy]),
         cluster=("c",),
@@ -131,16 +132,16 @@ def test_shares_of_roles_by_hand():
 
 
 def test_roles_in_a_made_up_world_and_of_real_forecasters():
-    found = roles.study(simulated())
-    assert len(found.grid("All combinations").entries) == 27
-    shares = [sum(map(num, values)) for values in zip(*(e.values for e in found.grids[0].entries), strict=True)]
+    found = run_study("tree-roles", simulated())
+    assert len(found.table("All combinations").rows) == 27
+    shares = [sum(map(num, values)) for values in zip(*(e.values for e in found.tables[0].rows), strict=True)]
     assert all(40 < share <= 100.01 for share in shares)
     tables = {name: made(method_seed=seed, noise=noise) for name, seed, noise in (("a", 1, 0.2), ("b", 2, 2.5))}
     cast = {name: {"analyzer": "m", "grounder": name, "synthesizer": "m"} for name in tables}
-    real = roles.study(TreeStudyInput(tables=tables, cast=cast, resampling=QUICK))
-    assert [entry.values[0] for entry in real.grids[0].entries] == pytest.approx([0, 100, 0], abs=1e-6)
+    real = run_study("tree-roles", StudyData(tables=tables, roles=cast, resampling=QUICK))
+    assert [entry.values[0] for entry in real.tables[0].rows] == pytest.approx([0, 100, 0], abs=1e-6)
     with pytest.raises(InputError, match="fewer than two"):
-        roles.study(TreeStudyInput(tables=tables, resampling=QUICK))
+        run_study("tree-roles", StudyData(tables=tables, resampling=QUICK))
 
 
 def test_tables_beside_the_forecasts_are_read_and_checked():
@@ -150,6 +151,6 @@ def test_tables_beside_the_forecasts_are_read_and_checked():
     with pytest.raises(InputError, match="not an amount of money"):
         read_cost_table([{"forecaster": "a", "dollars": -1}])
     row = {"forecaster": "a", "analyzer": "x", "grounder": "y", "synthesizer": "z"}
-    assert read_cast_table([row])["a"] == {"analyzer": "x", "grounder": "y", "synthesizer": "z"}
+    assert read_role_table([row])["a"] == {"analyzer": "x", "grounder": "y", "synthesizer": "z"}
     with pytest.raises(InputError, match="synthesizer"):
-        read_cast_table([{"forecaster": "a", "analyzer": "x", "grounder": "y"}])
+        read_role_table([{"forecaster": "a", "analyzer": "x", "grounder": "y"}])

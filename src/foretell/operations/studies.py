@@ -1,0 +1,222 @@
+"""Run a study: what `foretell study NAME`, `foretell.study(...)` and the web application call.
+
+Studies that call models work behind the same journal, limits and budget as runs, so that the same study again is free.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from inspect import iscoroutine
+from typing import TYPE_CHECKING, Any
+
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.forecaster import Context, make_forecaster
+from foretell.models.budget import Budget, BudgetWaitingModel, PendingCalls
+from foretell.models.journal import Journal
+from foretell.models.model import Model
+from foretell.models.names import ModelName
+from foretell.models.router import api_key_for
+from foretell.operations.study_data import judge_cases, read_study_data, statements_of_runs
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
+from foretell.questions.question import Question
+from foretell.report.study import StudyResult
+from foretell.runs import event_loop
+from foretell.runs.backtest import run_sync
+from foretell.runs.executor import RunProgress
+from foretell.runs.runner import WatchProgress, prepare_run
+from foretell.runs.runtime import Runtime, forecaster_options, open_runtime
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
+from foretell.runs.store import RunStore
+from foretell.studies.inputs import AgentOptions, StudyData, StudyOptions, StudyProgress
+from foretell.studies.registry import Study, load_study, study_of
+from foretell.studies.stored_runs import traces_of_runs
+
+if TYPE_CHECKING:
+    from foretell.studies.consistency import StatedForecast
+    from foretell.studies.habits import TracedTrial
+    from foretell.studies.reasoning import ReasoningCase
+
+
+def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None, **options: Any) -> StudyResult:
+    """The result of a study by name, or of a function `study(inputs, options) -> StudyResult`.
+
+    >>> study("tree-scale", worlds=2, draws=100).name
+    'tree-scale'
+
+    Args:
+        name: A study that `foretell study` lists, or a function.
+        inputs: Tables that the program already has; else what the options name on this machine.
+        options: The options of the study, as `foretell study NAME --help` lists them, with _ for -.
+    """
+    chosen = load_study(name) if isinstance(name, str) else study_of(name)
+    return run_study(chosen, chosen.options.read(options), inputs=inputs)
+
+
+def run_study(
+    study: Study,
+    options: StudyOptions,
+    *,
+    inputs: StudyData | None = None,
+    settings: Settings | None = None,
+    watch: WatchProgress | None = None,
+) -> StudyResult:
+    """Run a study with the services of this machine.
+
+    Args:
+        study: The study.
+        options: Its options.
+        inputs: Tables to use instead of those that the options name.
+        settings: The settings of this machine.
+        watch: Called with the progress and what was spent so far.
+    """
+    services = inputs or MachineServices(settings=settings or load_settings(), watch=watch or (lambda progress: None))
+    result = study.run(services, options)
+    return run_sync(result, event_loop.run) if iscoroutine(result) else result
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenModels:
+    """Models within the budget of a study; implements `foretell.studies.inputs.AgentTrials`."""
+
+    name: str
+    model: Model
+    journal: Journal
+    progress: StudyProgress
+    runtime: Runtime
+    wait: Callable[[Model], Model]
+    agent: BeliefAgent = field(default_factory=BeliefAgent)
+    questions: Sequence[Question] = ()
+    trials: int = 1
+
+    def context(self, question: Question) -> Context:
+        """What a trial on a question works with."""
+        context = self.runtime.context(question, 0)
+        # A question with a budget of its own must not wait for others.
+        own_budget = self.runtime.spec.budget.question is not None
+        return context if own_budget else context.with_model(self.wait)
+
+    @property
+    def cost(self) -> Cost:
+        """What was spent so far."""
+        return self.runtime.budget.spent
+
+
+@dataclass(kw_only=True)
+class MachineServices:
+    """The runs, arenas, models and settings of this machine; implements `foretell.studies.inputs.StudyServices`."""
+
+    settings: Settings
+    watch: WatchProgress
+    _calls: PendingCalls = field(default_factory=PendingCalls)
+    _within: dict[float, Settings] = field(default_factory=dict[float, Settings])
+
+    def progress(self, done: int, total: int) -> None:
+        """Progress of a study that calls no model."""
+        self.watch(RunProgress(total=total, done=done))
+
+    def data(self, options: StudyOptions) -> StudyData:
+        """The tables, trees and simulated worlds that the options name."""
+        return read_study_data(self.settings, options, self.progress)
+
+    @contextmanager
+    def store(self) -> Generator[RunStore]:
+        """The store of runs."""
+        with closing(RunStore(self.settings.store)) as store:
+            yield store
+
+    def traces(self, runs: Sequence[str]) -> "dict[str, list[TracedTrial]]":
+        """What the trials of stored runs did, by name of the run."""
+        with self.store() as store:
+            return traces_of_runs(store, runs)
+
+    def statements(self, runs: Sequence[str], arena: str | None) -> "list[StatedForecast]":
+        """What was stated in runs or by the entries of an arena, before it was made coherent."""
+        with self.store() as store:
+            return statements_of_runs(store, runs, arena)
+
+    def cases(self, runs: Sequence[str], limit: int | None) -> "list[ReasoningCase]":
+        """Forecasts of runs with their reasons and what they were shown."""
+        with self.store() as store:
+            return judge_cases(store, runs, limit)
+
+    def check_models(self, names: Sequence[str]) -> None:
+        """Refuse a missing key before the first of several models has been paid."""
+        for name in names:
+            api_key_for(ModelName.read(name), self.settings.keys)
+
+    @asynccontextmanager
+    async def model(self, study: str, name: str, budget: float | None) -> AsyncGenerator[OpenModels]:
+        """A model by name; all models of a study share one budget of dollars."""
+        spec = RunSpec(questions=QuestionsSpec(dataset=f"study {study}"), models={"agent": name})
+        async with self._open(spec, budget) as models:
+            yield models
+
+    @asynccontextmanager
+    async def agent(self, options: AgentOptions) -> AsyncGenerator[OpenModels]:
+        """The agent that the options describe, with its questions."""
+        spec = agent_spec(options)
+        prepared = prepare_run(spec)
+        async with self._open(spec, options.budget, rates=prepared.benchmark.resources["rates"]()) as models:
+            yield replace(
+                models,
+                name=models.runtime.models.agent,
+                agent=make_forecaster("agent", forecaster_options(spec)).build(),
+                questions=prepared.questions,
+                trials=spec.trials,
+            )
+
+    @asynccontextmanager
+    async def _open(self, spec: RunSpec, budget: float | None, **resources: Any) -> AsyncGenerator[OpenModels]:
+        settings = self._settings_within(budget)
+        with closing(Journal(settings.journal)) as journal:
+            async with open_runtime(spec, settings, journal, **resources) as runtime:
+
+                def progress(done: int, total: int) -> None:
+                    spent = runtime.budget.spent
+                    self.watch(RunProgress(total=total, done=done, dollars=spent.dollars, calls=spent.calls))
+
+                yield OpenModels(
+                    name=spec.models["agent"],
+                    model=self._waiting(runtime.exchange.within(runtime.budget)),
+                    journal=journal,
+                    progress=progress,
+                    runtime=runtime,
+                    wait=self._waiting,
+                )
+
+    def _settings_within(self, dollars: float | None) -> Settings:
+        """The settings with one budget around everything the study calls; None is without a limit."""
+        if dollars is None:
+            return self.settings
+        if dollars not in self._within:
+            budget = Budget("study", dollars=dollars, within=self.settings.budget)
+            self._within[dollars] = replace(self.settings, budget=budget)
+        return self._within[dollars]
+
+    def _waiting(self, model: Model) -> Model:
+        """Every case is put once: a call waits for others before the budget counts as spent."""
+        return BudgetWaitingModel(model, self._calls)
+
+
+def agent_spec(options: AgentOptions) -> RunSpec:
+    """The run that a study of the agent looks at: that of a file, changed by options, or one made of options."""
+    if options.spec is None and not (options.model and options.questions):
+        raise InputError("there is nobody to ask", hint="give the SPEC of a run, or --questions and --model")
+    if options.spec is not None:
+        spec = read_spec(options.spec)
+    else:
+        spec = RunSpec(questions=QuestionsSpec(dataset="study agent"), models={"agent": str(options.model)})
+    if spec.forecaster != "agent":
+        raise InputError(
+            f"this is a study of the agent, not of {spec.forecaster}", path=options.spec, column="forecaster"
+        )
+    if options.questions:
+        spec = replace(spec, questions=QuestionsSpec(dataset=options.questions, rounds=options.rounds))
+    if options.model:
+        spec = replace(spec, models={**spec.models, "agent": options.model})
+    if options.search:
+        spec = replace(spec, search=options.search)
+    # The study has a budget of its own: that of the run is for the run.
+    return replace(spec, budget=BudgetSpec(question=spec.budget.question))

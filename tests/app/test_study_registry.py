@@ -1,0 +1,81 @@
+"""A study is one function: found by name, with options from its class, from the command line, the page and Python."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import foretell
+from foretell import plugins
+from foretell.cli.main import cli
+from foretell.questions.errors import InputError
+from foretell.report.study import StudyColumn, StudyResult, StudyTable
+from foretell.request import setting
+from foretell.runs.settings import Settings
+from foretell.studies.inputs import DataInputs, StudyOptions
+from foretell.studies.registry import load_study, study_questions
+from foretell.web.views.home import list_studies
+
+
+class CoinOptions(StudyOptions):
+    """How often a coin is thrown."""
+
+    throws: int = setting(3, "How often.", ge=1)
+
+
+def coin(inputs: DataInputs, options: CoinOptions) -> StudyResult:
+    """How often does a coin show heads?
+
+    It is not thrown for real.
+    """
+    table = StudyTable.build("Throws", [StudyColumn(label="n", decimals=0)], [("coin", {"n": options.throws})])
+    return StudyResult(name="coin", title="Coins", sentences=("Half of them.",), tables=(table,), passed=False)
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plugins, "_REGISTERED", dict(plugins._REGISTERED))
+    plugins.register("studies", "coin", coin)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_function_is_a_study_everywhere(tmp_path):
+    assert study_questions()["coin"] == "How often does a coin show heads?"
+    assert "coin" in CliRunner().invoke(cli, ["study"]).output
+    help_text = CliRunner().invoke(cli, ["study", "coin", "--help"]).output
+    assert "It is not thrown for real." in help_text
+    assert "--throws" in help_text
+    result = CliRunner().invoke(cli, ["study", "coin", "--throws", "5", "--json"])
+    assert result.exit_code == 1, "an exam that was not passed"
+    assert json.loads(result.stdout)["tables"][0]["rows"] == [{"name": "coin", "n": 5}]
+    assert foretell.study("coin", throws=4).table("Throws").numbers("n") == {"coin": 4}
+    assert foretell.study(coin).text == "Half of them."
+    with pytest.raises(InputError, match="throws"):
+        foretell.study("coin", throws=0)
+    listed = {one.name: one for one in list_studies(Settings(home=tmp_path)).studies}
+    assert listed["coin"].command == "foretell study coin --keep"
+
+
+def test_every_built_in_study_has_a_question_and_its_own_name():
+    questions = study_questions()
+    assert len(questions) >= 28
+    for name, question in questions.items():
+        study = load_study(name)
+        assert study.question == question
+        assert 0 < len(question) <= 57, "one line of 80 characters"
+        assert issubclass(study.options, StudyOptions)
+
+
+def test_the_page_lists_commands_that_exist(tmp_path):
+    for one in list_studies(Settings(home=tmp_path)).studies:
+        words = one.command.removeprefix("foretell ").removesuffix(" --keep").split()
+        assert CliRunner().invoke(cli, [*words, "--help"]).exit_code == 0, one.command
+
+
+def test_a_table_names_its_values():
+    columns = [StudyColumn(label="a"), StudyColumn(label="b")]
+    table = StudyTable.build("t", columns, [("x", {"b": 2, "a": 1}), ("y", {"a": None})])
+    assert [row.values for row in table.rows] == [(1, 2), (None, None)]
+    assert table.numbers("b") == {"x": 2.0}
+    with pytest.raises(ValueError, match="columns are"):
+        StudyTable.build("t", columns, [("x", {"c": 1})])
