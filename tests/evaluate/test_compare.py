@@ -107,7 +107,7 @@ def test_all_against_one_and_matrix_agree(table, monkeypatch):
     assert matrix.diff == pytest.approx(-matrix.diff.T)
     assert matrix.n.tolist() == [[200, 200, 170], [200, 200, 170], [170, 170, 170]]
     assert against[0].diff == 0
-    monkeypatch.setattr(module, "CHUNK", 1)
+    monkeypatch.setattr(module, "DRAW_CHUNK", 1)
     blocked = compare_matrix(scores, cluster, statistic=brier_index_from_sums, resampling=FEW)
     assert blocked.low == pytest.approx(matrix.low)
 

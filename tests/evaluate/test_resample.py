@@ -25,7 +25,7 @@ def test_draws_equal_summing_the_rows_drawn():
 def test_chunks_do_not_change_the_draws(monkeypatch):
     sums = np.random.default_rng(1).normal(size=(9, 2))
     whole = draw_sums(sums, 50, np.random.default_rng(2))
-    monkeypatch.setattr(clusters, "CHUNK", 30)
+    monkeypatch.setattr(clusters, "DRAW_CHUNK", 30)
     assert draw_sums(sums, 50, np.random.default_rng(2)) == pytest.approx(whole)
 
 
@@ -36,7 +36,7 @@ def test_pigeonhole_variance_matches_owen(monkeypatch):
     a, b = rng.normal(size=12), rng.normal(size=15)
     first, second = np.repeat(np.arange(12), 15), np.tile(np.arange(15), 12)
     cells = (a[first] + b[second])[:, None]
-    monkeypatch.setattr(clusters, "CHUNK", 5000)
+    monkeypatch.setattr(clusters, "DRAW_CHUNK", 5000)
     drawn = draw_crossed_sums(cells, first, second, 40_000, np.random.default_rng(0))[:, 0] / 180
     expected = a.var() / 12 + b.var() / 15
     assert drawn.var() == pytest.approx(expected, rel=0.04)

@@ -12,8 +12,7 @@ from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.study import StudyChart
-from foretell.scoring.arena_leaderboard import ArenaLeaderboardGroup, ArenaLeaderboardRow, ScoredArena
-from foretell.scoring.arena_metrics import MAIN_METRIC
+from foretell.scoring.arena_leaderboard import MAIN_METRIC, ArenaLeaderboardGroup, ArenaLeaderboardRow, ScoredArena
 from foretell.scoring.arena_view import ArenaLeaderboard
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.market_distance import divergence

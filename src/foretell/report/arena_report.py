@@ -12,8 +12,7 @@ from foretell.metrics.bootstrap import Resampling
 from foretell.questions.errors import InputError
 from foretell.report.charts.timelines import MarketHistory, history_plot
 from foretell.report.study import StudyChart
-from foretell.scoring.arena_leaderboard import ScoredArena
-from foretell.scoring.arena_metrics import MAIN_METRIC
+from foretell.scoring.arena_leaderboard import MAIN_METRIC, ScoredArena
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.arena_view import ArenaLeaderboard, view_of_scored
 from foretell.scoring.event_sums import MomentChoice

@@ -7,29 +7,22 @@ from functools import cached_property
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
-from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, comparison_of
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import Comparison, PairwiseMatrix
+from foretell.metrics.metric import METRICS
 from foretell.questions.errors import InputError
-from foretell.scoring.arena_metrics import (
-    ARENA_METRICS,
-    ARENA_RESAMPLING,
-    MAIN_METRIC,
-    ClusterBundles,
-    ResampledSums,
-    intervals_of,
-    resample_sums,
-    weighted_mean_draws,
-)
 from foretell.scoring.arena_table import ArenaEntry, ArenaTable
+from foretell.scoring.engine import ClusterBundles, MetricDraws, ResampledSums, mean_of_draws, resample_sums
 from foretell.scoring.event_sums import (
     COLUMN_INDEX,
     SUM_COLUMNS,
     EventSums,
+    EventWeighing,
     MomentChoice,
-    Weighing,
     chosen_moments,
     event_sums,
 )
+from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
 # How long before the close an event was asked.
@@ -219,6 +212,13 @@ def _each_market_once(standings: ArenaTable) -> Ints:
     return np.flatnonzero(first[standings.markets.moment])
 
 
+ARENA_METRICS = (
+    *("brier", "bi", "log", "ece"),
+    *("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side"),
+)
+"""What a board of an arena shows, in the order of its tables; all are rows of `metrics.metric.METRICS`."""
+MAIN_METRIC = "brier"
+"""Ranks the board."""
 GROUPINGS = ("category", "platform", "lead time")
 GROUP_METRICS = ("brier", "ece", "return0", "net0")
 """What is told of every group."""
@@ -266,7 +266,7 @@ class ScoredArena:
 
     @classmethod
     def of(
-        cls, standings: ArenaTable, choice: MomentChoice = "mean", resampling: Resampling = ARENA_RESAMPLING
+        cls, standings: ArenaTable, choice: MomentChoice = "mean", resampling: Resampling = SCORE_RESAMPLING
     ) -> "ScoredArena":
         """Yardsticks first: what had resolved before a moment is counted among all events, then open ones leave."""
         scored = with_arena_anchors(standings).scored()
@@ -279,28 +279,28 @@ class ScoredArena:
         """Brier scores by moment."""
         return MomentScores(standings=self.standings, choice=self.choice)
 
-    def drawn(
+    def resample(
         self,
         events: Bools | None = None,
         *,
-        weighing: Weighing = "event",
+        weighing: EventWeighing = "event",
         columns: Sequence[str] = SUM_COLUMNS,
         stream: int = 0,
     ) -> ResampledSums:
-        """Resamples of some of the events, or of all."""
+        """Resamples of some of the events, or of all, by the engine that scores tables too."""
         sums, cluster = self.sums.of(weighing), self.standings.events.cluster
-        places = [COLUMN_INDEX[name] for name in columns]
-        sums = sums if len(places) == len(SUM_COLUMNS) else sums[:, places]
+        if tuple(columns) != SUM_COLUMNS:
+            sums = sums[:, [COLUMN_INDEX[name] for name in columns]]
         if events is not None:
             sums, cluster = sums[:, :, events], cluster[events]
-        return resample_sums(sums, cluster, self.resampling, columns=columns, stream=stream)
+        return resample_sums(self.standings.names, columns, sums, cluster, resampling=self.resampling, stream=stream)
 
 
 def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     """Every number of every entry on all events, best Brier score first."""
-    by_event, by_market = scored.drawn(), scored.drawn(weighing="market")
+    by_event, by_market = scored.resample(), scored.resample(weighing="market")
     every = np.ones(len(scored.standings.events), np.bool_)
-    return _ranked(_board_rows(scored, every, by_event, tuple(ARENA_METRICS), by_market))
+    return _ranked(_board_rows(scored, every, by_event, ARENA_METRICS, by_market))
 
 
 def arena_leaderboard_groups(
@@ -324,8 +324,8 @@ def arena_leaderboard_groups(
 def _group(
     scored: ScoredArena, named: tuple[str, str], events: Bools, measures: Sequence[str], *, stream: int = 0
 ) -> ArenaLeaderboardGroup:
-    columns = tuple(dict.fromkeys(column for name in measures for column in ARENA_METRICS[name].columns))
-    drawn = scored.drawn(events, columns=columns, stream=stream)
+    columns = dict.fromkeys(("weight", *(column for name in measures for column in METRICS[name].column_names)))
+    drawn = scored.resample(events, columns=tuple(columns), stream=stream)
     lines = _ranked(_board_rows(scored, events, drawn, measures))
     return ArenaLeaderboardGroup(by=named[0], name=named[1], events=int(events.sum()), lines=lines)
 
@@ -357,8 +357,7 @@ def _board_rows(
     asked = chosen_moments(standings, scored.choice) & events[standings.moments.event]
     answered = scored.sums.moments[:, events]
     markets = (scored.sums.markets[:, events] * answered).sum(axis=1)
-    scores = _intervals(drawn, measures)
-    other = _intervals(by_market, measures) if by_market else [{} for _ in scores]
+    scores, other = _intervals(scored, drawn, measures), _intervals(scored, by_market, measures)
     return [
         ArenaLeaderboardRow(
             entry=entry,
@@ -373,11 +372,12 @@ def _board_rows(
     ]
 
 
-def _intervals(drawn: ResampledSums, measures: Sequence[str]) -> list[dict[str, Interval]]:
-    found = {name: drawn.intervals(ARENA_METRICS[name]) for name in measures}
+def _intervals(scored: ScoredArena, drawn: ResampledSums | None, metrics: Sequence[str]) -> list[dict[str, Interval]]:
+    """By entry, the metrics that exist."""
+    found = {} if drawn is None else {m: drawn.draws_of(METRICS[m]).intervals(scored.resampling) for m in metrics}
     return [
-        {name: interval for name, column in found.items() if (interval := column[i]) is not None}
-        for i in range(len(drawn.total))
+        {metric: column[entry] for metric, column in found.items() if entry in column}
+        for entry in scored.standings.names
     ]
 
 
@@ -410,10 +410,13 @@ def rebalanced_scores(
     groups = _pools(scored)
     if len(groups) < 2:
         return ()
-    columns = ARENA_METRICS[MAIN_METRIC].columns
-    drawn = [scored.drawn(mask, columns=columns, stream=stream) for stream, mask in enumerate(groups.values())]
+    metric = METRICS[MAIN_METRIC]
+    drawn = {
+        name: scored.resample(mask, columns=metric.column_names, stream=stream).draws_of(metric)
+        for stream, (name, mask) in enumerate(groups.items())
+    }
     wanted = shares or _default_shares(list(groups))
-    return tuple(_rebalanced(scored, name, wanted[name], dict(zip(groups, drawn, strict=True))) for name in wanted)
+    return tuple(_rebalanced(scored, name, wanted[name], drawn) for name in wanted)
 
 
 def _pools(scored: ScoredArena) -> dict[str, Bools]:
@@ -435,19 +438,14 @@ def _default_shares(names: Sequence[str]) -> dict[str, dict[str, float]]:
 
 
 def _rebalanced(
-    scored: ScoredArena, name: str, shares: Mapping[str, float], drawn: Mapping[str, ResampledSums]
+    scored: ScoredArena, name: str, shares: Mapping[str, float], drawn: Mapping[str, MetricDraws]
 ) -> RebalancedScores:
     unknown = [category for category in shares if category not in drawn]
     if unknown:
         hint = f"there are {', '.join(drawn)}"
         raise InputError(f"no category with at least {FEWEST_EVENTS} events is called {unknown[0]!r}", hint=hint)
-    parts = [drawn[category] for category in shares]
-    estimate, draws = weighted_mean_draws(parts, list(shares.values()), ARENA_METRICS[MAIN_METRIC])
-    clusters = np.sum([part.clusters for part in parts], axis=0)
-    intervals = intervals_of(estimate, draws, clusters, scored.resampling)
-    named = zip(scored.standings.names, intervals, strict=True)
-    found = {entry: interval for entry, interval in named if interval is not None}
-    return RebalancedScores(name=name, shares=dict(shares), scores=found)
+    mean = mean_of_draws([drawn[category] for category in shares], list(shares.values()))
+    return RebalancedScores(name=name, shares=dict(shares), scores=mean.intervals(scored.resampling))
 
 
 # Every entry against every other on what both answered, in the same resamples of events.
@@ -490,22 +488,16 @@ def compare_pairs(scored: ScoredArena, pairs: Sequence[EntryPair]) -> dict[Entry
     """Differences of Brier scores on the markets both answered, events resampled; `n` counts the events."""
     gaps, weights = _differences(scored, pairs)
     bundles = ClusterBundles.of(scored.standings.events.cluster)
-    drawn = bundles.drawn(np.vstack([gaps, weights]), scored.resampling)
-    draws = mean_from_sums(np.stack([drawn[:, : len(pairs)], drawn[:, len(pairs) :]], axis=2))
-    estimate = mean_from_sums(np.stack([gaps.sum(axis=1), weights.sum(axis=1)], axis=1))
-    clusters = bundles.present(weights > 0)
-    found: dict[EntryPair, Comparison] = {}
-    intervals = intervals_of(estimate, draws, clusters, scored.resampling)
-    shared = (weights > 0).sum(axis=1)
-    for k, (pair, interval) in enumerate(zip(pairs, intervals, strict=True)):
-        if interval is None:
-            nan = float("nan")
-            found[pair] = Comparison(
-                diff=nan, se=nan, low=nan, high=nan, p=nan, p_two_sided=nan, stars="", n=0, n_clusters=0
-            )
-        else:
-            found[pair] = comparison_of(interval, draws[:, k], int(shared[k]))
-    return found
+    names = [str(k) for k in range(len(pairs))]
+    found = bundles.means(names, gaps, weights, scored.resampling).comparisons(scored.resampling)
+    return {pair: found.get(str(k), NO_COMPARISON) for k, pair in enumerate(pairs)}
+
+
+_NAN = float("nan")
+NO_COMPARISON = Comparison(
+    diff=_NAN, se=_NAN, low=_NAN, high=_NAN, p=_NAN, p_two_sided=_NAN, stars="", n=0, n_clusters=0
+)
+"""Of two entries that share no event."""
 
 
 def _differences(scored: ScoredArena, pairs: Sequence[EntryPair]) -> tuple[Floats, Floats]:

@@ -198,6 +198,7 @@ def arena_as_table(standings: ArenaTable) -> ForecastTable:
             price=scored.markets.price,
             yes_ask=scored.markets.yes_ask,
             no_ask=scored.markets.no_ask,
+            round=moment,
             groups={
                 "category": scored.events.category.take(event),
                 "platform": scored.events.platform.take(event),
@@ -211,6 +212,7 @@ def arena_as_table(standings: ArenaTable) -> ForecastTable:
         forecaster=entry,
         target=target,
         p=scored.p[entry, target],
+        weighing="question",
     )
 
 

@@ -9,9 +9,11 @@ from typing import Any, cast
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, comparison_of
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import Comparison, PairwiseMatrix
+from foretell.metrics.metric import METRICS
 from foretell.scoring.arena_leaderboard import (
+    ARENA_METRICS,
     LEAD_TIMES,
     ArenaLeaderboardGroup,
     ArenaLeaderboardRow,
@@ -25,9 +27,10 @@ from foretell.scoring.arena_leaderboard import (
     pair_matrix,
     rebalanced_scores,
 )
-from foretell.scoring.arena_metrics import ARENA_METRICS, ARENA_RESAMPLING, ClusterBundles, intervals_of
 from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.engine import ClusterBundles
 from foretell.scoring.event_sums import MomentChoice
+from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import CROWD
 
 # Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).
@@ -97,24 +100,17 @@ def _curve_point(
     sums, weight = _by_event(moments, shown, mask)
     asked = weight > 0
     bundles = ClusterBundles.of(standings.events.cluster[asked])
-    drawn = bundles.drawn(np.vstack([sums[:, asked], weight[asked]]), resampling)
-    draws = drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-9)
-    estimate = mean_from_sums(np.stack([sums.sum(axis=1), np.full(len(shown), weight.sum())], axis=1))
-    clusters = bundles.present(np.broadcast_to(asked[asked], (len(shown), int(asked.sum()))))
-    intervals = intervals_of(estimate, draws, clusters, resampling)
     names = [standings.names[i] for i in shown]
-    crowd = names.index(CROWD)
-    gaps = intervals_of(estimate - estimate[crowd], draws - draws[:, [crowd]], clusters, resampling)
+    crowd, others = names.index(CROWD), [name for name in names if name != CROWD]
+    lines = sums[:, asked]
+    scores = bundles.means(names, lines, weight[asked], resampling)
+    gaps = bundles.means(others, np.delete(lines - lines[crowd], crowd, axis=0), weight[asked], resampling)
     return CurvePoint(
         lead_time=lead_time,
         events=int(asked.sum()),
         moments=int(mask.sum()),
-        scores={name: one for name, one in zip(names, intervals, strict=True) if one is not None},
-        versus_crowd={
-            name: comparison_of(gap, draws[:, k] - draws[:, crowd], int(asked.sum()))
-            for k, (name, gap) in enumerate(zip(names, gaps, strict=True))
-            if k != crowd and gap is not None
-        },
+        scores=scores.intervals(resampling),
+        versus_crowd=gaps.comparisons(resampling) if others else {},
     )
 
 
@@ -194,10 +190,10 @@ class ArenaLeaderboard:
                 "name": one.name,
                 "label": one.label,
                 "meaning": one.meaning,
-                "better": "low" if one.low_is_better else "high",
+                "better": one.better,
                 "decimals": one.decimals,
             }
-            for one in ARENA_METRICS.values()
+            for one in (METRICS[name] for name in ARENA_METRICS)
         ]
         return {"schema": ARENA_LEADERBOARD_SCHEMA, "measures": measures, **plain_data(self)}
 
@@ -207,7 +203,7 @@ def arena_view(
     *,
     by: Sequence[str] = (),
     choice: MomentChoice = "mean",
-    resampling: Resampling = ARENA_RESAMPLING,
+    resampling: Resampling = SCORE_RESAMPLING,
 ) -> ArenaLeaderboard:
     """The page data of an arena; `by` names further groupings, told with more numbers."""
     return view_of_scored(standings, ScoredArena.of(standings, choice, resampling), by=by)

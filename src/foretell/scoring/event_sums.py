@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
-from foretell.metrics.metric import LOG_FLOOR
-from foretell.metrics.returns import STAKE_TIE, Bettor, Fee, kalshi_fee, no_fee
+from foretell.metrics.metric import CALIBRATION_BINS, GAMMAS, LOG_FLOOR
+from foretell.metrics.returns import FEES, STAKE_TIE, Bettor, no_fee
 from foretell.scoring.arena_table import ArenaTable
 
 # Payoffs of many forecasters at once: what `evaluate.returns.payoff` gives, with the work on prices done once.
@@ -29,10 +29,7 @@ from foretell.scoring.arena_table import ArenaTable
 # so γ = 1 gives h, γ = 0 all or nothing by the larger of h·d and (1−h)·c, and γ = 1/2 takes no root. A test holds this
 # against the plain function.
 
-FEES: dict[str, Fee] = {"kalshi": kalshi_fee, "prophet_arena": kalshi_fee}
-"""By platform; the others take no fee for buying."""
 RISK_NEUTRAL = 0.0
-GAMMAS = (RISK_NEUTRAL, 0.5, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,16 +110,16 @@ def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
 
 MomentChoice = Literal["mean", "last", "first", "every"]
 """Which moments of an event count: the mean of all, the last or first only, or every one as if it were an event."""
-Weighing = Literal["event", "market"]
-CALIBRATION_BINS = 10
+EventWeighing = Literal["event", "market"]
 BIN_EDGES = np.arange(CALIBRATION_BINS + 1) / CALIBRATION_BINS
-SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "n")
+SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "weight")
 """Columns that every forecast has; the last one is the weight."""
 BET_COLUMNS = (*(f"return{g:g}" for g in GAMMAS), *(f"net{g:g}" for g in GAMMAS), "yes", "won_yes", "priced")
 """Columns that only forecasts with a price have: payoffs without and with fees, the risk-neutral bettor's dollars on
 Yes, what those came to, and the weight."""
-SUM_COLUMNS = (*SCORE_COLUMNS, *BET_COLUMNS, "square", "priced_square")
-"""The last two make the spread of returns: squares of risk-neutral payoffs, and of their weights."""
+SUM_COLUMNS = (*SCORE_COLUMNS, *BET_COLUMNS, "excess", "excess_square", "priced_square")
+"""Named as in `metrics.metric`. The last three make the Sharpe ratio: what the risk-neutral bettor won beyond the
+dollar, its square, and the square of the weight."""
 COLUMN_INDEX = {name: place for place, name in enumerate(SUM_COLUMNS)}
 
 
@@ -133,7 +130,7 @@ class EventSums:
     table: Floats
     """Entries × columns × events, weighed by event."""
     squares: Floats
-    """Entries × events: weighted squares of the payoffs of single markets."""
+    """Entries × events: weighted squares of what single markets paid beyond the dollar."""
     markets: Floats
     """Entries × events: markets answered, as a mean over the moments."""
     priced: Floats
@@ -141,7 +138,7 @@ class EventSums:
     moments: Ints
     """Entries × events: moments answered."""
 
-    def of(self, weighing: Weighing) -> Floats:
+    def of(self, weighing: EventWeighing) -> Floats:
         """Entries × columns × events in one way of weighing.
 
         By event the unit of a return is the event, and its square that of its mean payoff; by market it is the market.
@@ -151,7 +148,7 @@ class EventSums:
         out = np.empty_like(self.table)
         np.multiply(self.table[:, : len(SCORE_COLUMNS)], self.markets[:, None], out=out[:, : len(SCORE_COLUMNS)])
         np.multiply(self.table[:, len(SCORE_COLUMNS) :], self.priced[:, None], out=out[:, len(SCORE_COLUMNS) :])
-        out[:, COLUMN_INDEX["square"]] = self.squares * self.priced
+        out[:, COLUMN_INDEX["excess_square"]] = self.squares * self.priced
         weight = self.table[:, COLUMN_INDEX["priced"]]
         out[:, COLUMN_INDEX["priced_square"]] = self.priced * weight / np.maximum(self.moments, 1)
         return out
@@ -233,10 +230,10 @@ class _EventSummer:
         gap = np.where(self._won, 1 - h, h - 1) * w
         bins = np.bincount(bins_of(p) * table.shape[1] + self._event, gap, minlength=CALIBRATION_BINS * table.shape[1])
         table[COLUMN_INDEX["ece0"] : COLUMN_INDEX["ece0"] + CALIBRATION_BINS] = bins.reshape(CALIBRATION_BINS, -1)
-        table[COLUMN_INDEX["n"]] = weights.event
+        table[COLUMN_INDEX["weight"]] = weights.event
 
     def _bet(self, table: Floats, h: Floats, weights: _Weights) -> Floats:
-        """Fills the columns of bets and gives the weighted squares of single markets' payoffs."""
+        """Fills the columns of bets and gives the weighted squares of single markets' excess payoffs."""
         w = weights.market
         gross, net = bet_payoffs(h, self._gross), bet_payoffs(h, self._net)
         for gamma in GAMMAS:
@@ -247,10 +244,10 @@ class _EventSummer:
         table[COLUMN_INDEX["yes"]] = self._summed(w * yes)
         table[COLUMN_INDEX["won_yes"]] = self._summed(w * np.where(self._won, paid, 0.0))
         table[COLUMN_INDEX["priced"]] = weight = weights.event
-        mean = table[COLUMN_INDEX["return0"]]
-        table[COLUMN_INDEX["square"]] = np.divide(mean**2, weight, out=np.zeros_like(mean), where=weight > 0)
+        excess = table[COLUMN_INDEX["excess"]] = table[COLUMN_INDEX["return0"]] - weight
+        table[COLUMN_INDEX["excess_square"]] = np.divide(excess**2, weight, out=np.zeros_like(excess), where=weight > 0)
         table[COLUMN_INDEX["priced_square"]] = weight**2
-        return self._summed(w * paid**2)
+        return self._summed(w * (paid - 1) ** 2)
 
     def _summed(self, column: Floats) -> Floats:
         return np.add.reduceat(column, self._starts)

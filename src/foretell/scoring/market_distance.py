@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from foretell.metrics.arrays import Floats, Ints
-from foretell.metrics.bootstrap import Interval, mean_from_sums
+from foretell.metrics.bootstrap import Interval
 from foretell.scoring.arena_leaderboard import ScoredArena
-from foretell.scoring.arena_metrics import ClusterBundles, intervals_of
+from foretell.scoring.engine import ClusterBundles
 from foretell.scoring.table import CROWD
 
 CONSERVATISM_BINS = 10
@@ -65,13 +65,10 @@ def _event_means(scored: ScoredArena, rows: Floats) -> list[Interval]:
     known = np.isfinite(rows[0])
     count = np.bincount(event, known, minlength=n)
     sums = [np.bincount(event, np.where(known, row, 0.0), minlength=n) / np.maximum(count, 1) for row in rows]
-    weight = np.minimum(count, 1)
     bundles = ClusterBundles.of(scored.standings.events.cluster)
-    drawn = bundles.drawn(np.stack([*sums, weight]), scored.resampling)
-    draws = drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-9)
-    estimate = mean_from_sums(np.stack([np.sum(sums, axis=1), np.full(len(sums), weight.sum())], axis=1))
-    clusters = np.repeat(bundles.present((weight > 0)[None]), len(sums))
-    return [one for one in intervals_of(estimate, draws, clusters, scored.resampling) if one is not None]
+    names = [str(k) for k in range(len(sums))]
+    found = bundles.means(names, np.stack(sums), np.minimum(count, 1), scored.resampling)
+    return list(found.intervals(scored.resampling).values())
 
 
 # How far entries are apart on the same events: the mean L2 distance of their forecasts (Prophet Arena D.5).

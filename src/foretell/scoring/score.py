@@ -1,32 +1,31 @@
 """From a joined table to a scoreboard: every number with its interval, every gap with its completion rate."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import comparison_of
-from foretell.metrics.metric import METRICS, Metric, return_metric, sharpe_metric
+from foretell.metrics.metric import METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.questions.errors import InputError
-from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.resampling import (
+from foretell.scoring.engine import (
     MetricDraws,
     TargetLayer,
     draw_differences,
     draw_metrics,
     layers_of,
-    mean_over_kinds,
+    mean_of_draws,
 )
-from foretell.scoring.scoreboard import OVERALL, Score, Scoreboard, ScoreDifference
-from foretell.scoring.table import ForecastTable, with_anchors
+from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.scoreboard import Score, Scoreboard, ScoreDifference
+from foretell.scoring.table import OVERALL, ForecastTable, with_anchors
 from foretell.scoring.table_input import TableSource
 
-RETURN_METRICS = ("return", "sharpe")
-"""Metrics that need prices."""
+SCORE_RESAMPLING = Resampling(draws=2000)
+"""How leaderboards are resampled unless told otherwise, those of files, runs and arenas alike."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +36,8 @@ class ScoringOptions:
     """Columns of the outcomes whose combinations are scored apart, besides the kinds and the overall number."""
     metric: str = "bi"
     """Ranks the board and is compared with the reference."""
+    metrics: tuple[str, ...] = ()
+    """Further metrics to compute besides the standard ones, e.g. peer, abi, accuracy, resolution."""
     reference: str | None = None
     """Whom the others are compared with; None takes the leader."""
     cluster: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ class ScoringOptions:
     anchors: bool = True
     """Add the rows 0.5, base rate and crowd price."""
     bettor: Bettor = RISK_NEUTRAL_BETTOR
-    resampling: Resampling = field(default_factory=lambda: Resampling(draws=2000))
+    resampling: Resampling = SCORE_RESAMPLING
 
 
 def score(
@@ -74,13 +75,14 @@ def score(
 def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> Scoreboard:
     """Score every forecaster on every group, and compare each with the reference on the targets both answered."""
     scoring = scoring or ScoringOptions()
-    if scoring.metric not in METRICS:
-        raise InputError(f"unknown metric {scoring.metric!r}", hint=f"one of {', '.join(METRICS)}")
+    for name in (scoring.metric, *scoring.metrics):
+        if name not in METRICS:
+            raise InputError(f"unknown metric {name!r}", hint=f"one of {', '.join(METRICS)}")
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     table = with_anchors(table) if scoring.anchors else table
     layers = layers_of(table.targets, scoring.by, scoring.cluster)
     metrics = _metrics(table, scoring)
-    drawn = draw_metrics(table, layers, metrics, scoring.resampling)
+    drawn = draw_metrics(table, layers, list(metrics.values()), scoring.resampling)
     scores = [s for layer, blocks in zip(layers, drawn, strict=True) for s in _layer_scores(layer, blocks, scoring)]
     reference = _reference(table, scores, scoring)
     gaps = draw_differences(table, layers, reference, metrics[scoring.metric], scoring.resampling)
@@ -100,12 +102,16 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
 
 
 def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]:
-    """The metrics of the board, with the bettor's own returns where there are prices to bet against."""
-    metrics = METRICS | {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
-    priced = table.targets.priced
-    if not priced and scoring.metric in RETURN_METRICS:
+    """The metrics of the board, with the bettor's own returns; those that need prices only where there are any."""
+    own = {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
+    names = dict.fromkeys((*STANDARD_METRICS, scoring.metric, *scoring.metrics))
+    found = {name: own.get(name) or METRICS[name] for name in names}
+    if table.targets.priced:
+        return found
+    unpriced = {name: metric for name, metric in found.items() if metric.needs not in ("prices", "fees")}
+    if scoring.metric not in unpriced:
         raise InputError(f"{scoring.metric} needs prices", column="price", hint="add price or yes_ask and no_ask")
-    return metrics if priced else {name: metric for name, metric in metrics.items() if name not in RETURN_METRICS}
+    return unpriced
 
 
 def _layer_scores(
@@ -113,7 +119,7 @@ def _layer_scores(
 ) -> Iterator[Score]:
     if _has_kinds(layer):
         # Overall is the unweighted mean over kinds, for those who answered all of them.
-        overall = {name: mean_over_kinds([block[name] for block in drawn]) for name in drawn[0]}
+        overall = {name: mean_of_draws([block[name] for block in drawn]) for name in drawn[0]}
         yield from _scores({"kind": OVERALL}, sum(len(block.rows) for block in layer.blocks), overall, scoring)
     for block, found in zip(layer.blocks, drawn, strict=True):
         yield from _scores(block.group, len(block.rows), found, scoring)
@@ -158,16 +164,13 @@ def _layer_differences(
 ) -> Iterator[ScoreDifference]:
     groups: list[tuple[Mapping[str, str], MetricDraws]] = []
     if drawn and _has_kinds(layer):
-        groups.append(({"kind": OVERALL}, mean_over_kinds(drawn)))
+        groups.append(({"kind": OVERALL}, mean_of_draws(drawn)))
     groups += [(block.group, draws) for block, draws in zip(layer.blocks, drawn, strict=False)]
     for group, draws in groups:
-        intervals = draws.intervals(scoring.resampling)
-        for i, name in enumerate(draws.names):
-            if name in intervals:
-                found = comparison_of(intervals[name], draws.replicates[:, i], n=draws.support[i].n)
-                yield ScoreDifference(
-                    forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=found
-                )
+        for name, found in draws.comparisons(scoring.resampling).items():
+            yield ScoreDifference(
+                forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=found
+            )
 
 
 def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
+from foretell.scoring.table import OVERALL
 
-OVERALL = "overall"
 SCHEMA = "foretell/score/1"
 
 

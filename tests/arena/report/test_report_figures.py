@@ -7,11 +7,10 @@ import pytest
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import compare_matrix
-from foretell.report.charts import ranking
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.groups import question_set, score_by_group
 from foretell.report.charts.heatmap import difference_heatmap
-from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, pareto
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
 from foretell.report.charts.svg import Chart
 from foretell.scoring.breakdown import Breakdown, BreakdownMethod, breakdown, differences
 from foretell.scoring.ranking import comparable, paired_matrix
@@ -62,7 +61,7 @@ def test_forest_plot_shows_numbers_and_survives_gaps(build_interval: Callable[..
 
 def test_plots_of_nothing_say_so() -> None:
     assert "No score" in words(forest_plot([], label="BI"))
-    assert "No cost" in words(ranking([], label="BI"))
+    assert "No cost" in words(frontier([], label="BI"))
     assert "No scored question" in words(correctness_histogram([math.nan], name="m"))
     assert "No forecast has a market price" in words(conservatism_plot([0.5], [math.nan], name="m"))
 
@@ -103,10 +102,10 @@ def test_pareto_front_is_the_undominated_points(build_interval: Callable[..., In
 
 
 def test_frontier_is_logarithmic_over_a_wide_range_only(build_interval: Callable[..., Interval]) -> None:
-    assert "(logarithmic)" in words(ranking(points(build_interval), label="BI"))
-    assert "(logarithmic)" not in words(ranking(points(build_interval)[1:3], label="BI"))
+    assert "(logarithmic)" in words(frontier(points(build_interval), label="BI"))
+    assert "(logarithmic)" not in words(frontier(points(build_interval)[1:3], label="BI"))
     free = [FrontierPoint(name="free", cost=0.0, interval=build_interval(50.0)), *points(build_interval)]
-    assert "(logarithmic)" not in words(ranking(free, label="BI"))
+    assert "(logarithmic)" not in words(frontier(free, label="BI"))
 
 
 def test_breakdown_agrees_with_scores_by_hand(table: ForecastTable) -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from foretell.metrics.bootstrap import Interval
 from foretell.questions.errors import InputError
-from foretell.report.charts import export, ranking
+from foretell.report.charts import export
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.export import segments
-from foretell.report.charts.ranking import ForestRow, FrontierPoint, TornadoRow, forest_plot, tornado_plot
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, TornadoRow, forest_plot, frontier, tornado_plot
 from foretell.report.charts.svg import Chart, empty, figure, line, mark, rect, text
 from foretell.report.theme import PALETTE
 
@@ -31,7 +31,7 @@ def figures() -> dict[str, Chart]:
         "histogram": correctness_histogram((p - outcome) ** 2, name="me"),
         "forest": forest_plot([ForestRow(name="me", interval=whole, anchor=True)], label="BI", reference=69.0),
         "tornado": tornado_plot([TornadoRow(name="It rains", at_low=0.2, at_high=0.6)], 0.4),
-        "frontier": ranking([FrontierPoint(name="a", cost=1.0, interval=whole)], label="BI"),
+        "frontier": frontier([FrontierPoint(name="a", cost=1.0, interval=whole)], label="BI"),
         "empty": empty("nothing"),
         "conservatism": conservatism_plot(p, rng.uniform(size=80), name="me"),
     }

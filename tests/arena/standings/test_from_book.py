@@ -204,7 +204,7 @@ def kept_twice(database, tmp_path, change):
 @pytest.fixture
 def eager(monkeypatch):
     """Whatever is new is kept."""
-    monkeypatch.setattr(reading, "WORTH_KEEPING", 1)
+    monkeypatch.setattr(reading, "WORTH_STORING", 1)
 
 
 @pytest.mark.usefixtures("eager")
