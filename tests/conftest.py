@@ -1,6 +1,9 @@
 """Shared fixtures: the real data directory, a PostgreSQL, and a refusal to talk to anything but this machine."""
 
+import logging
 import os
+import random
+import signal
 import socket
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,6 +15,35 @@ import pytest
 from fakes.postgres import LocalPostgres, binaries
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+# A shell starts background jobs with interrupts ignored, and children inherit that. A handler of ours is reset to the
+# default in every child, so that a test can interrupt a command wherever the suite was started.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With FORETELL_TEST_ORDER=SEED, files and the tests within each come in a random order."""
+    seed = os.environ.get("FORETELL_TEST_ORDER")
+    if seed:
+        chance = random.Random(seed)
+        places = {path: chance.random() for path in dict.fromkeys(item.path for item in items)}
+        ranks = {item: chance.random() for item in items}
+        items.sort(key=lambda item: (places[item.path], ranks[item]))
+
+
+@pytest.fixture(autouse=True)
+def fresh_logging() -> Iterator[None]:
+    """Every test finds loggers as a new process has them: libraries silence some for good when they are imported."""
+    loggers = [logging.getLogger(name) for name in ("", "foretell", "httpx2")]
+    before = [(logger.level, logger.disabled, logger.propagate) for logger in loggers]
+    for logger in loggers[1:]:
+        logger.level, logger.disabled, logger.propagate = logging.NOTSET, False, True
+    logging.disable(logging.NOTSET)
+    logging.getLogger("httpx2").manager._clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
+    yield
+    for logger, (level, disabled, propagate) in zip(loggers, before, strict=True):
+        logger.level, logger.disabled, logger.propagate = level, disabled, propagate
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def test_a_taken_port_is_one_line():
         command = [sys.executable, "-c", code, "dev", "fakes", "--port-base", str(port)]
         result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert result.returncode == 2
-    assert result.stderr == "foretell: column --port-base: a port is taken (name another, or none for free ones)\n"
+    assert result.stderr == "foretell: --port-base: a port is taken (name another, or none for free ones)\n"
 
 
 def _bound(sock: socket.socket) -> int:

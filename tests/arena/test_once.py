@@ -12,9 +12,9 @@ Place = Path | str
 MOMENT = "2026-11-15T08:00:00+00:00"
 CHILD = """
 import sys, time
-from foretell.arena.once import Once
-from foretell.arena.store import Store
-print(Once(Store(sys.argv[1]).database).take("collect", sys.argv[2]), flush=True)
+from foretell.runs.claims import ClaimTable
+from foretell.runs.store import RunStore
+print(ClaimTable(RunStore(sys.argv[1]).database).take("collect", sys.argv[2]), flush=True)
 time.sleep(600)
 """
 

@@ -279,10 +279,10 @@ def test_a_run_started_twice_that_also_works_pays_once(site: Site):
 
 SCHEDULE = """
 import sys, time
-from foretell.arena.once import Once
-from foretell.arena.store import Store
+from foretell.runs.claims import ClaimTable
+from foretell.runs.store import RunStore
 place, stuck_at = sys.argv[1:]
-once = Once(Store(place).database)
+once = ClaimTable(RunStore(place).database)
 moments = [f"2026-11-15T08:{minute:02}:00+00:00" for minute in range(12)]
 print("ready", flush=True)
 sys.stdin.readline()

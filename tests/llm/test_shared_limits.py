@@ -1,6 +1,7 @@
 """Limits that hold over several processes: here several openings of one database, which is the same to it."""
 
 import asyncio
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -47,10 +48,11 @@ def test_never_more_at_once_over_all(place: Place, keys: dict[str, str]):
 
 
 def test_requests_per_minute_hold_over_all(place: Place, keys: dict[str, str]):
+    began = time.monotonic()
     fake = asyncio.run(_ask(place, ModelLimits(requests_per_minute=240, shared=True), keys, 9))
-    times = list(fake.times)
-    assert times[-1] - times[0] > 1.5  # A burst of 20, then one in 0.27 s.
-    assert len([moment for moment in times if moment - times[0] < 0.2]) <= 21
+    # A burst of 20, then four a second: a slow machine may only make it later.
+    earliest = [max(0, place - 20) / 4 for place in range(9 * MANY)]
+    assert all(at - began >= soon for at, soon in zip(fake.times, earliest, strict=True))
 
 
 def test_tokens_per_minute_hold_over_all(place: Place, keys: dict[str, str]):

@@ -80,7 +80,7 @@ def init(place: Path, name: str | None, force: bool) -> None:
 def _without_comments(file: Path) -> str:
     """A name out of where the file is.
 
-    >>> _plain(Path("/srv/My Arena/arena.yaml")), _without_comments(Path("/srv/x/cup.yaml"))
+    >>> _without_comments(Path("/srv/My Arena/arena.yaml")), _without_comments(Path("/srv/x/cup.yaml"))
     ('my-arena', 'cup')
     """
     import re

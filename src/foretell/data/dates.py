@@ -31,8 +31,10 @@ def parse_stated_date(text: str | None) -> tuple[datetime | None, Dating]:
 
     >>> parse_stated_date("2026-03-03T09:30:00")[0].isoformat()
     '2026-03-03T09:30:00+00:00'
-    >>> stated("Mar 3, 2026")[0].date(), stated("2 days ago"), stated("soon"), parse_stated_date(None)
-    (datetime.date(2026, 3, 3), (None, 'relative'), (None, 'none'), (None, 'none'))
+    >>> parse_stated_date("Mar 3, 2026")[0].date()
+    datetime.date(2026, 3, 3)
+    >>> parse_stated_date("2 days ago"), parse_stated_date("soon"), parse_stated_date(None)
+    ((None, 'relative'), (None, 'none'), (None, 'none'))
     """
     text = (text or "").strip()
     if not text:

@@ -123,7 +123,7 @@ def by_words(question: Question) -> TopicLabel:
     >>> q = Question(id="q", source="own", text="Will the ceasefire in Gaza hold?", due="2025-10-26",
     ...              targets=(Target(id="yes"),))
     >>> by_words(q)
-    Sorted(topic='Geopolitics & Conflict', by='words')
+    TopicLabel(topic='Geopolitics & Conflict', by='words')
     """
     if question.source in BY_SOURCE:
         return TopicLabel(topic=BY_SOURCE[question.source], by="source")

@@ -31,7 +31,7 @@ def calibration_line(p: npt.ArrayLike, outcome: npt.ArrayLike, *, clip: float = 
     equal, perfect separation, a single forecast value); `identified` is then False.
 
     >>> line = calibration_line([0.9, 0.9, 0.9, 0.9, 0.1, 0.1, 0.1, 0.1], [1, 1, 1, 0, 0, 0, 0, 1])
-    >>> round(line.intercept, 3), round(line.slope, 3)
+    >>> abs(round(line.intercept, 3)), round(line.slope, 3)
     (0.0, 0.5)
     """
     if not 0 < clip < 0.5:

@@ -123,7 +123,7 @@ def best_accuracy_cut(p: npt.ArrayLike, outcome: npt.ArrayLike) -> AccuracyCut:
     Of equally good cuts the one nearest to 0.5 wins, then the lower.
 
     >>> best_accuracy_cut([0.1, 0.25, 0.5, 0.6], [0, 0, 1, 1])
-    Threshold(cut=0.375, accuracy=1.0, n=4)
+    AccuracyCut(cut=0.375, accuracy=1.0, n=4)
     """
     p, outcome = as_pairs(np.ravel(p), np.ravel(outcome))
     low, code = np.unique(np.concatenate([[0.0], p]), return_inverse=True)

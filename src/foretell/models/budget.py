@@ -18,8 +18,8 @@ DEFAULT_OUTPUT_TOKENS = 4096
 class CallCost:
     """What calls added up to.
 
-    >>> Spend(calls=1, dollars=0.5) + CallCost(calls=2, dollars=0.25)
-    Spend(calls=3, tokens=Tokens(input=0, output=0, cached=0, stored=0), dollars=0.75, unpriced=0)
+    >>> CallCost(calls=1, dollars=0.5) + CallCost(calls=2, dollars=0.25)
+    CallCost(calls=3, tokens=TokenCount(input=0, output=0, cached=0, stored=0), dollars=0.75, unpriced=0)
     """
 
     calls: int = 0
@@ -61,7 +61,7 @@ class Budget:
 
     >>> run = Budget("run", dollars=1.0)
     >>> question = Budget("question", calls=1, within=run)
-    >>> question.settle(question.set_aside(Spend(calls=1, dollars=0.6)), CallCost(calls=1, dollars=0.2))
+    >>> question.settle(question.set_aside(CallCost(calls=1, dollars=0.6)), CallCost(calls=1, dollars=0.2))
     >>> round(run.spent.dollars, 2)
     0.2
     >>> question.set_aside(CallCost(calls=1, dollars=0.1))

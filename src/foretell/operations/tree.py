@@ -140,20 +140,12 @@ TREE_FORMATS = ("problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html"
 def format_tree(found: "TreeFile", form: str) -> str:
     """The file in one of `TREE_FORMATS`."""
     import json
-    from importlib import import_module
 
+    from foretell.forecasters.tree import exports
     from foretell.forecasters.tree.what_if import compare_scenarios
 
-    plain = {
-        "problog": ("problog", "to_problog"),
-        "bif": ("bayes_net", "to_bif"),
-        "xmlbif": ("bayes_net", "to_xmlbif"),
-        "dot": ("graphs", "to_dot"),
-        "mermaid": ("graphs", "to_mermaid"),
-    }
-    if form in plain:
-        module, name = plain[form]
-        return getattr(import_module(f"foretell.forecasters.tree.export.{module}"), name)(found.tree)
+    if form in exports.TEXT_FORMATS:
+        return exports.TEXT_FORMATS[form](found.tree)
     if form == "json":
         from foretell.forecasters.tree.tree_file import tree_text
 

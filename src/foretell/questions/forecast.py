@@ -110,8 +110,8 @@ class Cost:
     def side_by_side(cls, usages: Iterable["Cost"]) -> "Cost":
         """What things that ran at the same time cost together: sums, but of the seconds the longest.
 
-        >>> Usage.side_by_side([Usage(dollars=0.5, seconds=3.0, calls=1), Cost(dollars=0.25, seconds=2.0, calls=2)])
-        Usage(dollars=0.75, input_tokens=0, output_tokens=0, seconds=3.0, calls=3)
+        >>> Cost.side_by_side([Cost(dollars=0.5, seconds=3.0, calls=1), Cost(dollars=0.25, seconds=2.0, calls=2)])
+        Cost(dollars=0.75, input_tokens=0, output_tokens=0, seconds=3.0, calls=3)
         """
         all_of = list(usages)
         return cls(

@@ -145,7 +145,7 @@ def reading_notes(board: Scoreboard, table: ForecastTable) -> Markup:
 def settings_text(value: object) -> str:
     """A setting on one line.
 
-    >>> setting(["market", "dataset"]), setting(None), settings_text(0.95)
+    >>> settings_text(["market", "dataset"]), settings_text(None), settings_text(0.95)
     ('market, dataset', 'none', '0.95')
     """
     if value is None:

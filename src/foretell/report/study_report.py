@@ -41,7 +41,7 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
 
     >>> value_text(Interval(estimate=71.25, low=69.0, high=73.5, se=1.1, n_clusters=40, draws=100), 1)
     '71.2 [69.0, 73.5]'
-    >>> told(None, 1), told(1234, 0), value_text("past only", 1)
+    >>> value_text(None, 1), value_text(1234, 0), value_text("past only", 1)
     ('–', '1,234', 'past only')
     """
     if isinstance(value, Interval):

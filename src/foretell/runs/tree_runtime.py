@@ -66,7 +66,7 @@ class TreeFolder:
 def _file_name_part(text: str) -> str:
     """A part of a file name: letters, digits and dashes, with something of the rest so that no two are the same.
 
-    >>> _plain("fred/DGS10"), _file_name_part("yes")
+    >>> _file_name_part("fred/DGS10"), _file_name_part("yes")
     ('fred-DGS10-44bcbd', 'yes')
     """
     import hashlib

@@ -139,7 +139,7 @@ def maximal_paths(implications: Iterable[tuple[str, str]]) -> list[tuple[str, ..
 def is_circular(implications: Iterable[tuple[str, str]]) -> bool:
     """Whether some claim would imply itself through others.
 
-    >>> circular([("a", "b"), ("b", "a")]), is_circular([("a", "b"), ("b", "c")])
+    >>> is_circular([("a", "b"), ("b", "a")]), is_circular([("a", "b"), ("b", "c")])
     (True, False)
     """
     return any(one in weaker for one, weaker in _reached(implications).items())
@@ -213,7 +213,7 @@ def consistency_score(statement: StatedForecast, structure: OutcomeStructure) ->
     >>> from foretell.studies.consistency import ChainLink
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="s", text="?", due="2026-01-01", targets=tuple(Target(id=x) for x in "abc"))
-    >>> chain = OutcomeStructure(chains=((Link(target="a"), Link(target="b"), Link(target="c")),))
+    >>> chain = OutcomeStructure(chains=((ChainLink(target="a"), ChainLink(target="b"), ChainLink(target="c")),))
     >>> consistency_score(StatedForecast(forecaster="f", question=q, p={"a": 0.2, "b": 0.1, "c": 0.4}), chain).logic
     0.5
     """

@@ -117,7 +117,7 @@ class LedgerHead:
     """A note of the last entry, to be kept elsewhere: whoever has it can tell that nothing was cut off.
 
     >>> LedgerHead.read("3:" + "ab" * 32)
-    Head(number=3, hash='abab...')
+    LedgerHead(number=3, hash='abab...')
     """
 
     number: int | None

@@ -271,7 +271,7 @@ class Blocklist:
         """Why the address is closed, or None. A redirector says nothing until one has `arrived` somewhere.
 
         >>> Blocklist().check("https://web.archive.org/web/2026/https%3A%2F%2Fpolymarket.com/event/x")
-        Blocked(reason='polymarket.com is a forecasting platform', unless_stored=False)
+        BlockedAddress(reason='polymarket.com is a forecasting platform', unless_stored=False)
         """
         try:
             found = places_in(url)

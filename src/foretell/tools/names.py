@@ -54,8 +54,8 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
 
     >>> offered_tools("fred", 1, {"fetch_series", "web_search", "submit"})
     ('fetch_series', 'web_search', 'submit')
-    >>> offered("dbnomics", 1, {"fetch_series", "submit"}), offered_tools("dbnomics", 2, {"fetch_series", "submit"})
-    (('fetch_series',), ('submit',))
+    >>> [offered_tools("dbnomics", step, {"fetch_series", "submit"}) for step in (1, 2)]
+    [('fetch_series',), ('submit',)]
     """
     if step < 1:
         raise ValueError(f"steps count from 1, got {step}")
@@ -68,7 +68,7 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
 def tool_hint(tools: Collection[str]) -> str:
     """What to begin with, named only if it is really on offer.
 
-    >>> hint(("web_search", "submit")).split(",")[0], tool_hint(("submit",))
+    >>> tool_hint(("web_search", "submit")).split(",")[0], tool_hint(("submit",))
     ('Begin with web_search', '')
     """
     return next((text for tool, text in HINTS.items() if tool in tools), "")

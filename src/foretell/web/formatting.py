@@ -142,7 +142,7 @@ def when(moment: str | datetime | None) -> str:
 def duration(seconds: float | None) -> str:
     """A span of time in words.
 
-    >>> lasting(42), lasting(200), lasting(8000), duration(None)
+    >>> duration(42), duration(200), duration(8000), duration(None)
     ('42 s', '3 min', '2 h 13 min', '–')
     """
     if seconds is None:

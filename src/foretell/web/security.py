@@ -34,7 +34,7 @@ class AccessRules:
     def admits_host(self, header: str) -> bool:
         """Whether a request names us: a page elsewhere that had its name lead here must learn nothing.
 
-        >>> Access().admits_host("127.0.0.1:8400"), AccessRules().admits_host("evil.example")
+        >>> AccessRules().admits_host("127.0.0.1:8400"), AccessRules().admits_host("evil.example")
         (True, False)
         """
         name = _host_name(header)

@@ -89,8 +89,8 @@ def test_long_work_gives_signs_of_life(tmp_path: Path, monkeypatch: pytest.Monke
     purse = Budget("server", dollars=1.0)
     desk = ServerPermissions(settings=Settings(home=tmp_path, purse=purse), models=("local:m.gguf",))
     listing = next(offer for offer in TOOLS if offer.name == "list_runs")
-    monkeypatch.setattr(serving, "TICK", 0.01)
-    monkeypatch.setattr(serving, "OFFERS", (replace(listing, use=slow),))
+    monkeypatch.setattr(serving, "PROGRESS_SECONDS", 0.01)
+    monkeypatch.setattr(serving, "TOOLS", (replace(listing, use=slow),))
     context = SimpleNamespace(session=SimpleNamespace(report_progress=report))
     answer, worked = asyncio.run(serving.run_tool(desk, "list_runs", {}, context))
     assert worked
@@ -110,7 +110,7 @@ def test_a_tool_that_breaks_does_not_break_the_server(tmp_path: Path, monkeypatc
     desk = ServerPermissions(settings=Settings(home=tmp_path))
     by_name = {offer.name: offer for offer in TOOLS}
     offers = (replace(by_name["list_runs"], use=broken), by_name["score"])
-    monkeypatch.setattr(serving, "OFFERS", offers)
+    monkeypatch.setattr(serving, "TOOLS", offers)
 
     async def run() -> None:
         async with Client(serving.make_server(desk)) as client:

@@ -178,10 +178,10 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from foretell.arena.ledger import Draft, Ledger
-ledger = Ledger(Path(sys.argv[1]))
+from foretell.submit.ledger import LedgerDraft, SubmissionLedger
+ledger = SubmissionLedger(Path(sys.argv[1]))
 for n in range(40):
-    drafts = [Draft(kind="intention", platform="p", account=sys.argv[2], question=f"q{n}", part="forecast",
+    drafts = [LedgerDraft(kind="intention", platform="p", account=sys.argv[2], question=f"q{n}", part="forecast",
                     content={"n": n, "i": i}) for i in range(3)]
     ledger.append(drafts, datetime.now(UTC))
 """

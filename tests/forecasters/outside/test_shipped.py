@@ -12,7 +12,7 @@ from foretell.forecasters.base_rates.text_features import seen
 from foretell.forecasters.base_rates.wording import read
 from foretell.questions.as_of import AsOf
 
-FOLDER = files("foretell.forecasters.outside")
+FOLDER = files("foretell.forecasters.base_rates")
 
 
 def test_written_and_read_again_it_says_the_same(taught: PastQuestions) -> None:

@@ -17,9 +17,9 @@ from foretell.models.journal import Journal, JournalRequest
 Place = Path | str
 CHILD = """
 import sys, time
-from foretell.llm.journal import Asked, Journal
+from foretell.models.journal import JournalRequest, Journal
 journal = Journal(sys.argv[1])
-assert journal.intend(Asked(key=sys.argv[2], kind="tool"))
+assert journal.intend(JournalRequest(key=sys.argv[2], kind="tool"))
 print(journal.database.life.id, flush=True)
 time.sleep(600)
 """

@@ -67,7 +67,7 @@ def test_untaken_orders_move_no_price(ask: Any) -> None:
 
 
 def test_pages_are_walked_back_to_the_window(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifold, "PAGE", 10)
+    monkeypatch.setattr(manifold, "BETS_PAGE", 10)
     day = 86_400_000
     bets = tuple(FakeBet(id=str(i), at_ms=ms("2025-10-01") + i * day // 2, after=i / 400) for i in range(300))
     points = ask(fake(bets).server(), make, CONTRACT, CUTOFF, days=30)
@@ -77,7 +77,7 @@ def test_pages_are_walked_back_to_the_window(ask: Any, monkeypatch: pytest.Monke
 
 
 def test_a_page_full_of_one_moment_is_passed(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifold, "PAGE", 3)
+    monkeypatch.setattr(manifold, "BETS_PAGE", 3)
     same = tuple(FakeBet(id=f"s{i}", at_ms=ms("2026-02-05"), after=0.5) for i in range(5))
     early = (FakeBet(id="early", at_ms=ms("2026-02-04"), after=0.2),)
     points = ask(fake((*early, *same)).server(), make, CONTRACT, CUTOFF)

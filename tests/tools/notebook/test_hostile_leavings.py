@@ -107,14 +107,14 @@ def test_daemons_end_with_their_notebook(last: str, tight_pool: KernelPool, loop
 
 HOST = """
 import asyncio, sys
-from foretell.questions.clock import AsOf
+from foretell.questions.as_of import AsOf
 from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.pool import Pool
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import PREFIX, sweep
 from foretell.tools.notebook.session import open_notebook
 
 async def main():
-    async with Pool(warm=1, preload=()) as pool, open_notebook(pool, AsOf.day("2025-10-26")) as session:
+    async with KernelPool(warm=1, preload=()) as pool, open_notebook(pool, AsOf.day("2025-10-26")) as session:
         await session.run([PythonCell(source="import subprocess; subprocess.Popen(['sleep', '3600'])")])
         print("ready", flush=True)
         await session.run([PythonCell(source="import time; time.sleep(3600)")])

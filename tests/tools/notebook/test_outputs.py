@@ -93,7 +93,7 @@ def test_of_many_outputs_the_first_and_the_last_are_kept() -> None:
     with_error = join_outputs(
         [DisplayOutput(text="x" * 1_500), DisplayOutput(text="y" * 900), ErrorOutput(name="E", message="m")], SMALL
     )
-    assert [type(output).__name__ for output in with_error] == ["Shown", "Raised", "Printed"]
+    assert [type(output).__name__ for output in with_error] == ["DisplayOutput", "ErrorOutput", "StreamOutput"]
 
 
 def test_a_request_is_read_back() -> None:

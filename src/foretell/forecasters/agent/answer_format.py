@@ -50,7 +50,7 @@ def thresholds_of(question: Question) -> dict[str, NumericThreshold] | None:
     >>> q = Question(id="q", source="own", text="How many?", due="2025-10-26", subtype="numeric",
     ...              targets=(Target(id=">10"), Target(id="<=5")))
     >>> thresholds_of(q)["<=5"]
-    Threshold(side='below', value=5.0)
+    NumericThreshold(side='below', value=5.0)
     """
     if question.subtype != NUMERIC:
         return None

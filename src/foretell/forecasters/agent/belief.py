@@ -269,7 +269,7 @@ def starting_belief(
 
     >>> from foretell.questions.question import Question, Target
     >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
-    >>> start(Form.of(q)).formed, starting_belief(AnswerFormat.of(q), prior={"yes": 0.1}).p
+    >>> starting_belief(AnswerFormat.of(q)).formed, starting_belief(AnswerFormat.of(q), prior={"yes": 0.1}).p
     (False, {'yes': 0.1})
     """
     ids = set(form.targets.values())

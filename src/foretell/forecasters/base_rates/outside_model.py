@@ -369,7 +369,7 @@ FORMAT = 1
 @lru_cache(maxsize=1)
 def shipped_model() -> OutsideModel:
     """The model of the package, read once."""
-    folder = files("foretell.forecasters.outside")
+    folder = files("foretell.forecasters.base_rates")
     report: dict[str, Any] = json.loads(folder.joinpath(REPORT).read_text(encoding="utf-8"))
     return from_files(folder.joinpath(NUMBERS).read_bytes(), report)
 

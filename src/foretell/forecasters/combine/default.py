@@ -183,7 +183,7 @@ class LearningGain:
     def kept(self) -> float:
         """How much of what was learnt is kept: 1 − (error/gain)², none of it while the gain is within its error.
 
-        >>> Proof(gain=0.02, error=0.01, n=100).kept, LearningGain(gain=0.01, error=0.02, n=100).kept
+        >>> LearningGain(gain=0.02, error=0.01, n=100).kept, LearningGain(gain=0.01, error=0.02, n=100).kept
         (0.75, 0.0)
         """
         return max(0.0, 1 - (self.error / self.gain) ** 2) if self.gain > 0 else 0.0

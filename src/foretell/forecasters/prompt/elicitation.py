@@ -156,7 +156,7 @@ MOST_SHOWN = 3
 @cache
 def wording(name: str) -> Template:
     """A text by its name."""
-    text = files("foretell.forecasters.context").joinpath("wording", f"{name}.md").read_text(encoding="utf-8")
+    text = files("foretell.forecasters.prompt").joinpath("wording", f"{name}.md").read_text(encoding="utf-8")
     return Template(text.strip())
 
 

@@ -45,7 +45,7 @@ def reference_of(question: Question) -> ReferenceValue:
     ...              text="… ten times as many 'Riots' in Mali for the 30 days …", last_value=LastValue(value=1.5,
     ...              at="2025-10-16"))
     >>> reference_of(q)
-    Reference(kind='Riots', place='Mali', average=0.5)
+    ReferenceValue(kind='Riots', place='Mali', average=0.5)
     """
     value = 0.0 if question.last_value is None else question.last_value.value
     found = ABOUT.search(question.text)

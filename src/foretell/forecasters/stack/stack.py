@@ -41,7 +41,7 @@ def trust_in_model(gain: Floats, known_on: Days) -> float:
     """The weight of the model: σ(prior + rate · gain in Brier score, days of many answers discounted).
 
     >>> days = np.arange("2025-03-02", "2025-04-11", dtype="M8[D]")
-    >>> round(trust(np.zeros(0), days[:0]), 2), round(trust_in_model(np.full(40, 0.05), days), 2)
+    >>> round(trust_in_model(np.zeros(0), days[:0]), 2), round(trust_in_model(np.full(40, 0.05), days), 2)
     (0.73, 0.99)
     """
     if not len(gain):

@@ -119,7 +119,7 @@ def claim_marks(node: Proposition) -> list[str]:
 def format_probability(p: float | None) -> str:
     """A probability as reports show it.
 
-    >>> number(0.87196), number(0.0004), number(1.0), format_probability(None)
+    >>> format_probability(0.87196), format_probability(0.0004), format_probability(1.0), format_probability(None)
     ('0.872', '0.0004', '1', '–')
     """
     if p is None:

@@ -1,6 +1,6 @@
 """A tree as a Bayes net, in the two formats that most programs read: BIF and XMLBIF 0.3."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -313,3 +313,13 @@ def _adding_up(chances: Mapping[str, float]) -> dict[str, float]:
         largest = max(found, key=lambda key: found[key])
         found[largest] -= max(sum(found.values()) - 1, 1e-16)
     return found
+
+
+TEXT_FORMATS: Mapping[str, Callable[[Tree], str]] = {
+    "problog": to_problog,
+    "bif": to_bif,
+    "xmlbif": to_xmlbif,
+    "dot": to_dot,
+    "mermaid": to_mermaid,
+}
+"""Formats of other programs, by name."""

@@ -73,7 +73,7 @@ def target_probabilities(question: Question, found: Mapping[str, float]) -> dict
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusive=True,
     ...              targets=(Target(id="a"), Target(id="b")))
-    >>> probabilities(q, {"a": 0.75}), target_probabilities(q, {"a": 0.75, "b": 0.75})
+    >>> target_probabilities(q, {"a": 0.75}), target_probabilities(q, {"a": 0.75, "b": 0.75})
     ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
     """
     if not question.exclusive or len(question.targets) < 2:

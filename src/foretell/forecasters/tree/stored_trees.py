@@ -32,7 +32,7 @@ def relink(tree: Tree, rule: str, rng: Random) -> Tree:
     >>> from foretell.forecasters.tree.proposition import LinearLink
     >>> from foretell.forecasters.tree.proposition import Proposition
     >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.2), ("P2", 0.6))}
-    >>> top = Proposition(id="P0", claim="c", children=("P1", "P2"), link=Linear(weights={"P1": 0.1, "P2": 0.8}))
+    >>> top = Proposition(id="P0", claim="c", children=("P1", "P2"), link=LinearLink(weights={"P1": 0.1, "P2": 0.8}))
     >>> round(relink(Tree(root="P0", nodes={"P0": top, **leaves}), "average", Random(0)).nodes["P0"].p, 12)
     0.4
     """

@@ -321,9 +321,9 @@ def with_link(tree: Tree, id: str, link: Link, *, report: str = "", key_factor: 
     >>> from foretell.forecasters.tree.proposition import LinearLink
     >>> leaf = Proposition(id="P1", claim="Rates fall.", p=0.9)
     >>> tree = with_children(single_claim_tree("Growth picks up."), "P0", [leaf])
-    >>> with_link(tree, "P0", Linear(weights={"P1": 0.5}, intercept=0.05)).nodes["P0"].p
+    >>> with_link(tree, "P0", LinearLink(weights={"P1": 0.5}, intercept=0.05)).nodes["P0"].p
     0.5
-    >>> with_link(tree, "P0", Linear(weights={"P1": 1.0}, intercept=0.2))
+    >>> with_link(tree, "P0", LinearLink(weights={"P1": 1.0}, intercept=0.2))
     Traceback (most recent call last):
     ...
     foretell.forecasters.tree.validation.InvalidTree: node P0, link.intercept: 0.2 is outside [-0.1, 0.1] (let the ...

@@ -13,7 +13,7 @@ SCHEMES = ("postgresql://", "postgres://")
 def is_database_url(place: str | Path) -> bool:
     """Whether a place is a server's, and no file.
 
-    >>> is_address("postgresql://db/arena"), is_database_url("runs.db")
+    >>> is_database_url("postgresql://db/arena"), is_database_url("runs.db")
     (True, False)
     """
     return isinstance(place, str) and place.startswith(SCHEMES)

@@ -103,7 +103,7 @@ class SeededChance:
         """One number for each hour, given as Unix seconds in rising order; standard normal, else from 0 to 1.
 
         >>> hours = 3600.0 * np.arange(4)
-        >>> one, other = Chance(seed=1), SeededChance(seed=1, turn=3600.0, other=5)
+        >>> one, other = SeededChance(seed=1), SeededChance(seed=1, turn=3600.0, other=5)
         >>> (one.hourly(hours, "x") == other.hourly(hours, "x")).tolist()
         [True, True, False, False]
         """

@@ -121,7 +121,7 @@ def count_verdicts(words: Iterable[AuditWord]) -> VerdictCounts:
     """Count verdicts.
 
     >>> count_verdicts(["clean", "leak", "clean"])
-    Tally(clean=2, leak=1, undecided=0)
+    VerdictCounts(clean=2, leak=1, undecided=0)
     """
     found = list(words)
     return VerdictCounts(clean=found.count("clean"), leak=found.count("leak"), undecided=found.count("undecided"))

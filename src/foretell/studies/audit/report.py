@@ -189,7 +189,7 @@ def format_rate(rate: ClusteredRate) -> str:
     """A rate for people: count, share, and the wider of its intervals.
 
     >>> from foretell.studies.audit.auditor import clustered_rate
-    >>> format_rate(rate([True, False], ["a", "b"]))
+    >>> format_rate(clustered_rate([True, False], ["a", "b"]))
     '1/2 = 50.0% [5.5%, 94.5%]'
     """
     if isnan(rate.share):

@@ -77,7 +77,7 @@ def variance_lost(before: Floats, after: Floats) -> float:
     The terms are uncorrelated, each keeps ρ^|S| of its correlation, and |ρ|^|S| ≤ |ρ|; the rest is Cauchy–Schwarz.
 
     >>> x = np.array([0.1, 0.4, 0.7, 0.8])
-    >>> round(spoilt(x, 0.5 * x + 0.3), 9), round(variance_lost(x, 1 - x), 9)
+    >>> round(variance_lost(x, 0.5 * x + 0.3), 9), round(variance_lost(x, 1 - x), 9)
     (0.0, 0.0)
     """
     a, b = before - before.mean(), after - after.mean()

@@ -321,7 +321,7 @@ def kernel_program(
         "packages": [str(path) for path in package_directories()],
         "parent": 0 if inside else os.getpid(),
     }
-    source = files("foretell.tools.notebook").joinpath("launch.py").read_text(encoding="utf-8")
+    source = files("foretell.tools.notebook").joinpath("kernel_launcher.py").read_text(encoding="utf-8")
     return [sys.executable, "-I", "-B", "-c", source, json.dumps(options)]
 
 

@@ -209,7 +209,7 @@ async def open_notebook(
 
 def setup_source(socket: str) -> str:
     """The code of the first cell, for a socket at a given path."""
-    source = files("foretell.tools.notebook").joinpath("injected.py").read_text(encoding="utf-8")
+    source = files("foretell.tools.notebook").joinpath("setup_cell.py").read_text(encoding="utf-8")
     return source.replace('"/api/data.sock"', repr(socket), 1)
 
 

@@ -56,7 +56,7 @@ def evaluate(tree: Tree) -> TreeEvaluation:
 
     >>> from foretell.forecasters.tree.proposition import FormulaLink
     >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.5), ("P2", 0.9), ("P3", 0.9))}
-    >>> twice = Formula(expression="(P1 AND P2) OR (P1 AND P3)")
+    >>> twice = FormulaLink(expression="(P1 AND P2) OR (P1 AND P3)")
     >>> top = Proposition(id="P0", claim="top", children=("P1", "P2", "P3"), link=twice)
     >>> round(evaluate(Tree(root="P0", nodes={"P0": top, **leaves})).p, 12)
     0.495

@@ -247,7 +247,7 @@ EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})
 def is_deep_research_model(model: str) -> bool:
     """Whether a model does its research on the provider's side, with tools it fetches from a server.
 
-    >>> researches("openai:o4-mini-deep-research"), is_deep_research_model("openai:gpt-5-mini")
+    >>> is_deep_research_model("openai:o4-mini-deep-research"), is_deep_research_model("openai:gpt-5-mini")
     (True, False)
     """
     name = ModelName.read(model)

@@ -54,7 +54,7 @@ class SubtreeBudget:
         """What an analysis of the node may add; None where the node has to stay as it is.
 
         >>> SubtreeBudget(rounds=1, nodes=30, leaves=6).room(TreeSizeSettings(), "P0")
-        Room(leaves=6, nodes=30, depth=None)
+        AnalysisLimits(leaves=6, nodes=30, depth=None)
         >>> SubtreeBudget(rounds=0, nodes=30).room(TreeSizeSettings(), "P0") is None
         True
         >>> SubtreeBudget(rounds=1, nodes=30, dollars=0.05, each=0.01).room(TreeSizeSettings(), "P0").leaves
@@ -72,7 +72,7 @@ class SubtreeBudget:
         """The part of each leaf, once an analysis has added so many claims.
 
         >>> SubtreeBudget(rounds=2, nodes=100, leaves=40, dollars=1.0).share(added=20, among=10)
-        Allotment(rounds=1, nodes=8, leaves=4, dollars=0.1, each=0.0)
+        SubtreeBudget(rounds=1, nodes=8, leaves=4, dollars=0.1, each=0.0)
         """
         return replace(
             self,

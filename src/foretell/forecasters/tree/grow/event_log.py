@@ -94,7 +94,7 @@ JobKey = tuple[int, ...]
 def job_key(place: ThoughtPosition, stage: int, number: int = 0) -> JobKey:
     """One job: stage by stage within a level (proposals, groundings, ratings, conclusions), then line by line.
 
-    >>> key((1, 2, 3), 0) < key((1, 2, 1), 1) < job_key((1, 3, 1), 0)
+    >>> job_key((1, 2, 3), 0) < job_key((1, 2, 1), 1) < job_key((1, 3, 1), 0)
     True
     """
     tree, level, branch = place

@@ -210,7 +210,7 @@ def prompt_template(name: str) -> Template:
     >>> prompt_template("rules").safe_substitute(today="2026-07-01").startswith("# Rules")
     True
     """
-    text = files("foretell.forecasters.tree.grow.prompting").joinpath(f"{name}.md").read_text(encoding="utf-8")
+    text = files("foretell.forecasters.tree").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
     return Template(text.strip())
 
 
