@@ -1,4 +1,4 @@
-"""A study in the terminal and as Markdown."""
+"""A study in the terminal, as Markdown and as one web page."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.report.html import (
+    HtmlBlock,
     HtmlCell,
     HtmlColumn,
     HtmlRow,
-    contents,
-    definitions,
-    name,
+    Section,
+    advice_blocks,
     number_cell,
     page,
-    paragraph,
-    section,
-    shown,
-    table,
+    render_blocks,
+    settings_text,
+    table_block,
 )
-from foretell.report.leaderboard_page import settings_text
+from foretell.report.leaderboard_page import value_cell
 from foretell.report.leaderboard_text import markdown_text
-from foretell.report.markup import Markup, clean, element, join, shorten
+from foretell.report.markup import Markup, clean, shorten
 from foretell.report.numbers import bracket, number, signed
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 
@@ -160,62 +159,51 @@ STUDY_ADVICE = (
 
 def study_page(study: StudyResult, advice: Sequence[str] = ()) -> str:
     """A whole HTML document that needs no network; `advice` says how to read it, else the study does."""
-    parts = study_parts(study, advice)
-    return page(
-        study.title,
-        paragraph(study.finding, "lead"),
-        contents([(anchor, title) for anchor, title, _ in parts]),
-        *(section(title, body, anchor=anchor) for anchor, title, body in parts),
-    )
+    return page(study.title, study_sections(study, advice), lead=study.finding)
 
 
 def study_parts(study: StudyResult, advice: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
-    """Anchor, title and body of every section: tables, pictures after the first of them, and how to read it all."""
-    parts = [(f"table-{i}", grid.title, _grid(grid)) for i, grid in enumerate(study.grids, 1)]
+    """Anchor, title and HTML of every section, for a page that is made elsewhere."""
+    return [(anchor, title, render_blocks(blocks)) for anchor, title, blocks in study_sections(study, advice)]
+
+
+def study_sections(study: StudyResult, advice: Sequence[str] = ()) -> list[Section]:
+    """Tables, pictures after the first of them, and how to read it all."""
+    sections: list[Section] = [(f"table-{i}", grid.title, [study_table(grid)]) for i, grid in enumerate(study.grids, 1)]
     if study.pictures:
-        parts.insert(1, ("pictures", "Pictures", _pictures(study.pictures)))
-    return [*parts, ("reading", "How to read this", _reading(study, advice or study.advice or STUDY_ADVICE))]
+        sections.insert(1, ("pictures", "Pictures", _pictures(study.pictures)))
+    settings = [(key, settings_text(value)) for key, value in study.settings.items()]
+    reading = advice_blocks(advice or study.advice or STUDY_ADVICE, ("Settings", settings), notes=study.notes)
+    return [*sections, ("reading", "How to read this", reading)]
 
 
-def _pictures(pictures: Sequence[StudyChart]) -> Markup:
+def _pictures(pictures: Sequence[StudyChart]) -> list[HtmlBlock]:
     """Wide ones below each other, the others side by side."""
-    wide = [join(element("h3", one.title), shown(one.figure)) for one in pictures if one.figure.wide]
-    narrow = [element("div", shown(one.figure)) for one in pictures if not one.figure.wide]
-    return join(*wide, element("div", *narrow, class_="grid") if narrow else None)
+    blocks: list[HtmlBlock] = []
+    for one in pictures:
+        if one.figure.wide:
+            blocks += [HtmlBlock(heading=one.title), HtmlBlock(charts=[one.figure])]
+    narrow = [one.figure for one in pictures if not one.figure.wide]
+    return blocks + ([HtmlBlock(charts=narrow, style="grid")] if narrow else [])
 
 
-def _grid(grid: StudyTable) -> Markup:
-    heads = [HtmlColumn(label=grid.head or " ")]
-    heads += [HtmlColumn(label=c.label, numeric=c.numeric, tip=c.tip or None) for c in grid.columns]
-    lines = [_html_row(entry, grid.columns) for entry in grid.entries]
-    return table(heads, lines, grid.caption or grid.title)
+def study_table(grid: StudyTable) -> HtmlBlock:
+    """A table of a study as one of a page."""
+    columns = [HtmlColumn(label=grid.head or " ")]
+    columns += [HtmlColumn(label=c.label, numeric=c.numeric, tip=c.tip) for c in grid.columns]
+    rows = [_html_row(entry, grid.columns) for entry in grid.entries]
+    return table_block(columns, rows, grid.caption or grid.title)
 
 
 def _html_row(entry: StudyRow, columns: tuple[StudyColumn, ...]) -> HtmlRow:
     cells = [_html_cell(value, column) for value, column in zip(entry.values, columns, strict=True)]
-    return HtmlRow(cells=[HtmlCell(shown=name(entry.name), style="name"), *cells], style=entry.style or None)
+    return HtmlRow(cells=[HtmlCell(text=entry.name, style="name", is_name=True), *cells], style=entry.style)
 
 
 def _html_cell(value: CellValue, column: StudyColumn) -> HtmlCell:
-    if isinstance(value, Interval):
-        ends = element("span", bracket(value.low, value.high, column.decimals), class_="ci")
-        return number_cell(join(number(value.estimate, column.decimals), " ", ends), value.estimate)
-    if isinstance(value, Comparison):
-        good = ("good" if value.diff > 0 else "bad") if value.stars else None
-        ends = element("span", bracket(value.low, value.high, column.decimals), class_="ci")
-        gap = element("span", signed(value.diff, column.decimals) + value.stars, class_=good)
-        return number_cell(join(gap, " ", ends), value.diff)
+    if isinstance(value, Interval | Comparison):
+        return value_cell(value, column.decimals)
     text = value_text(value, column.decimals)
     if isinstance(value, int | float):
         return number_cell(text, float(value))
-    return HtmlCell(shown=text, style="n" if column.numeric else None)
-
-
-def _reading(study: StudyResult, advice: Sequence[str]) -> Markup:
-    return join(
-        *(paragraph(one) for one in advice),
-        element("h3", "Notes") if study.notes else None,
-        element("ul", *(element("li", note) for note in study.notes)) if study.notes else None,
-        element("h3", "Settings"),
-        definitions([(key, settings_text(value)) for key, value in study.settings.items()]),
-    )
+    return HtmlCell(text=text, style="n" if column.numeric else "")

@@ -1,6 +1,6 @@
 """Colours of every figure and page, light and dark, and the style sheets made from them."""
 
-from foretell.report.markup import Markup
+from markupsafe import Markup
 
 ColourPair = tuple[str, str]
 """The same role in light and in dark."""
@@ -53,11 +53,19 @@ def _colours() -> dict[str, ColourPair]:
     return PALETTE | steps | on_steps
 
 
-def variables() -> str:
-    """Custom properties for both colour schemes; paper is always light."""
+def colour_variables(*, switchable: bool = False) -> str:
+    """Custom properties for both colour schemes; paper is always light.
+
+    Colours follow the system, unless they are `switchable` and the page says otherwise in `data-theme`.
+    """
     light = "".join(f"--ft-{name}:{pair[0]};" for name, pair in _colours().items())
     dark = "".join(f"--ft-{name}:{pair[1]};" for name, pair in _colours().items())
-    return f":root{{color-scheme:light dark;{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    root = ":root:not([data-theme=light])" if switchable else ":root"
+    rules = f":root{{color-scheme:light dark;{light}}}@media screen and (prefers-color-scheme:dark){{{root}{{{dark}}}}}"
+    if switchable:
+        rules += ":root[data-theme=light]{color-scheme:light}"
+        rules += f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}"
+    return rules
 
 
 def figure_rules() -> str:
@@ -84,4 +92,6 @@ def figure_rules() -> str:
 
 def figure_style() -> Markup:
     """The style element of a figure that stands alone: its own colours and its own background."""
-    return Markup(f"<style>{variables()}{figure_rules()}.ft{{background:#ffffff;background:var(--ft-paper)}}</style>")
+    return Markup(
+        f"<style>{colour_variables()}{figure_rules()}.ft{{background:#ffffff;background:var(--ft-paper)}}</style>"
+    )
