@@ -98,21 +98,12 @@ def material_of_runs(
 
 def run_table(settings: "Settings", starts: Sequence[str]) -> "tuple[ForecastTable, list[str], dict[str, str]]":
     """Runs over common questions as one table, each under its name with its trials combined; and what was asked."""
-    from foretell.runs.combine import CombinationSettings, combine_trials
     from foretell.scoring.join import ReadOptions, read_table
-    from foretell.scoring.long_tables import forecast_rows
+    from foretell.scoring.long_tables import run_rows
 
-    runs = stored_runs(settings, starts)
-    asked, chosen = _questions_of_run(runs)
-    said: list[dict[str, Any]] = []
-    for run in runs:
-        how = CombinationSettings(rule="logit-mean" if run.spec.aggregate == "judged" else run.spec.aggregate)
-        together = combine_trials(run.forecasts, chosen.values(), how)
-        said += [{**row, "forecaster": run.name} for row in forecast_rows(together, chosen.values())]
-    if all(row["outcome"] is None for row in asked):
-        raise InputError("none of the questions has an outcome yet")
-    table = read_table(cast(list[object], said), cast(list[object], asked), ReadOptions(drop_unknown=True))
-    return table, [run.name for run in runs], {question.id: question.text for question in chosen.values()}
+    found = run_rows(settings, starts)
+    table = read_table(found.forecasts, found.outcomes, ReadOptions(drop_unknown=True))
+    return table, list(found.names), dict(found.texts)
 
 
 def _questions_of_run(runs: Sequence[StoredRun]) -> "tuple[list[dict[str, Any]], dict[tuple[str, str], Question]]":

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from foretell.metrics.metric import METRICS, STANDARD_METRICS, Metric, return_me
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.questions.errors import InputError
+from foretell.questions.resolution import Resolution
 from foretell.scoring.engine import (
     MetricDraws,
     TargetLayer,
@@ -20,7 +22,14 @@ from foretell.scoring.engine import (
     mean_of_draws,
 )
 from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.scoreboard import Score, Scoreboard, ScoreDifference
+from foretell.scoring.scoreboard import (
+    Score,
+    Scoreboard,
+    ScoreDifference,
+    rows_as_frame,
+    rows_as_html,
+    rows_as_text,
+)
 from foretell.scoring.table import OVERALL, ForecastTable, with_anchors
 from foretell.scoring.table_input import TableSource
 
@@ -53,23 +62,52 @@ class ScoringOptions:
 
 def score(
     forecasts: TableSource,
-    outcomes: TableSource,
+    outcomes: TableSource | None = None,
     *,
     reading: ReadOptions | None = None,
     scoring: ScoringOptions | None = None,
     **options: Any,
 ) -> Scoreboard:
-    """Score a table of forecasts against a table of outcomes.
+    """Score forecasts against outcomes: a leaderboard that prints as a table, also in a notebook.
 
-    Either may be a file (CSV, Parquet, JSONL), a data frame or a list of dictionaries. `options` are the fields of
-    `ScoringOptions`, for the common case: `score(f, o, by=("source",), reference="crowd price")`.
+    Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
+    a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
+    for a run, and where the forecasts have a column `outcome`. `options` are the fields of `ScoringOptions`, for the
+    common case: `score(f, o, by=("source",), reference="crowd price")`.
 
-    >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8}],
-    ...               [{"question": "q", "target": "yes", "outcome": 1}])
+    >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
     >>> round(board.scores[0].metrics["brier"].estimate, 3)
     0.04
     """
-    return score_table(read_table(forecasts, outcomes, reading), replace(scoring or ScoringOptions(), **options))
+    forecasts, outcomes, found = _sources(forecasts, outcomes)
+    table = read_table(forecasts, outcomes, reading or found)
+    return score_table(table, replace(scoring or ScoringOptions(), **options))
+
+
+def _sources(
+    forecasts: TableSource, outcomes: TableSource | None
+) -> tuple[TableSource, TableSource | None, ReadOptions | None]:
+    """Runs, backtests and resolutions as long tables, everything else as it is; and how to read them."""
+    from foretell.runs.backtest import Backtest
+
+    if isinstance(forecasts, Backtest):
+        from foretell.scoring.long_tables import forecast_rows, outcome_rows
+
+        if _all_are(outcomes, Resolution):
+            outcomes = outcome_rows(forecasts.questions, cast("list[Resolution]", outcomes))
+        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes, None
+    runs = [forecasts] if isinstance(forecasts, str) else forecasts
+    if not _all_are(runs, str) or any(Path(one).suffix or Path(one).exists() for one in cast("list[str]", runs)):
+        return forecasts, outcomes, None
+    from foretell.runs.settings import load_settings
+    from foretell.scoring.long_tables import run_rows
+
+    found = run_rows(load_settings(), cast("list[str]", runs))
+    return found.forecasts, outcomes or found.outcomes, ReadOptions(drop_unknown=True)
+
+
+def _all_are(values: object, kind: type) -> bool:
+    return isinstance(values, list | tuple) and bool(values) and all(isinstance(one, kind) for one in values)  # type: ignore[reportUnknownVariableType]
 
 
 def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> Scoreboard:
@@ -205,10 +243,32 @@ class PairComparison:
         """Plain data for JSON."""
         return asdict(self)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per group: the difference, its interval and its p value."""
+        return [
+            {
+                **one.group,
+                "difference": f"{self.first} − {self.second}",
+                "metric": one.metric,
+                **{name: getattr(one.comparison, name) for name in ("n", "diff", "low", "high", "p")},
+            }
+            for one in self.differences
+        ]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas data frame."""
+        return rows_as_frame(self.rows())
+
+    def __str__(self) -> str:
+        return rows_as_text(self.rows())
+
+    def _repr_html_(self) -> str:
+        return rows_as_html(self.rows())
+
 
 def compare(
     forecasts: TableSource,
-    outcomes: TableSource,
+    outcomes: TableSource | None,
     first: str,
     second: str,
     *,
@@ -226,7 +286,8 @@ def compare(
     -0.15
     """
     scoring = replace(ScoringOptions(anchors=False), **options)
-    return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
+    forecasts, outcomes, found = _sources(forecasts, outcomes)
+    return compare_pair(read_table(forecasts, outcomes, reading or found), first, second, scoring)
 
 
 def compare_pair(
