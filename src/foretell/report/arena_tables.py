@@ -1,4 +1,4 @@
-"""The tables of a standings view, ready to print and to put on a page."""
+"""The tables of an arena's leaderboard, ready to print and to put on a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
+from foretell.report.numbers import percent
 from foretell.report.study import CellValue, RowStyle, StudyColumn, StudyRow, StudyTable
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
@@ -201,15 +202,8 @@ def _against(versus: Mapping[str, Comparison], line: ArenaLeaderboardRow) -> Cel
 
 
 def style(line: ArenaLeaderboardRow) -> RowStyle:
-    """Yardsticks are marked."""
+    """Baselines are marked."""
     return "anchor" if line.entry.anchor else ""
-
-
-def percent(share: float) -> str:
-    """A share in whole percents, never rounded to all or nothing."""
-    from foretell.report.numbers import percent as told
-
-    return told(share)
 
 
 def _upper(text: str) -> str:

@@ -18,7 +18,7 @@ from foretell.metrics.metric import CALIBRATION_BINS, GAMMAS, LOG_FLOOR
 from foretell.metrics.returns import FEES, STAKE_TIE, Bettor, no_fee
 from foretell.scoring.arena_table import ArenaTable
 
-# Payoffs of many forecasters at once: what `evaluate.returns.payoff` gives, with the work on prices done once.
+# Payoffs of many forecasters at once: what `metrics.returns.payoff` gives, with the work on prices done once.
 #
 # Seen from what happened, a market is simple. Let h be the probability given to the side that came true, c the price of
 # that side and d the price of the other. A dollar with the share a on that side came to a / c, and equation (6) of
@@ -48,12 +48,12 @@ class BetPrices:
     """Whether there is any such market."""
 
 
-def bet_prices(standings: ArenaTable, *, fees: bool = False) -> BetPrices:
-    """Prices of scored standings, with the fees of the platform where wanted."""
-    yes, no = asks(standings, fees=fees)
+def bet_prices(arena: ArenaTable, *, fees: bool = False) -> BetPrices:
+    """Prices of the resolved markets, with the fees of the platform where wanted."""
+    yes, no = asks(arena, fees=fees)
     there = np.isfinite(yes) & np.isfinite(no)
     yes, no = np.where(there, yes, 1.0), np.where(there, no, 1.0)
-    won = standings.markets.outcome == 1
+    won = arena.markets.outcome == 1
     hit, miss = np.where(won, yes, no), np.where(won, no, yes)
     worth = np.divide(1.0, hit, out=np.zeros_like(hit), where=hit > 0)
     odd = (hit == 0) | (miss == 0)
@@ -67,23 +67,23 @@ def bet_prices(standings: ArenaTable, *, fees: bool = False) -> BetPrices:
     )
 
 
-def has_prices(standings: ArenaTable) -> Bools:
+def has_prices(arena: ArenaTable) -> Bools:
     """Markets that could be bet on."""
-    return np.isfinite(asks(standings)[0]) & np.isfinite(asks(standings)[1])
+    return np.isfinite(asks(arena)[0]) & np.isfinite(asks(arena)[1])
 
 
-def asks(standings: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
+def asks(arena: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
     """What Yes and No cost: both asks where the market had them, else the last price and what it leaves of a dollar.
 
     NaN without a market, 0 where nobody offers the contract.
     """
-    markets = standings.markets
+    markets = arena.markets
     quoted = np.isfinite(markets.yes_ask) & np.isfinite(markets.no_ask)
     yes = np.where(quoted, markets.yes_ask, markets.last)
     no = np.where(quoted, markets.no_ask, 1 - markets.last)
     if fees:
-        platform = standings.events.platform
-        of_market = platform.codes[standings.market_event]
+        platform = arena.events.platform
+        of_market = platform.codes[arena.market_event]
         for code, name in enumerate(platform.names):
             bettor, mine = Bettor(fee=FEES.get(name, no_fee)), of_market == code
             yes[mine], no[mine] = bettor.cost(yes[mine]), bettor.cost(no[mine])
@@ -154,21 +154,21 @@ class EventSums:
         return out
 
 
-def chosen_moments(standings: ArenaTable, choice: MomentChoice) -> Bools:
+def chosen_moments(arena: ArenaTable, choice: MomentChoice) -> Bools:
     """The moments that count."""
-    n = len(standings.moments)
+    n = len(arena.moments)
     chosen = np.ones(n, np.bool_)
     if choice in ("first", "last"):
         chosen[:] = False
-        ends = np.append(standings.event_starts[1:], n) - 1
-        chosen[standings.event_starts if choice == "first" else ends] = True
+        ends = np.append(arena.event_starts[1:], n) - 1
+        chosen[arena.event_starts if choice == "first" else ends] = True
     return chosen
 
 
-def event_sums(standings: ArenaTable, choice: MomentChoice = "mean") -> EventSums:
-    """Sums of scored standings; only moments that the choice admits count."""
-    summing = _EventSummer(standings, choice)
-    shape = (len(standings.entries), len(standings.events))
+def event_sums(arena: ArenaTable, choice: MomentChoice = "mean") -> EventSums:
+    """Sums of a resolved arena; only moments that the choice admits count."""
+    summing = _EventSummer(arena, choice)
+    shape = (len(arena.entries), len(arena.events))
     out = EventSums(
         table=np.empty((shape[0], len(SUM_COLUMNS), shape[1])),
         squares=np.empty(shape),
@@ -177,7 +177,7 @@ def event_sums(standings: ArenaTable, choice: MomentChoice = "mean") -> EventSum
         moments=np.empty(shape, np.int64),
     )
     with ThreadPoolExecutor() as threads:  # numpy lets others compute while it does.
-        list(threads.map(partial(summing.fill, out), range(len(standings.entries))))
+        list(threads.map(partial(summing.fill, out), range(len(arena.entries))))
     return out
 
 
@@ -195,15 +195,15 @@ class _Weights:
 class _EventSummer:
     """Sums of one entry after the other over the same markets."""
 
-    def __init__(self, standings: ArenaTable, choice: MomentChoice) -> None:
-        self._standings, self._choice = standings, choice
-        self._won = standings.markets.outcome == 1
-        self._gross, self._net = bet_prices(standings), bet_prices(standings, fees=True)
-        self._priced = has_prices(standings)
-        self._event = standings.market_event
-        self._starts = np.searchsorted(self._event, np.arange(len(standings.events)))
-        self._admitted = chosen_moments(standings, choice)[standings.markets.moment]
-        everything = np.ones(len(standings.markets), np.bool_)
+    def __init__(self, arena: ArenaTable, choice: MomentChoice) -> None:
+        self._standings, self._choice = arena, choice
+        self._won = arena.markets.outcome == 1
+        self._gross, self._net = bet_prices(arena), bet_prices(arena, fees=True)
+        self._priced = has_prices(arena)
+        self._event = arena.market_event
+        self._starts = np.searchsorted(self._event, np.arange(len(arena.events)))
+        self._admitted = chosen_moments(arena, choice)[arena.markets.moment]
+        everything = np.ones(len(arena.markets), np.bool_)
         self._whole = self._weights(everything)
         self._whole_priced = self._whole if self._priced.all() else self._weights(self._priced)
 
@@ -254,16 +254,16 @@ class _EventSummer:
 
     def _weights(self, answered: Bools) -> _Weights:
         """A market counts one over the markets answered at its moment and over the moments answered of its event."""
-        standings = self._standings
+        arena = self._standings
         counted = (answered & self._admitted).astype(np.float64)
-        by_moment = group_sums(standings.markets.moment, counted, len(standings.moments))
-        moments = group_sums(standings.moments.event, (by_moment > 0).astype(np.float64), len(standings.events))
-        markets = group_sums(standings.moments.event, by_moment, len(standings.events))
+        by_moment = group_sums(arena.markets.moment, counted, len(arena.moments))
+        moments = group_sums(arena.moments.event, (by_moment > 0).astype(np.float64), len(arena.events))
+        markets = group_sums(arena.moments.event, by_moment, len(arena.events))
         share = 1 / np.maximum(by_moment, 1)
         if self._choice != "every":
-            share /= np.maximum(moments, 1)[standings.moments.event]
+            share /= np.maximum(moments, 1)[arena.moments.event]
         return _Weights(
-            market=counted * share[standings.markets.moment],
+            market=counted * share[arena.markets.moment],
             event=moments if self._choice == "every" else np.minimum(moments, 1.0),
             moments=moments.astype(np.int64),
             markets=markets / np.maximum(moments, 1),
@@ -271,7 +271,7 @@ class _EventSummer:
 
 
 def bins_of(p: Floats) -> Ints:
-    """The place of each p among ten bins (low, high], as `evaluate.reliability.bin_codes` gives it.
+    """The place of each p among ten bins (low, high], as `metrics.calibration.bin_codes` gives it.
 
     >>> bins_of(np.array([0.0, 0.1, 0.3, 0.30000001, 1.0])).tolist()
     [0, 0, 2, 3, 9]

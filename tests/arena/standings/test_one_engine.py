@@ -63,7 +63,7 @@ def test_differences_have_one_sign_and_one_size(form):
 
 def test_groups_are_the_same():
     scored, _ = both(WHOLE)
-    board = score_table(arena_as_table(scored.standings), ScoringOptions(**{**vars(OPTIONS), "by": ("category",)}))
+    board = score_table(arena_as_table(scored.arena), ScoringOptions(**{**vars(OPTIONS), "by": ("category",)}))
     for group in arena_leaderboard_groups(scored, "category"):
         rows = {row.forecaster: row for row in board.group(category=group.name)}
         for line in group.lines:
@@ -74,7 +74,7 @@ def test_groups_are_the_same():
 def test_the_sharpe_ratio_of_an_arena_takes_an_event_for_one_bet():
     """By market it is that of the table with every row counting once; by event the unit of a return is the event."""
     scored, _ = both({"moments": 1, "drop": 0.0, "quoted": 1.0})
-    table = arena_as_table(scored.standings)
+    table = arena_as_table(scored.arena)
     plain = type(table)(**{**vars_of(table), "weighing": "given", "targets": equal_weights(table.targets)})
     board = score_table(plain, OPTIONS)
     lines = {line.entry.name: line for line in arena_leaderboard(scored)}

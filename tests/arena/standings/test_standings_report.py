@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
 
-from foretell.arena.consistency import stated_forecasts
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question, Target
 from foretell.report.arena_report import arena_report, event_history, history_pictures
-from foretell.scoring.arena_rows import ArenaForecastRow, ArenaQuestionRow, arena_table_from_rows
+from foretell.scoring.arena_rows import ArenaForecastRow, arena_table_from_rows
 from foretell.scoring.arena_view import arena_view
 from foretell.scoring.table import CROWD
-from foretell.studies.consistency import consistency_study, plain_structure
 
 
 def test_the_terminal_shows_the_board_with_its_yardsticks():
@@ -104,23 +101,3 @@ def test_history_of_an_event():
         ElementTree.fromstring(picture.figure.svg)
     with pytest.raises(InputError, match="'nothing'"):
         event_history(standings, "nothing")
-
-
-def test_consistency_is_of_what_was_stated():
-    ladder = tuple(Target(id=f"Above {x}") for x in (10, 20, 30))
-    question = Question(id="q", source="own", text="How high?", due=START, targets=ladder)
-    names = tuple(target.id for target in ladder)
-    asking = ArenaQuestionRow(event="q", taken_at=START, targets=names)
-    fitted = ArenaForecastRow(
-        entry="a",
-        event="q",
-        taken_at=START,
-        p=dict(zip(names, (0.6, 0.6, 0.2), strict=True)),
-        stated=dict(zip(names, (0.5, 0.7, 0.2), strict=True)),
-    )
-    plain = ArenaForecastRow(entry="b", event="q", taken_at=START, p=dict(zip(names, (0.9, 0.5, 0.2), strict=True)))
-    standings = arena_table_from_rows("x", [asking], {}, [fitted, plain])
-    said = stated_forecasts(standings, {"q": question})
-    study = consistency_study(said, {"q": plain_structure(question)})
-    scores = {entry.name: entry.values[1].estimate for entry in study.grids[0].entries}
-    assert scores == {"a": 0.5, "b": 1.0}
