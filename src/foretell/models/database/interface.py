@@ -3,10 +3,22 @@
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from foretell.questions.errors import InputError
+
 T = TypeVar("T")
 P = ParamSpec("P")
 SqlRow = tuple[Any, ...]
 SqlValues = Sequence[Any]
+
+
+def refuse_newer(place: str, part: str, version: int, known: int) -> None:
+    """Raise where a newer foretell wrote the tables: using them with older code could spoil them."""
+    if version > known:
+        raise InputError(
+            f"a newer foretell wrote this ({part} version {version}, this one knows {known})",
+            path=place,
+            hint="update foretell, or set FORETELL_HOME to another folder",
+        )
 
 
 class Statements(Protocol):
@@ -67,7 +79,8 @@ class Database(Statements, Protocol):
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
         """Bring the tables of one part up to date; safe when several processes do so at once.
 
-        Each script brings them one version further. They are written for SQLite; existing ones never change.
+        Each script brings them one version further. They are written for SQLite; existing ones never change. Tables of
+        a newer version than the scripts know are refused with an `InputError`, and not touched.
         """
         ...
 

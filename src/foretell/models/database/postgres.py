@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from foretell.models.database.interface import P, SqlRow, SqlValues, Statements, T
+from foretell.models.database.interface import P, SqlRow, SqlValues, Statements, T, refuse_newer
 from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
 
@@ -123,6 +123,7 @@ class PostgresDatabase:
             note = "insert into version values (?, ?) on conflict (part) do update set number = excluded.number"
             statements.write(note, (part, len(scripts)))
 
+        refuse_newer(self.place, part, self._version(part), len(scripts))
         if self._version(part) < len(scripts):
             self.together(bring_up, alone="migrate")
 

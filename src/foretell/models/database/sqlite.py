@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
-from foretell.models.database.interface import Liveness, P, SqlRow, SqlValues, Statements, T
+from foretell.models.database.interface import Liveness, P, SqlRow, SqlValues, Statements, T, refuse_newer
 from foretell.models.database.liveness import FileLiveness
 
 # Getting what was written onto the disk without holding up the loop, once for everybody who waits.
@@ -114,7 +114,8 @@ class SqliteDatabase:
 
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
         """The version of the part a file is made for stands in its header, that of a guest in a table."""
-        if self._version(part) >= len(scripts):
+        refuse_newer(self.place, part, self._version(part), len(scripts))
+        if self._version(part) == len(scripts):
             return
 
         def bring_up(statements: Statements) -> None:
