@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from foretell.questions.forecast import Forecast
     from foretell.questions.question import Question, Snapshot, Target
     from foretell.questions.resolution import Resolution
+    from foretell.report.arena_report import score_arena
     from foretell.runs.backtest import backtest
     from foretell.runs.combine import CombinationSettings, combine_trials
     from foretell.runs.question_sets import open_benchmark
@@ -42,6 +43,7 @@ _HOMES = {
     "read_table": "foretell.scoring.join",
     "read_tree": "foretell.forecasters.tree.tree_file",
     "score": "foretell.scoring.score",
+    "score_arena": "foretell.report.arena_report",
     "score_table": "foretell.scoring.score",
     "what_if": "foretell.forecasters.tree.what_if",
     "write_tree": "foretell.forecasters.tree.tree_file",
@@ -70,6 +72,7 @@ __all__ = [
     "read_table",
     "read_tree",
     "score",
+    "score_arena",
     "score_table",
     "what_if",
     "write_tree",

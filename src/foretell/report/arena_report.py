@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.timelines import MarketHistory, history_plot
 from foretell.report.study import StudyChart
 from foretell.scoring.arena_leaderboard import MAIN_METRIC, ScoredArena
+from foretell.scoring.arena_rows import arena_table_from_prophet_arena
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.arena_view import ArenaLeaderboard, view_of_scored
 from foretell.scoring.event_sums import MomentChoice
@@ -198,6 +200,14 @@ def arena_report(
     """Score an arena; `by` (category, platform, lead time) adds tables with more numbers for each group."""
     scored = ScoredArena.of(arena, choice, Resampling(draws=draws, seed=seed))
     return ArenaReport(view=view_of_scored(arena, scored, by=by), scored=scored)
+
+
+def score_arena(path: str | Path, **options: Any) -> ArenaReport:
+    """Score the published events of Prophet Arena (its CSV subset or events.jsonl), with the baselines alone.
+
+    `options` are those of `arena_report`.
+    """
+    return arena_report(arena_table_from_prophet_arena(path), **options)
 
 
 def arena_finding(view: ArenaLeaderboard) -> str:
