@@ -180,6 +180,9 @@ def make_environment(
     """
     from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
+    def written(value: Any) -> Any:
+        return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
     own = PrefixLoader({"report": FileSystemLoader(FOLDER / "templates")})
     made = Environment(
         loader=ChoiceLoader([own, FileSystemLoader(folder)]) if folder else own,
@@ -187,9 +190,9 @@ def make_environment(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        finalize=written,
     )
-    made.filters |= {"figure": chart_html, **(filters or {})}
+    made.filters.update({"figure": chart_html, **(filters or {})})
     return made
 
 

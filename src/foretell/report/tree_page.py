@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities, tornado
 from foretell.forecasters.tree.description import (
@@ -35,7 +36,7 @@ def tree_page(tree: Tree, outcomes: Sequence[WhatIfResult] = ()) -> str:
         lines=lines,
         marks=claim_marks,
         probability=format_probability,
-        facts=lambda node: list(_facts(tree, node)),
+        facts=partial(_facts, tree),
         paragraphs=_paragraphs,
         web_address=_web_address,
     )

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.difficulty import difficulty_anchor, market_difficulty, question_difficulty
 from foretell.metrics.metric import LOG_FLOOR, MetricRows
 from foretell.metrics.returns import FEES, Bettor
@@ -82,9 +82,10 @@ class Targets:
         """The same with the fee of the platform (column platform, else source)."""
         yes, no = (side.copy() for side in self.asks)
         platform = self.groups.get("platform") or self.groups.get("source")
-        for name in set(platform.names) & set(FEES) if platform else ():
-            bettor, mine = Bettor(fee=FEES[name]), platform.mask(name)
-            yes[mine], no[mine] = bettor.cost(yes[mine]), bettor.cost(no[mine])
+        if platform is not None:
+            for name in set(platform.names) & set(FEES):
+                bettor, mine = Bettor(fee=FEES[name]), platform.mask(name)
+                yes[mine], no[mine] = bettor.cost(yes[mine]), bettor.cost(no[mine])
         return yes, no
 
 
@@ -174,7 +175,7 @@ class ForecastTable:
         own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
         n = len(self.targets)
         logs = _log_given(self.p[own], self.targets.outcome[self.target[own]])
-        return np.bincount(self.target[own], logs, minlength=n), np.bincount(self.target[own], minlength=n)
+        return group_sums(self.target[own], logs, n), np.bincount(self.target[own], minlength=n).astype(np.int64)
 
     def peers(self, targets: Ints, p: Floats, forecaster: str) -> Floats:
         """Mean log score of the other forecasters (no baselines) on each target; NaN where nobody else answered."""
