@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from foretell.forecasters.forecaster import make_forecaster
 from foretell.questions.errors import InputError
-from foretell.runs.runner import build_agent
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "asking.md").read_text(encoding="utf-8")
@@ -31,9 +31,9 @@ def test_every_field_of_a_spec_is_there():
 
 def test_every_option_of_the_agent_is_there_and_its_default_is_accepted():
     documented = {name: yaml.safe_load(default.strip("`")) for name, default in rows("option").items()}
-    assert build_agent(documented) == build_agent({})
+    assert make_forecaster("agent", documented).build() == make_forecaster("agent", {}).build()
     with pytest.raises(InputError) as refused:
-        build_agent({"no such": 1})
+        make_forecaster("agent", {"no such": 1})
     known = re.search(r"options are (.+)\)", str(refused.value))
     assert known is not None
     assert set(known[1].split(", ")) == set(documented)

@@ -2,19 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
-from foretell.forecasters.forecaster import build_forecaster
+from foretell.forecasters.forecaster import build_forecaster, make_forecaster
 from foretell.plugins import BUILT_IN
 from foretell.questions.errors import InputError
 from foretell.runs.question_sets import DEMO, demo_benchmark, open_benchmark
 
 TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
-NEEDED = {"tree-file": f":file={TREE}"}
+NEEDED = {"tree-file": {"file": str(TREE)}}
 
 
 @pytest.mark.parametrize("name", BUILT_IN["forecasters"])
 def test_every_name_in_the_table_builds(name: str):
-    assert build_forecaster(name + NEEDED.get(name, ""), {"rates": lambda: FixedRates(table=PAPER_RATES)}).name
+    assert make_forecaster(name, NEEDED.get(name, {}))
 
 
 def test_options_are_read_and_checked():
@@ -24,7 +23,6 @@ def test_options_are_read_and_checked():
         "always:q=1": "options are p",
         "always:p": "cannot use",
         "always:p=7": "outside",
-        "prior": "rates",
         "tree-file": "a folder or a file",
         "tree": "asks a model (write a spec with forecaster: tree",
         "thoughts": "foretell run",

@@ -4,13 +4,14 @@ import pytest
 import foretell
 from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdForecaster
-from foretell.forecasters.forecaster import RunContext
+from foretell.forecasters.forecaster import Context
 from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import backtest
-from foretell.runs.past import base_rates, past_outcomes
+from foretell.runs.past import past_of
 from foretell.scoring.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
 
 PRICED = Question(
@@ -46,7 +47,7 @@ class Peeker:
 
     name = "peeker"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         series = await context.series_of(question)
         self.last = series.days[-1]
         return Forecast(
@@ -67,13 +68,13 @@ class Leaky:
 
 def test_a_leaky_source_is_clamped_to_the_due_date():
     peeker = Peeker()
-    result = backtest([DATED], [peeker], series=Leaky())
+    result = backtest([peeker], [DATED], series=Leaky())
     assert len(result.forecasts) == 1
     assert peeker.last == np.datetime64("2026-01-10")
 
 
 def test_failures_are_recorded_with_their_reason_and_stop_nothing():
-    result = backtest([PRICED, DATED], [CrowdForecaster(), ConstantForecaster()])
+    result = backtest([CrowdForecaster(), ConstantForecaster()], [PRICED, DATED])
     assert [(f.forecaster, f.question_id) for f in result.forecasts] == [
         ("crowd", "market/a"),
         ("always 0.5", "market/a"),
@@ -88,14 +89,14 @@ def test_a_forecast_that_leaves_a_target_out_is_a_failure():
     class Half:
         name = "half"
 
-        async def forecast(self, question: Question, context: RunContext) -> Forecast:
+        async def forecast(self, question: Question, context: Context) -> Forecast:
             return Forecast(question_id=question.id, forecaster="half", as_of=context.as_of, p={"2026-01-17": 0.5})
 
-    assert "2026-02-09" in backtest([DATED], [Half()]).failures[0].error
+    assert "2026-02-09" in backtest([Half()], [DATED]).failures[0].error
 
 
 def test_tables_of_a_backtest_are_scored_as_they_are(tmp_path):
-    result = backtest([PRICED, DATED], [CrowdForecaster(), ConstantForecaster(p=0.2)])
+    result = backtest([CrowdForecaster(), ConstantForecaster(p=0.2)], [PRICED, DATED])
     paths = write_backtest(result, RESOLUTIONS, tmp_path / "run")
     board = foretell.score(paths["forecasts"], paths["outcomes"])
     always = next(s for s in board.scores if s.forecaster == "always 0.2" and dict(s.group) == {"kind": "overall"})
@@ -109,7 +110,7 @@ def test_outcome_rows_keep_the_unresolved_and_say_what_is_known():
     assert rows["market/a", "yes"]["price"] == 0.3
     assert rows["data/b", "2026-01-17"]["horizon"] == 7
     assert rows["data/b", "2026-02-09"]["outcome"] is None
-    assert forecast_rows(backtest([PRICED], [CrowdForecaster()]).forecasts, [PRICED])[0]["due"] == "2026-01-10"
+    assert forecast_rows(backtest([CrowdForecaster()], [PRICED]).forecasts, [PRICED])[0]["due"] == "2026-01-10"
 
 
 def test_base_rates_see_only_what_was_known_before():
@@ -125,18 +126,16 @@ def test_base_rates_see_only_what_was_known_before():
                 question_id="s/x", target_id=known, due=instant(due), outcome=int(month > 1), resolved_at=instant(known)
             )
         )
-    assert len(past_outcomes(questions, resolutions)) == 6
-    rates = base_rates(questions, resolutions)
-    assert rates is not None
-    result = backtest(questions, [BaseRateForecaster(rates=rates)])
+    past = past_of(questions, resolutions)
+    assert len(past.resolved) == 6
+    result = backtest([BaseRateForecaster()], questions, past=past)
     assert [f.question_id for f in result.failures] == ["s/x"]
     p = [next(iter(f.p.values())) for f in result.forecasts]
     assert p[0] < 0.5
     assert p == sorted(p)
     future = [Resolution(**{**vars(r), "outcome": 0}) for r in resolutions[3:]]
-    changed = base_rates(questions, resolutions[:3] + future)
-    assert changed is not None
-    again = backtest(questions[:4], [BaseRateForecaster(rates=changed)])
+    changed = past_of(questions, resolutions[:3] + future)
+    again = backtest([BaseRateForecaster()], questions[:4], past=changed)
     assert [next(iter(f.p.values())) for f in again.forecasts] == p[:3]
 
 
@@ -144,5 +143,30 @@ def test_series_in_memory_serves_any_provider():
     days = np.arange("2025-12-01", "2026-01-20", dtype="M8[D]")
     source = SeriesInMemory(series={"b": Series(id="b", days=days, values=np.ones(len(days)))})
     peeker = Peeker()
-    backtest([DATED], [peeker], series=source)
+    backtest([peeker], [DATED], series=source)
     assert peeker.last == np.datetime64("2026-01-10")
+
+
+def test_plain_functions_forecast():
+    def by_kind(question, context):
+        assert context.as_of == question.as_of
+        return {target.id: 0.2 for target in question.targets}
+
+    async def later(question):
+        return 0.4
+
+    def odd(question):
+        return 7
+
+    result = backtest([by_kind, later, odd, "always:p=0.1"], [PRICED])
+    assert [(f.forecaster, set(f.p.values())) for f in result.forecasts] == [
+        ("by_kind", {0.2}),
+        ("later", {0.4}),
+        ("always 0.1", {0.1}),
+    ]
+    (failure,) = result.failures
+    assert failure.error.startswith("odd gave no probabilities")
+    (failure,) = backtest(later, [DATED]).failures
+    assert "return a mapping with one for each target" in failure.error
+    with pytest.raises(InputError, match="is no forecaster"):
+        backtest([3], [PRICED])

@@ -3,7 +3,7 @@ import pytest
 
 from foretell.questions.question import LastValue, Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
-from foretell.runs.past import past_questions
+from foretell.runs.past import past_of
 
 DUE = "2025-10-26"
 MARKET = Question(
@@ -33,7 +33,7 @@ def test_one_row_for_each_target_resolved_or_not() -> None:
         Resolution(question_id="polymarket/1", target_id="yes", due=DUE, outcome=None),
         Resolution(question_id="elsewhere", target_id="yes", due=DUE, outcome=1, resolved_at="2025-11-02"),
     ]
-    past = past_questions([MARKET, SERIES], answers)
+    past = past_of([MARKET, SERIES], answers).table
     assert past.id.tolist() == ["polymarket/1", "fred/X", "fred/X"]
     assert past.text.tolist() == ["Will it rain by 1 March 2026?", "Up on 2025-11-02?", "Up on 2025-11-25?"]
     assert np.isnan(past.outcome).tolist() == [True, False, True]
@@ -48,10 +48,10 @@ def test_an_answer_without_a_date_or_of_another_round_teaches_nothing() -> None:
     undated = Resolution(question_id="polymarket/1", target_id="yes", due=DUE, outcome=1)
     other = Resolution(question_id="polymarket/1", target_id="yes", due="2025-11-09", outcome=1, resolved_at=DUE)
     for answer in (undated, other):
-        assert np.isnan(past_questions([MARKET], [answer]).outcome).all()
+        assert np.isnan(past_of([MARKET], [answer]).table.outcome).all()
 
 
 def test_nothing_asked_is_nothing_past() -> None:
-    assert len(past_questions([], [])) == 0
+    assert len(past_of([], []).table) == 0
     with pytest.raises(ValueError, match="0, 1 or None"):
         Resolution(question_id="q", target_id="yes", outcome=2)

@@ -342,7 +342,7 @@ def test_a_file_shared_by_two_processes_is_paid_for_once(slow: PracticeModelProc
 
 def test_a_run_can_be_refused_and_dropped(site: Site):
     site.house.spec(trials=TRIALS, options={"stepz": 3})
-    assert "the agent has no option 'stepz'" in site.ended(site.run(), code=2)
+    assert "the forecaster 'agent' has no option 'stepz'" in site.ended(site.run(), code=2)
     site.house.spec(trials=TRIALS)
     running = site.run()
     assert running.stdout is not None

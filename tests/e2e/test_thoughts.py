@@ -91,8 +91,8 @@ def _said(path: Path) -> dict[str, float]:
     ("options", "told"),
     [
         ({"kind": "wood"}, "there is no 'wood' of thoughts"),
-        ({"leaves": 3}, "thoughts have no option 'leaves'"),
-        ({"grounder": "oracle"}, "there is no grounder 'oracle'"),
+        ({"leaves": 3}, "the forecaster 'thoughts' has no option 'leaves'"),
+        ({"grounder": "oracle"}, "no grounder is called 'oracle'"),
         ({"depth": 0}, "a depth of at least 1"),
         ({"clamp": [0.9, 0.1]}, "do not fit"),
     ],

@@ -219,7 +219,7 @@ def test_an_unknown_option_of_a_run_is_named(house: Any):
     path: Path = house.spec(forecaster="tree", options={"leafs": 3})
     end = house.foretell("run", path.name)
     assert end.returncode == 2
-    assert "trees have no option 'leafs'" in end.stderr
+    assert "the forecaster 'tree' has no option 'leafs'" in end.stderr
 
 
 def test_json_for_programs(house: Any):

@@ -10,7 +10,7 @@ from foretell.forecasters.base_rates.baselines import (
     MarketForecaster,
 )
 from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -28,7 +28,7 @@ def dataset(source: str = "fred", subtype: str = "all") -> Question:
 
 
 def said(forecaster, question: Question, as_of: AsOf | None = None) -> dict[str, float]:
-    context = RunContext(as_of=as_of or question.as_of)
+    context = Context(as_of=as_of or question.as_of)
     return dict(asyncio.run(forecaster.forecast(question, context)).p)
 
 

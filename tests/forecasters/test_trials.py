@@ -9,7 +9,7 @@ from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import ZERO_SHOT
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import RepeatedTrials
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context, Models
 from foretell.models.model import ModelError, Reply, ToolCall
 from foretell.models.names import ModelRoles
 from foretell.models.providers.scripted import ScriptedModel
@@ -34,7 +34,7 @@ def context(model, **more):
         return FencedTools.around([], FenceRules(as_of=run.as_of, question=question), KeepAll())
 
     cast = ModelRoles(agent="scripted:x")
-    return AgentContext(as_of=QUESTION.as_of, models=cast, model=model, toolbox=toolbox, **more)
+    return Context(as_of=QUESTION.as_of, models=Models(roles=cast, model=model), tools=toolbox, **more)
 
 
 def answer(p, reason="because"):
@@ -73,7 +73,7 @@ def test_trials_run_at_the_same_time():
             return Forecast(question_id=question.id, forecaster="t", as_of=run.as_of, p={"yes": 0.5})
 
     together = Together()
-    asyncio.run(RepeatedTrials(forecaster=together, count=5).forecast(QUESTION, RunContext(as_of=QUESTION.as_of)))
+    asyncio.run(RepeatedTrials(forecaster=together, count=5).forecast(QUESTION, Context(as_of=QUESTION.as_of)))
     assert together.most == 5
 
 

@@ -16,7 +16,7 @@ import pytest
 from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdElseBaseRate
 from foretell.forecasters.base_rates.rates import PAPER_RATES, BaseRates, FixedRates, PastOutcomes
-from foretell.forecasters.forecaster import Forecaster, RunContext
+from foretell.forecasters.forecaster import Context, Forecaster
 from foretell.forecasters.series.forecasters import Auto, Hybrid, LinearTrend, SeasonalKnn
 from foretell.metrics.scores import brier_index, mean_brier
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
@@ -61,7 +61,7 @@ def paper_questions(data: Path) -> list[Asked]:
 
 def index(forecaster: Forecaster, asked: list[Asked], source: SeriesInMemory | None = None) -> float:
     async def said(question: Question) -> dict[str, float]:
-        context = RunContext(as_of=question.as_of, **({"series": source} if source else {}))
+        context = Context(as_of=question.as_of, **({"series": source} if source else {}))
         return dict((await forecaster.forecast(question, context)).p)
 
     async def all_said() -> list[dict[str, float]]:

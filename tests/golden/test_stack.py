@@ -100,11 +100,13 @@ def series(data: Path) -> SeriesInMemory:
 
 @cache
 def stack(data: Path) -> Stack:
-    return Stack(past=past(data))
+    return Stack(rates=BaseRates(past=past(data).outcomes))
 
 
-def said(forecaster: Forecaster, questions: list[Question], source: SeriesInMemory | None) -> dict[OutcomeKey, float]:
-    run = backtest(questions, [forecaster], series=source)
+def said(
+    data: Path, forecaster: Forecaster, questions: list[Question], source: SeriesInMemory | None
+) -> dict[OutcomeKey, float]:
+    run = backtest([forecaster], questions, series=source, past=past(data))
     assert not run.failures, run.failures[:3]
     return {
         (question.id, question.due, target): p
@@ -114,7 +116,7 @@ def said(forecaster: Forecaster, questions: list[Question], source: SeriesInMemo
 
 
 def margins(data: Path, asked: QuestionSet, questions: list[Question]) -> Margins:
-    p, outcomes = said(stack(data), questions, series(data)), asked.outcomes()
+    p, outcomes = said(data, stack(data), questions, series(data)), asked.outcomes()
     pairs = [
         (p[key], baseline(data).rate(q, t, q.as_of), outcomes[key])
         for q in questions
@@ -157,9 +159,9 @@ def test_markets_lose_nothing_to_the_price_of_the_due_date(shared_data: Path) ->
         if q.kind == "market" and q.targets[0].snapshot is not None and q.targets[0].snapshot.at == q.due
     ]
     assert len(priced) > 2000
-    assert said(stack(shared_data), priced, None) == said(CrowdForecaster(), priced, None)
+    assert said(shared_data, stack(shared_data), priced, None) == said(shared_data, CrowdForecaster(), priced, None)
 
 
 def test_every_question_is_answered(shared_data: Path) -> None:
     questions = [q for q in rounds(shared_data).questions if q.due.date().isoformat() > "2025-01-01"]
-    assert len(said(stack(shared_data), questions[::7], None)) > 3000
+    assert len(said(shared_data, stack(shared_data), questions[::7], None)) > 3000

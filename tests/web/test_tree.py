@@ -9,7 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from foretell.forecasters.tree.edits import Scenario, SetP
-from foretell.forecasters.tree.proposition import Grounding, LinearLink, NoisyOrLink, Proposition, Tree
+from foretell.forecasters.tree.links import LinearLink, NoisyOrLink
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.runs.settings import Settings

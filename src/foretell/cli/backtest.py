@@ -42,14 +42,14 @@ def backtest(
     from foretell.scoring.long_tables import write_backtest
 
     benchmark = open_benchmark(dataset, rounds=rounds, folder=folder)
-    forecasters = [build_forecaster(spec, benchmark.resources) for spec in specs or ("auto",)]
+    forecasters = [build_forecaster(spec) for spec in specs or ("auto",)]
     series = benchmark.series
     if series_path is not None:
         from foretell.data.series.local import CsvSeries
 
         series = CsvSeries(path=series_path)
     with progress_bar("forecasting") as progress:
-        result = run(benchmark.questions.questions, forecasters, series=series, progress=progress)
+        result = run(forecasters, benchmark.questions.questions, series=series, past=benchmark.past, progress=progress)
     for path in write_backtest(result, benchmark.questions.resolutions, out).values():
         click.echo(f"Wrote {path}")
     if result.failures:
@@ -101,11 +101,12 @@ def demo(html_path: Path | None, out: Path | None) -> None:
     benchmark = demo_benchmark()
     questions = benchmark.questions
     targets = sum(len(q.targets) for q in questions.questions)
-    series = len({q.id for q in questions.questions})
-    click.echo(f"{len(questions.questions)} questions with {targets} targets from {series} real series")
-    forecasters = [build_forecaster(name, benchmark.resources) for name in FORECASTERS]
+    count = len({q.id for q in questions.questions})
+    click.echo(f"{len(questions.questions)} questions with {targets} targets from {count} real series")
+    forecasters = [build_forecaster(name) for name in FORECASTERS]
     with progress_bar("forecasting") as progress:
-        result = backtest(questions.questions, forecasters, series=benchmark.series, progress=progress)
+        series, past = benchmark.series, benchmark.past
+        result = backtest(forecasters, questions.questions, series=series, past=past, progress=progress)
     table = read_table(
         forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, questions.resolutions)
     )

@@ -132,7 +132,7 @@ def _rates(settings: "Settings") -> "Rates | None":
     """Base rates from the pulled rounds; each question sees only what was known before its date."""
     from foretell.runs.question_sets import open_benchmark
 
-    return open_benchmark("forecastbench", folder=settings.home / "forecastbench").resources["rates"]()
+    return open_benchmark("forecastbench", folder=settings.home / "forecastbench").past.rates
 
 
 def _questions(settings: "Settings", day: str) -> "Sequence[Question]":

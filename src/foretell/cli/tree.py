@@ -239,7 +239,7 @@ def check(file: Path) -> None:
 
     problems = check_file(file)
     for problem in problems:
-        click.echo(f"{'note' if problem.warning else 'error'}: {problem.told()}")
+        click.echo(f"{'note' if problem.warning else 'error'}: {problem.with_pointer()}")
     errors = sum(not problem.warning for problem in problems)
     click.echo(f"{file}: {errors} error{'s' * (errors != 1)}" if errors else f"{file}: sound")
     if errors:

@@ -147,7 +147,7 @@ def _to_dict(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from foretell.forecasters.tree.tree_json import edit_to_dict
+    from foretell.forecasters.tree.tree_json import to_dict
 
     body: dict[str, Any] = {
         "schema": SCHEMA,
@@ -156,7 +156,7 @@ def _to_dict(
         "scenarios": [
             {
                 "name": outcome.name,
-                "edits": [edit_to_dict(edit) for edit in scenario.edits],
+                "edits": [to_dict(edit) for edit in scenario.edits],
                 "p": outcome.p,
                 "changes": [asdict(change) for change in outcome.changes],
                 "stale": list(outcome.stale),

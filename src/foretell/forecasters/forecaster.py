@@ -1,28 +1,40 @@
-"""The one thing every forecaster does."""
+"""Forecasters: what every one of them does, the context it gets, and how one is made by name."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import cached_property
+from time import monotonic
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
 
 from foretell.data.http import SourceError
 from foretell.data.series.series import Series, SeriesSource, SeriesUnavailable
-from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.base_rates.past import Past
+from foretell.models.budget import Budget
 from foretell.models.canonical import request_key
-from foretell.models.model import Model, Reply, Request
+from foretell.models.model import Message, Model, ModelSettings, Reply, Request, UserMessage
 from foretell.models.names import ModelRole, ModelRoles
-from foretell.models.prices import PriceList
-from foretell.plugins import load, names
+from foretell.models.prices import PriceList, TokenPrice
+from foretell.plugins import load
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost, Forecast
+from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
-from foretell.questions.trace import EmitEvent, ModelCalled, TraceEvent, ignore_event
+from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent, ignore_event
 from foretell.tools.fence import FencedTools
+from foretell.tools.leak_filter import Excerpt, LeakVerdict
+from foretell.tools.rules import FenceRules
 
 
 class CannotForecast(Exception):
-    """The forecaster has nothing to say on this question, and says why: it is recorded as a `Failure`."""
+    """The forecaster cannot answer this question, for the reason given; recorded as a `Failure`."""
+
+    def __init__(self, message: str = "", *, forecaster: str = "") -> None:
+        super().__init__(message)
+        self.forecaster = forecaster
+        """The name to record it under, where that is not the forecaster's usual one."""
 
 
 class NoSeries:
@@ -34,14 +46,87 @@ class NoSeries:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunContext:
-    """What a forecaster may lean on besides the question: the cutoff, and sources that respect it."""
+class Models:
+    """The models a forecaster may ask: which one has which role, and the one way to ask them all."""
+
+    roles: ModelRoles | None = None
+    """The model and its settings for every role; None where no model was given."""
+    model: Model | None = None
+    """Answers requests to any of them, behind journal, limits and budget."""
+    prices: PriceList | None = None
+
+    def name(self, role: ModelRole) -> str:
+        """The model that has a role."""
+        return self._given.name(role)
+
+    def settings(self, role: ModelRole) -> ModelSettings:
+        """How the model of a role is sampled."""
+        return self._given.setting(role)
+
+    def price(self, role: ModelRole) -> TokenPrice | None:
+        """The price of the model that has a role; None where it is not known."""
+        return None if self.prices is None else self.prices.of(self.name(role))
+
+    def with_model(self, role: ModelRole, name: str) -> "Models":
+        """The same models with another one in one role."""
+        return replace(self, roles=self._given.with_model(role, name))
+
+    @property
+    def _given(self) -> ModelRoles:
+        if self.roles is None:
+            raise CannotForecast(NO_MODEL)
+        return self.roles
+
+
+NO_MODEL = "this forecaster asks a model, and none was given: name one with --model, or under `models` in a run spec"
+
+
+class AdmitAll:
+    """A content filter for tools whose material was checked before, or that have none."""
+
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        """Every excerpt may be shown."""
+        return [LeakVerdict(word="KEEP", reason="checked before")] * len(excerpts)
+
+
+def no_tools(question: Question, context: "Context") -> FencedTools:
+    """The tools of a context that was given none: nothing can be called."""
+    return FencedTools.around((), FenceRules(as_of=context.as_of, question=question, emit=context.emit), AdmitAll())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """Everything a forecaster may use besides the question. What it does not need, it ignores.
+
+    Only `as_of` must be given. A model, tool or series that was not given refuses with a sentence when it is used.
+    """
 
     as_of: AsOf
+    """The moment of the forecast: nothing later may be used."""
+    models: Models = field(default_factory=Models)
+    """The language models by role."""
+    tools: Callable[[Question, "Context"], FencedTools] = no_tools
+    """Makes a new set of fenced tools for every trial; call `tools_for`."""
     series: SeriesSource = field(default_factory=NoSeries)
+    """Where time series come from."""
+    past: Past = field(default_factory=Past)
+    """Earlier questions and the outcomes known before `as_of`."""
+    budget: Budget = field(default_factory=lambda: Budget("question"))
+    """What the models may cost; `models` keeps to it by itself."""
+    emit: EmitEvent = ignore_event
+    """Receives the events of the trace."""
+    seed: int | None = None
+    """The seed of the run; None leaves sampling to the provider."""
+    trial: int = 0
+    """Which of several independent trials this is."""
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Random numbers, the same for the same seed and trial."""
+        return np.random.default_rng([self.seed or 0, self.trial])
 
     async def series_of(self, question: Question) -> Series:
-        """The series that decides the question, clamped to the cutoff whatever the source returned."""
+        """The series that decides the question, cut at `as_of` whatever the source returned."""
         if question.series is None:
             raise CannotForecast(f"question {question.id} is not about a time series")
         try:
@@ -52,9 +137,58 @@ class RunContext:
             raise CannotForecast(f"nothing of series {question.series.id} was known at {self.as_of}")
         return known
 
+    def tools_for(self, question: Question) -> FencedTools:
+        """New tools for a trial on a question: their sources and events are the trial's own."""
+        return self.tools(question, self)
+
+    def model(self, role: ModelRole = "agent") -> Model:
+        """The models, every reply of which is an event of the trace under this role."""
+        if self.models.model is None:
+            raise CannotForecast(NO_MODEL)
+        return TracedModel(self.models.model, self.emit, role, self.models.prices)
+
+    def request(
+        self,
+        role: ModelRole,
+        messages: Iterable[Message],
+        *,
+        slot: str,
+        schema: Mapping[str, Any] | None = None,
+        settings: ModelSettings | None = None,
+        call: int | None = 0,
+    ) -> Request:
+        """A request to the model of a role, seeded by trial and by the number of the call; None leaves the seed out.
+
+        The slot tells apart requests in equal words: each is sent and paid for once.
+        """
+        chosen = settings or self.models.settings(role)
+        if self.seed is not None and call is not None:
+            chosen = replace(chosen, seed=self.seed + self.trial + SEEDS_BETWEEN_CALLS * call)
+        name = self.models.name(role)
+        return Request(model=name, messages=tuple(messages), settings=chosen, schema=schema, slot=slot)
+
+    async def ask(self, text: str, *, role: ModelRole = "agent", slot: str = "") -> Reply:
+        """The reply of a model to a text, for forecasters that need no more than that."""
+        place = f"{slot}/trial {self.trial}" if slot else f"trial {self.trial}"
+        return await self.model(role).complete(self.request(role, (UserMessage(text=text),), slot=place))
+
+    def with_model(self, wrap: Callable[[Model], Model]) -> "Context":
+        """The same context with its models behind a wrapper."""
+        if self.models.model is None:
+            return self
+        return replace(self, models=replace(self.models, model=wrap(self.models.model)))
+
+    def for_trial(self, trial: int, emit: EmitEvent | None = None) -> "Context":
+        """The same context for another trial, whose calls are sent, stored and seeded on their own."""
+        return replace(self, trial=trial, emit=emit or self.emit)
+
+
+SEEDS_BETWEEN_CALLS = 1_000
+"""Between the seeds of two calls of one trial; there are fewer trials than that."""
+
 
 class Forecaster(Protocol):
-    """Turns a question, seen as of a cutoff, into a forecast.
+    """Turns a question, seen as of a moment, into a forecast.
 
     Asynchronous because most forecasters wait for models and tools; those that only compute simply return.
     """
@@ -64,35 +198,9 @@ class Forecaster(Protocol):
         """As shown in tables."""
         ...
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target of the question, or `CannotForecast`."""
         ...
-
-
-# What the agent leans on besides the question: models, a fenced toolbox, a listener.
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentContext(RunContext):
-    """A run context with everything that costs money or comes from outside."""
-
-    models: ModelRoles
-    """Which model has which role."""
-    model: Model
-    """Answers requests to any of them, behind journal, limits and budget."""
-    toolbox: Callable[[Question, "AgentContext"], FencedTools]
-    """A new fenced toolbox for every trial: its shelf and its events are the trial's own."""
-    emit: EmitEvent = ignore_event
-    trial: int = 0
-    seed: int | None = None
-    """Sent to the model, different in each trial; None leaves sampling to the provider."""
-    prices: PriceList | None = None
-    rates: Rates | None = None
-    """Base rates for variants that are told the prior."""
-
-    def for_trial(self, trial: int, emit: EmitEvent | None = None) -> "AgentContext":
-        """The same context for another trial, which is asked, journalled and seeded on its own."""
-        return replace(self, trial=trial, emit=emit or self.emit)
 
 
 class UsageMeter:
@@ -103,7 +211,7 @@ class UsageMeter:
         self.usage = Cost()
 
     def __call__(self, event: TraceEvent) -> None:
-        """Count, then tell."""
+        """Count the event, then pass it on."""
         if isinstance(event, ModelCalled):
             self.usage = Cost(
                 dollars=self.usage.dollars + (event.dollars or 0.0),
@@ -124,7 +232,7 @@ class TracedModel:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, told to the listener first."""
+        """The reply, after its event was emitted."""
         reply = await self._inner.complete(request)
         tokens = reply.tokens
         self._emit(
@@ -140,44 +248,172 @@ class TracedModel:
         return reply
 
 
-MODEL_FORECASTERS = {
-    "agent": "",
-    "tree": "; without a model there are tree-views and tree-file",
-    "thoughts": "",
-}
-"""Those that ask models: a run has roles, keys, a budget and a journal for them, a list of names has not."""
+# Forecasters by name: what the registry holds under `forecasters`, called with options.
 
 
-def build_forecaster(spec: str, resources: Mapping[str, Callable[[], Any]] | None = None) -> Forecaster:
-    """A forecaster from "name" or "name:option=value,…"; resources (base rates, …) are made for those that ask.
+def asks_models(name: str, models: Mapping[str, str] | None = None) -> bool:
+    """Whether a registered forecaster asks language models: its class says so with `asks_models = True`.
+
+    A plain function says nothing: it gets models where the run names some.
+    """
+    found = load("forecasters", name)
+    return bool(models) if _is_forecasting_function(found) else getattr(found, "asks_models", False)
+
+
+def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
+    """What the registered forecaster makes of its options; an unknown or wrong option is named.
+
+    Most entries make a forecaster. One that needs something opened for a whole run makes an object with
+    `open(runtime)`, an asynchronous context manager that gives the forecaster and the runtime it works with.
+    """
+    factory = load("forecasters", name)
+    if _is_forecasting_function(factory):
+        return FunctionForecaster(function=factory, name=name, options=options)
+    accepted = [key for key in inspect.signature(factory).parameters if key not in getattr(factory, "not_options", ())]
+    for option in options:
+        if option not in accepted:
+            hint = f"options are {', '.join(sorted(accepted)) or 'none'}"
+            raise InputError(f"the forecaster {name!r} has no option {option!r}", column="options", hint=hint)
+    try:
+        return factory(**options)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the options of {name!r} do not fit: {error}", column="options") from None
+
+
+def build_forecaster(spec: str) -> Forecaster:
+    """A forecaster that asks no model, from "name" or "name:option=value,…".
 
     >>> build_forecaster("always:p=0.3").name
     'always 0.3'
     """
-    name, _, written = spec.partition(":")
-    if name in MODEL_FORECASTERS and name not in names("forecasters"):
-        spec_hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC"
-        hint = spec_hint + MODEL_FORECASTERS[name]
+    name, options = read_forecaster(spec)
+    if asks_models(name):
+        hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC"
         raise InputError(f"the forecaster {name!r} asks a model", hint=hint)
-    factory = load("forecasters", name)
-    accepted = inspect.signature(factory).parameters
-    options = _options(spec, written, accepted.keys())
-    made = {key: make() for key, make in (resources or {}).items() if key in accepted and key not in options}
-    given = {key: value for key, value in made.items() if value is not None}
     try:
-        return factory(**given, **options)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"forecaster {spec!r}: {error}") from None
+        return make_forecaster(name, options)
+    except InputError as error:
+        raise InputError(f"forecaster {spec!r}: {error.problem}", hint=error.hint) from None
 
 
-def _options(spec: str, written: str, accepted: Any) -> dict[str, Any]:
+def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
+    """Name and options out of "name:option=value,…".
+
+    >>> read_forecaster("always:p=0.3")
+    ('always', {'p': 0.3})
+    """
     import yaml
 
+    name, _, written = spec.partition(":")
     options: dict[str, Any] = {}
     for part in filter(None, written.split(",")):
         key, equals, value = part.partition("=")
-        if not equals or key not in accepted:
-            hint = f"options are {', '.join(accepted) or 'none'}"
-            raise InputError(f"forecaster {spec!r}: cannot use {part!r}", hint=hint)
+        if not equals:
+            raise InputError(f"forecaster {spec!r}: cannot use {part!r}", hint="options are written name=value")
         options[key] = yaml.safe_load(value)
-    return options
+    return name, options
+
+
+# Plain functions as forecasters.
+
+
+def _is_forecasting_function(found: Any) -> bool:
+    """Whether a function answers questions itself, rather than making a forecaster out of options."""
+    return inspect.isroutine(found) and next(iter(inspect.signature(found).parameters), "") == "question"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionForecaster:
+    """A function of a question, or of a question and a context, as a forecaster.
+
+    It returns a probability, a mapping from targets to probabilities, or a `Forecast`, or a coroutine of one of them.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    async def forecast(self, question: Question, context: Context) -> Forecast:
+        """What the function returns, as a forecast."""
+        positional = [
+            one
+            for one in inspect.signature(self.function).parameters.values()
+            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.name not in self.options
+        ]
+        takes_context = len(positional) > 1 and (positional[1].name == "context" or positional[1].default is NO_DEFAULT)
+        result = self.function(*((question, context) if takes_context else (question,)), **self.options)
+        return forecast_of(await result if inspect.isawaitable(result) else result, question, context, self.name)
+
+
+NO_DEFAULT = inspect.Parameter.empty
+
+
+def forecast_of(result: Any, question: Question, context: Context, name: str) -> Forecast:
+    """A probability, a mapping from targets to probabilities, or a forecast, as a forecast.
+
+    A single number answers a question with one target.
+    """
+    if isinstance(result, Forecast):
+        return result
+    if not isinstance(result, Mapping):
+        if len(question.targets) != 1:
+            targets = ", ".join(target.id for target in question.targets)
+            raise CannotForecast(f"{name} gave one number for {targets}: return a mapping with one for each target")
+        result = {question.targets[0].id: result}
+    try:
+        return Forecast(
+            question_id=question.id, forecaster=name, as_of=context.as_of, p=dict(result), trial=context.trial
+        )
+    except (TypeError, ValueError) as error:
+        raise CannotForecast(f"{name} gave no probabilities: {error}") from error
+
+
+def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
+    """A forecaster from itself, a function of a question, or a name with options such as "always:p=0.3"."""
+    if isinstance(given, str):
+        return build_forecaster(given)
+    if hasattr(given, "forecast"):
+        return cast("Forecaster", given)
+    if callable(given):
+        return FunctionForecaster(function=given, name=getattr(given, "__name__", type(given).__name__))
+    raise InputError(
+        f"{given!r} is no forecaster", hint="give a name, a function of a question, or an object with forecast()"
+    )
+
+
+@runtime_checkable
+class AttemptingForecaster(Protocol):
+    """A forecaster that ends every trial in a value by itself."""
+
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
+        """A forecast, or why there is none."""
+        ...
+
+
+async def attempt(forecaster: Forecaster, question: Question, context: Context) -> Forecast | Failure:
+    """One trial, ended in a value: a forecast for every target, or why there is none.
+
+    What models cost on the way is added up here, and a failure is an event of the trace.
+    """
+    if isinstance(forecaster, AttemptingForecaster):
+        return await forecaster.attempt(question, context)
+    meter, began = UsageMeter(context.emit), monotonic()
+    try:
+        made = await forecaster.forecast(question, replace(context, emit=meter))
+        missing = {target.id for target in question.targets} - made.p.keys()
+        if missing:
+            raise CannotForecast(f"no probability for target {min(missing)}")
+    except CannotForecast as reason:
+        context.emit(Failed(error=str(reason)))
+        return Failure(
+            question_id=question.id,
+            forecaster=reason.forecaster or forecaster.name,
+            as_of=context.as_of,
+            error=str(reason),
+            trial=context.trial,
+        )
+    if meter.usage.calls and made.usage == Cost():
+        made = replace(made, usage=replace(meter.usage, seconds=monotonic() - began))
+    return made if made.trial == context.trial else replace(made, trial=context.trial)

@@ -107,8 +107,8 @@ class TopicClassifier:
         """The topic of a question."""
         if self.models is None or self.model is None:
             return by_words(question)
-        told = f"{question.text}\n\n{question.criteria[:1000]}".strip()
-        request = self.models.request("filter", (SystemMessage(text=INSTRUCTION), UserMessage(text=told)), slot="topic")
+        text = f"{question.text}\n\n{question.criteria[:1000]}".strip()
+        request = self.models.request("filter", (SystemMessage(text=INSTRUCTION), UserMessage(text=text)), slot="topic")
         try:
             label = await ask_typed(self.model, request, TopicReply)
         except ModelError:

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.problems import InvalidTree
 from foretell.mcp.arguments import (
     AskArguments,
     ListRunsArguments,

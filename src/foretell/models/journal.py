@@ -9,7 +9,8 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,14 @@ class JournalEntry:
     body: bytes
     tokens: TokenCount = field(default_factory=TokenCount)
     dollars: float | None = None
+
+
+@dataclass(kw_only=True)
+class Recording:
+    """One request on its way: the answer that came, and the bytes that are stored for it, perhaps by a quicker one."""
+
+    answer: JournalEntry = field(default_factory=lambda: JournalEntry(body=b""))
+    stored: bytes = b""
 
 
 class Journal:
@@ -195,7 +204,13 @@ class Journal:
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
         asked = JournalRequest(key=key, kind=kind)
-        return await self.share(asked, lambda: self.record(asked, lambda: _entry_of(produce)), read=bytes)
+
+        async def record() -> bytes:
+            async with self.recording(asked) as recording:
+                recording.answer = JournalEntry(body=await produce())
+            return recording.stored
+
+        return await self.share(asked, record, read=bytes)
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
@@ -213,10 +228,21 @@ class Journal:
         while (kept := await self._found(asked, flight)) is None:
             ahead = self._flying.get(flight)
             if ahead is None:
+                self._refuse_in_replay(asked)
+                landed = self._flying[flight] = flight[0].create_future()
                 try:
-                    return await self._lead(flight, asked, produce)
-                except RequestInFlight:
-                    continue
+                    answer = await produce()
+                    landed.set_result(answer)
+                    return answer
+                except Exception as error:
+                    landed.set_exception(error)
+                    landed.exception()  # Nobody may be waiting; asyncio must not complain about that.
+                    if isinstance(error, RequestInFlight):
+                        continue
+                    raise
+                finally:
+                    landed.cancel()  # Only has an effect when we were cancelled: whoever waits then asks by itself.
+                    del self._flying[flight]
             await asyncio.wait([ahead])
             if not ahead.cancelled() and not isinstance(ahead.exception(), RequestInFlight):
                 return ahead.result()
@@ -248,30 +274,22 @@ class Journal:
         life = self._db.life
         return self._sending[asked.key] > by_us if owner == life.id else life.alive(owner)
 
-    async def _lead(self, flight: _InFlight, asked: JournalRequest, produce: Callable[[], Awaitable[T]]) -> T:
+    def _refuse_in_replay(self, asked: JournalRequest) -> None:
         if self.mode == "replay":
             hint = "a replay only repeats what was asked before; run it live to ask and pay"
             raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
-        landed = self._flying[flight] = flight[0].create_future()
-        try:
-            answer = await produce()
-        except Exception as error:
-            landed.set_exception(error)
-            landed.exception()  # Nobody may be waiting; asyncio must not complain about that.
-            raise
-        else:
-            landed.set_result(answer)
-            return answer
-        finally:
-            landed.cancel()  # Only has an effect when we were cancelled: whoever waits then asks by itself.
-            del self._flying[flight]
 
-    async def record(self, asked: JournalRequest, send: Callable[[], Awaitable[JournalEntry]]) -> bytes:
-        """Intent, send, keep, return: in this order. `RequestInFlight` where another process is at it."""
+    @asynccontextmanager
+    async def recording(self, asked: JournalRequest) -> AsyncGenerator["Recording"]:
+        """Intent, send, keep, return: in this order. The block sends and sets the answer; what is stored comes back.
+
+        `RequestInFlight` where another process is at it.
+        """
         if not await self._db.aside(self.intend, asked):
             raise RequestInFlight(f"another process asks for {asked}")
+        recording = Recording()
         try:
-            answer = await send()
+            yield recording
         except ReplyLost:
             await self._db.aside(self.give_up, asked, billed=True)
             raise
@@ -281,9 +299,8 @@ class Journal:
         except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
             self._db.later(lambda: self.give_up(asked, billed=True))
             raise
-        kept = await self._db.aside(self.keep, asked, answer)
+        recording.stored = await self._db.aside(self.keep, asked, recording.answer)
         await self._db.settled()
-        return kept
 
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
@@ -311,10 +328,6 @@ class Journal:
     def kept_keys(self) -> frozenset[str]:
         """Everything that is answered."""
         return frozenset(key.hex() for (key,) in self._db.read("SELECT key FROM kept"))
-
-
-async def _entry_of(produce: Callable[[], Awaitable[bytes]]) -> JournalEntry:
-    return JournalEntry(body=await produce())
 
 
 # The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
@@ -358,16 +371,9 @@ class JournalWritingModel:
 
     async def complete(self, request: Request) -> Reply:
         """The reply as kept: should another process have been quicker with the same request, its reply."""
-        came: list[tuple[Reply, bytes]] = []
-
-        async def send() -> JournalEntry:
+        async with self._journal.recording(journal_request(request)) as recording:
             reply = await self._wire.complete(request)
-            body = pack_reply(reply)
-            came.append((reply, body))
-            return JournalEntry(
-                body=body, tokens=reply.tokens, dollars=self._prices.dollars(request.model, reply.tokens)
-            )
-
-        kept = await self._journal.record(journal_request(request), send)
-        reply, body = came[0]
-        return reply if kept is body else unpack_reply(kept)
+            dollars = self._prices.dollars(request.model, reply.tokens)
+            recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
+        stored = recording.stored
+        return reply if stored is recording.answer.body else unpack_reply(stored)

@@ -110,8 +110,14 @@ class LimitedModel:
             async with self._slots:
                 await self._pace.turn(tokens)
                 start = time.monotonic()
+                seconds = min(self.limits.seconds, left)
                 try:
-                    return await self._send(request, tokens, min(self.limits.seconds, left))
+                    async with asyncio.timeout(seconds):
+                        reply = await self._inner.complete(request)
+                    self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
+                    return reply
+                except TimeoutError:
+                    busy = ReplyLost(f"{request.model} gave no answer within {seconds:g} s")
                 except ModelBusy as error:
                     busy = error
                 finally:
@@ -122,15 +128,6 @@ class LimitedModel:
             left -= pause
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
-
-    async def _send(self, request: Request, tokens: int, seconds: float) -> Reply:
-        try:
-            async with asyncio.timeout(seconds):
-                reply = await self._inner.complete(request)
-        except TimeoutError:
-            raise ReplyLost(f"{request.model} gave no answer within {seconds:g} s") from None
-        self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
-        return reply
 
     def _pause(self, attempt: int, busy: ModelBusy) -> float:
         """What the provider asked for, else a doubling pause; with jitter, so that not all come back at once."""

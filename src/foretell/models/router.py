@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
-from types import TracebackType
-from typing import Protocol
+from types import CoroutineType, TracebackType
+from typing import Any, Protocol
 
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
@@ -70,8 +70,8 @@ class _WithoutConnections:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def complete(self, request: Request) -> Reply:
-        return await self._model.complete(request)
+    def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
+        return self._model.complete(request)
 
     async def close(self) -> None:
         return None
@@ -138,9 +138,9 @@ class ModelRouter:
         """The same, with a budget around it."""
         return BudgetedModel(self, self.prices, budget)
 
-    async def complete(self, request: Request) -> Reply:
-        """The kept reply or a new one."""
-        return await self._front.complete(request)
+    def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
+        """The stored reply or a new one."""
+        return self._front.complete(request)
 
     def _open(self, written: str) -> ProviderClient:
         return open_provider(written, self._keys, address=self._addresses.get(ModelName.read(written).provider))
@@ -166,5 +166,5 @@ class _Route:
     def __init__(self, find: Callable[[str], Model]) -> None:
         self._find = find
 
-    async def complete(self, request: Request) -> Reply:
-        return await self._find(request.model).complete(request)
+    def complete(self, request: Request) -> "CoroutineType[Any, Any, Reply]":
+        return self._find(request.model).complete(request)

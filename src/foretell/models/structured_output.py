@@ -1,13 +1,13 @@
-"""Whether a value has the shape a JSON schema asks for: the part of JSON Schema that tools here use."""
+"""Structured answers of models: finding the JSON, checking its shape, and asking again until it can be used."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from foretell.models.model import Message, Model, ModelError, Reply, Request, ToolCall, UserMessage
+from foretell.models.model import AssistantMessage, Message, Model, ModelError, Reply, Request, ToolCall, UserMessage
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -266,23 +266,104 @@ class UnusableReply(ValueError):
     """A model's answer cannot be used; the text says why, in words for the model."""
 
 
+class NoUsableAnswer(ModelError):
+    """The model answered, but never in a way that can be read."""
+
+
 async def ask_typed(model: Model, request: Request, kind: type[T], *, attempts: int = 3) -> T:
     """Ask for JSON of the shape of `kind`, a pydantic model or a dataclass.
 
-    An answer that does not fit goes back with what was wrong, at most `attempts` times in all; then `ModelError`.
+    An answer that does not fit goes back with what was wrong, at most `attempts` times in all; then `NoUsableAnswer`.
     """
     if request.schema is None:
         request = replace(request, schema=schema_of(kind))
+
+    def correct(reply: Reply, problem: str) -> tuple[Message, ...]:
+        return (*_reply_as_messages(reply), UserMessage(text=f"Your {_CORRECTION.format(problem)}"))
+
+    return await _ask_until(model, request, lambda reply: parse_reply(reply, kind), correct, attempts)
+
+
+async def ask_until_usable(
+    model: Model, request: Request, read: Callable[[Mapping[str, Any]], T], *, attempts: int = 3
+) -> T:
+    """What `read` makes of the JSON object in the reply.
+
+    Where it raises `UnusableReply`, the model is told why and asked again, at most `attempts` times in all; then
+    `NoUsableAnswer`.
+    """
+
+    def correct(reply: Reply, problem: str) -> tuple[Message, ...]:
+        # Half characters are mended, and an empty turn is left out: some providers refuse it.
+        text = reply.text.strip()[:LONGEST_ECHO].encode("utf-8", "replace").decode()
+        again = UserMessage(text=f"That {_CORRECTION.format(problem[:LONGEST_PROBLEM])}")
+        return (AssistantMessage(text=text), again) if text else (again,)
+
+    return await _ask_until(model, request, lambda reply: read(object_in(reply)), correct, attempts)
+
+
+async def _ask_until(
+    model: Model,
+    request: Request,
+    read: Callable[[Reply], T],
+    correct: Callable[[Reply, str], tuple[Message, ...]],
+    attempts: int,
+) -> T:
     messages = request.messages
     problem = ""
     for _ in range(attempts):
         reply = await model.complete(replace(request, messages=messages))
         try:
-            return parse_reply(reply, kind)
+            return read(reply)
         except UnusableReply as error:
             problem = str(error)
-        messages = (*messages, *_reply_as_messages(reply), UserMessage(text=_correction(problem)))
-    raise ModelError(f"{request.model} gave no usable answer in {attempts} attempts; the last: {problem}")
+        messages = (*messages, *correct(reply, problem))
+    problem = problem[:LONGEST_PROBLEM]
+    raise NoUsableAnswer(f"{request.model} gave no usable answer in {attempts} attempts; the last: {problem}")
+
+
+_CORRECTION = "answer could not be used: {}. Answer again, with one JSON object and nothing else."
+LONGEST_ECHO = 2_000
+"""Characters of a bad answer that are sent back: a model that rambles must not be paid to read itself."""
+LONGEST_PROBLEM = 1_000
+LONGEST_REPLY = 100_000
+"""Characters of a reply that are looked at; nobody answers at greater length."""
+
+
+def object_in(reply: Reply) -> dict[str, Any]:
+    """The JSON object of a reply, in its text or in the arguments of a call it made instead; or `UnusableReply`."""
+    if reply.finish == "refusal":
+        raise UnusableReply("it was declined")
+    text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
+    if not text:
+        raise UnusableReply("it was empty" + " because the length limit was reached" * (reply.finish == "length"))
+    return read_object(text)
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The JSON object in a text, free of what no file or database takes (NaN, half characters); or `UnusableReply`."""
+    try:
+        found = read_json(text[:LONGEST_REPLY])
+        clean = json.dumps(found, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
+        found = json.loads(clean)
+    except NoJsonFound as problem:
+        raise UnusableReply(str(problem)) from None
+    except (ValueError, TypeError, RecursionError):
+        raise UnusableReply("it holds values that are not JSON, such as NaN") from None
+    if not isinstance(found, dict):
+        raise UnusableReply("a JSON object was expected, not a list")
+    return cast("dict[str, Any]", found)
+
+
+def closed_object(properties: Mapping[str, Any], description: str = "") -> dict[str, Any]:
+    """JSON schema of an object with these fields, all needed, and no others."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return schema | ({"description": description} if description else {})
 
 
 def parse_reply(reply: Reply, kind: type[T]) -> T:
@@ -359,7 +440,3 @@ def _read(text: str) -> Any:
 def _reply_as_messages(reply: Reply) -> tuple[Message, ...]:
     """The turn to argue with. An empty one is left out: some providers refuse it. Calls would need results."""
     return (replace(reply.as_message(), calls=()),) if reply.text.strip() else ()
-
-
-def _correction(problem: str) -> str:
-    return f"Your answer could not be used: {problem}. Answer again, with one JSON object and nothing else."

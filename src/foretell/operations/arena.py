@@ -1,40 +1,28 @@
 """An arena put together from its file and this machine's settings."""
 
-import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 from foretell.arena.live import ContextMaker, LiveArena, PrepareEntry, SendCells
 from foretell.arena.spec import ARENA_PREFIX, ArenaSpec, ContextSpec
 from foretell.arena.store import ArenaStore
 from foretell.data.http import AsyncHttpClient
 from foretell.data.search.engine import SearchEngine
-from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.prompt.adapter import on_context
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, ContextBuildSettings, ContextUnavailable
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question, Target
-from foretell.questions.resolution import Resolution
-from foretell.runs import past
+from foretell.questions.question import Question
 from foretell.runs.executor import AnswerCell, RunProgress
-from foretell.runs.past import rates_of
-from foretell.runs.runner import asks_models, check_options, model_free, open_answers
+from foretell.runs.past import past_of, rates_of
+from foretell.runs.runner import asks_models, check_options, open_answers
 from foretell.runs.runtime import (
-    CONTEXT_FORECASTER,
     Runtime,
-    context_options,
-    contexts_of,
-    forecaster_options,
     open_runtime,
-    under_rules,
 )
 from foretell.runs.services import Services, open_markets, open_services
 from foretell.runs.settings import Settings, clock_of
@@ -42,39 +30,24 @@ from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunCell, RunRow, RunStore
 from foretell.runs.worker import OpenRuns
 
-# What an arena has seen come true, for those who learn from it.
-
 
 class ArenaPast:
-    """Questions and outcomes of the arena's own book, read anew when there are more of them."""
+    """The past of an arena: its own settled questions. Read anew when there are more outcomes."""
 
     def __init__(self, book: ArenaStore) -> None:
         self._book = book
-        self._made: dict[str, tuple[int, Any]] = {}
+        self._outcomes = -1
+        self._past = Past()
 
-    def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
-        """The base rate of a target; None before anything like it came true."""
-        rates: Rates | None = self._known("rates", past.base_rates)
-        return None if rates is None else rates.rate(question, target, as_of)
-
-    @property
-    def resources(self) -> Mapping[str, Callable[[], Any]]:
-        """What forecasters may ask for, each made when the first of them does."""
-        return {
-            "rates": lambda: self,
-            "past": lambda: self._known("past", past.known_past),
-            "bank": lambda: self._known("bank", past.past_questions),
-        }
-
-    def _known(self, name: str, make: Callable[[list[Question], list[Resolution]], Any]) -> Any:
-        """Made of the first question about every event, and of how it came out."""
+    def __call__(self) -> Past:
+        """The past as it is now, from the first question about every settled event."""
         count = self._book.outcome_count()
-        if name not in self._made or self._made[name][0] != count:
+        if count != self._outcomes:
             settled = {event: row.question for event, row in self._book.selected().items() if row.settled}
-            told = [one for one in self._book.outcomes() if one.outcome is not None and one.question_id in settled]
-            answered = [replace(one, due=settled[one.question_id].due) for one in told]
-            self._made[name] = (count, make(list(settled.values()), answered))
-        return self._made[name][1]
+            known = [one for one in self._book.outcomes() if one.outcome is not None and one.question_id in settled]
+            resolutions = [replace(one, due=settled[one.question_id].due) for one in known]
+            self._past, self._outcomes = past_of(settled.values(), resolutions), count
+        return self._past
 
 
 # Where contexts of an arena are built: any search engine, with a summariser or with extracts, or none at all.
@@ -219,7 +192,7 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
         arena = replace(arena, builder=builder)
     if opening.forecasts:
         past = ArenaPast(arena.book)
-        check_entries(arena.spec, arena.store, past)
+        check_entries(arena.spec)
         runs = _entry_runs(settings, arena.store, journal, past, opening.concurrency)
         stack.push_async_callback(runs.close)
         send = None if opening.here else _queue_sender(settings, arena.store, past, stack)
@@ -233,10 +206,7 @@ def _entry_runs(settings: Settings, store: RunStore, journal: Journal, past: Are
     @asynccontextmanager
     async def furnish(row: RunRow) -> AsyncGenerator[AnswerCell]:
         run = spec_from_json(row.spec)
-        if not asks_models(run):
-            yield under_rules(model_free_entry(run, store, past), run, settings, store)
-            return
-        async with open_answers(run, settings, journal, store, rates=past, concurrency=concurrency) as answer:
+        async with open_answers(run, settings, journal, store, past=past, concurrency=concurrency) as answer:
             yield answer
 
     return OpenRuns(store, furnish)
@@ -251,25 +221,11 @@ def _answers_of_entry(runs: OpenRuns) -> PrepareEntry:
     return furnish
 
 
-def model_free_entry(run: RunSpec, store: RunStore, past: ArenaPast) -> AnswerCell:
-    """A forecaster that asks no model, with its options, on the context where that is asked for."""
-    written = [f"{name}={json.dumps(value)}" for name, value in forecaster_options(run.options).items()]
-    head, _, more = run.forecaster.partition(":")
-    named = f"{head}:{','.join(filter(None, [more, *written]))}" if more or written else head
-    dress: Callable[[Forecaster], Forecaster] | None = None
-    if CONTEXT_FORECASTER in run.options:
-        dress = partial(on_context, options=context_options(run.options), contexts=contexts_of(run, store))
-    return model_free(replace(run, forecaster=named), past.resources, dress=dress)
-
-
-def check_entries(spec: ArenaSpec, store: RunStore, past: ArenaPast) -> None:
+def check_entries(spec: ArenaSpec) -> None:
     """Raise now what is wrong with an entry, and name it."""
     for name, run in spec.runs.items():
         try:
-            if asks_models(run):
-                check_options(run)
-            else:
-                model_free_entry(run, store, past)
+            check_options(run)
         except InputError as error:
             place = ".".join(filter(None, ["entries", name, error.column]))
             raise InputError(error.problem, path=error.path, column=place, hint=error.hint) from None
@@ -287,7 +243,7 @@ def _queue_sender(settings: Settings, store: RunStore, past: ArenaPast, stack: A
     def send(cells: Sequence[tuple[RunCell, int]]) -> None:
         for run in {cell.run for cell, _ in cells}:
             asked = [cell.question for cell, _ in cells if cell.run == run]
-            store.keep_rates(run, rates_of(asked, past, "live"))
+            store.keep_rates(run, rates_of(asked, past().rates, "live"))
         queue.add(QueuedCell(key=cell.key, attempt=attempt) for cell, attempt in cells)
 
     return send

@@ -241,8 +241,8 @@ class _AnswersWithOracle:
             yield answer
 
     async def _truth(self, cell: "RunCell", emit: "EmitEvent") -> "Forecast":
-        from foretell.forecasters.forecaster import RunContext
+        from foretell.forecasters.forecaster import Context
         from foretell.practice.exchange.forecasters import OracleForecaster
 
-        context = RunContext(as_of=cell.question.as_of_in("live"))
+        context = Context(as_of=cell.question.as_of_in("live"))
         return await OracleForecaster(world=self._world, name=ORACLE).forecast(cell.question, context)

@@ -15,9 +15,9 @@ from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pu
 from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -25,7 +25,7 @@ from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs import event_loop
 from foretell.runs.backtest import run_sync
 from foretell.runs.combine import CombinationSettings, combine_trials, combining_by_name
-from foretell.runs.past import past_questions
+from foretell.runs.past import past_of
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, execute_run, prepare_run
 from foretell.runs.settings import Settings, load_settings
@@ -124,9 +124,10 @@ def single_question_set(question: Question) -> Benchmark:
 def outside_forecast(question: Question, as_of: AsOf, settings: Settings) -> Forecast:
     """The price where one was given, else the outside view, with the reference class among the pulled rounds."""
     priced = all(target.snapshot is not None for target in question.targets)
-    forecaster = CrowdForecaster() if priced else OutsideView(bank=_pulled_rounds(settings.home))
+    forecaster = CrowdForecaster() if priced else OutsideView()
     try:
-        return run_sync(forecaster.forecast(question, RunContext(as_of=as_of)), event_loop.run)
+        past = Past() if priced else _pulled_rounds(settings.home)
+        return run_sync(forecaster.forecast(question, Context(as_of=as_of, past=past)), event_loop.run)
     except CannotForecast as reason:
         hint = "foretell data pull forecastbench brings rounds to learn from, or give --model"
         raise InputError(str(reason), hint=hint) from None
@@ -134,18 +135,16 @@ def outside_forecast(question: Question, as_of: AsOf, settings: Settings) -> For
 
 def reference_class(question: Question, as_of: AsOf, settings: Settings) -> ReferenceClass | None:
     """The most similar questions among the pulled rounds; None where none were pulled."""
-    bank = _pulled_rounds(settings.home)
-    return None if bank is None else ReferenceClass.of(question, bank, as_of)
+    past = _pulled_rounds(settings.home)
+    return ReferenceClass.of(question, past.table, as_of) if past else None
 
 
 @cache
-def _pulled_rounds(home: Path) -> PastQuestions | None:
+def _pulled_rounds(home: Path) -> Past:
     cache = DownloadCache(home / "forecastbench")
     found = [found for day in pulled_rounds(cache) if (found := _readable_round(cache, day))]
-    if not found:
-        return None
     everything = union("pulled", found)
-    return past_questions(everything.questions, everything.resolutions)
+    return past_of(everything.questions, everything.resolutions)
 
 
 def _readable_round(cache: DownloadCache, day: str) -> QuestionSet | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from foretell.data.datasets.question_set import OutcomeKey
 from foretell.data.datasets.rows import csv_rows
 from foretell.forecasters.agent.answer_format import thresholds_of
-from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.forecaster import Context, make_forecaster
 from foretell.forecasters.prompt.prediction_context import from_articles
 from foretell.metrics.bootstrap import Resampling
 from foretell.models.budget import Budget, BudgetWaitingModel, PendingCalls
@@ -23,7 +23,7 @@ from foretell.questions.question import Question
 from foretell.report.study import StudyProgress, StudyResult
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import open_benchmark
-from foretell.runs.runner import AGENT_FORECASTER, PreparedRun, WatchProgress, build_agent, prepare_run
+from foretell.runs.runner import WatchProgress, prepare_run
 from foretell.runs.runtime import Runtime, forecaster_options, open_runtime
 from foretell.runs.settings import Settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
@@ -57,11 +57,11 @@ class StudyBudget:
         """All models of a bench, within the budget."""
         return self.patient(bench.exchange.within(bench.budget))
 
-    def context(self, bench: Runtime, question: Question) -> AgentContext:
+    def context(self, bench: Runtime, question: Question) -> Context:
         """What a trial on a question leans on."""
         made = bench.context(question, 0)
         # A question with a budget of its own must not wait for others.
-        return made if bench.spec.budget.question is not None else replace(made, model=self.patient(made.model))
+        return made if bench.spec.budget.question is not None else made.with_model(self.patient)
 
     def patient(self, model: Model) -> Model:
         """Cases are asked once each: a call waits for others before the budget is called spent."""
@@ -74,10 +74,10 @@ class StudyBudget:
 
 
 @asynccontextmanager
-async def open_study_runtime(spec: RunSpec, purse: StudyBudget, rates: Rates | None = None) -> AsyncGenerator[Runtime]:
+async def open_study_runtime(spec: RunSpec, purse: StudyBudget, past: Past | None = None) -> AsyncGenerator[Runtime]:
     """Models and tools for a study, as for a run."""
     with closing(Journal(purse.settings.journal)) as journal:
-        async with open_runtime(spec, purse.settings, journal, rates=rates) as bench:
+        async with open_runtime(spec, purse.settings, journal, past=lambda: past or Past()) as bench:
             yield bench
 
 
@@ -117,7 +117,7 @@ def agent_spec(file: Path | None, options: Mapping[str, Any]) -> RunSpec:
     if file is None and not (model and dataset):
         raise InputError("there is nobody to ask", hint="give the SPEC of a run, or --questions and --model")
     spec = read_spec(file) if file is not None else one_model("agent", model)
-    if spec.forecaster != AGENT_FORECASTER:
+    if spec.forecaster != "agent":
         raise InputError(f"this is a study of the agent, not of {spec.forecaster}", path=file, column="forecaster")
     if dataset:
         spec = replace(spec, questions=QuestionsSpec(dataset=dataset, rounds=tuple(options["rounds"])))
@@ -146,11 +146,11 @@ async def intervention(spec: RunSpec, purse: StudyBudget, *, limit: int, step: i
     from foretell.studies.intervention import intervention_study, try_pushes
 
     prepared = prepare_run(spec)
-    agent = build_agent(forecaster_options(spec.options))
+    agent = make_forecaster("agent", forecaster_options(spec)).build()
     asked = spread([one for one in prepared.questions if thresholds_of(one) is None], limit)
     if not asked:
         raise InputError("none of the questions asks for probabilities", column="questions")
-    async with open_study_runtime(spec, purse, _rates(prepared)) as bench:
+    async with open_study_runtime(spec, purse, prepared.benchmark.past) as bench:
         tried = await try_pushes(
             agent, asked, lambda one: purse.context(bench, one), step=step, progress=with_progress(bench, purse.watch)
         )
@@ -167,9 +167,9 @@ async def smoke(spec: RunSpec, purse: StudyBudget, *, limit: int, whole: bool, h
     from foretell.studies.smoke import run_exam_trials, smoke_study
 
     prepared = prepare_run(spec)
-    agent = build_agent(forecaster_options(spec.options))
+    agent = make_forecaster("agent", forecaster_options(spec)).build()
     asked = spread(prepared.questions, limit)
-    async with open_study_runtime(spec, purse, _rates(prepared)) as bench:
+    async with open_study_runtime(spec, purse, prepared.benchmark.past) as bench:
         traces = await run_exam_trials(
             agent, asked, lambda one: purse.context(bench, one), with_progress(bench, purse.watch)
         )
@@ -177,10 +177,6 @@ async def smoke(spec: RunSpec, purse: StudyBudget, *, limit: int, whole: bool, h
         planned = len(prepared.questions) * spec.trials if whole else None
         study = smoke_study(bench.models.agent, seen, planned=planned, resampling=how)
         return with_spending(study, bench.models.agent, bench)
-
-
-def _rates(prepared: PreparedRun) -> Rates:
-    return prepared.benchmark.resources["rates"]()
 
 
 async def judge_reasoning(

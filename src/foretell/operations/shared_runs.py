@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from foretell.forecasters.base_rates.past import Past
 from foretell.models.database.liveness import SessionLiveness
 from foretell.models.journal import Journal
 from foretell.questions.errors import InputError
@@ -78,9 +79,9 @@ def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrenc
     @asynccontextmanager
     async def furnish(row: RunRow) -> AsyncGenerator[AnswerCell]:
         own = settings_for(settings, row)
-        rates = StoredRates(table=await store.aside(store.rates, row.id))
+        past = Past(recorded_rates=StoredRates(table=await store.aside(store.rates, row.id)))
         spec = spec_from_json(row.spec)
-        async with open_answers(spec, own, journal, store, rates=rates, concurrency=concurrency) as answer:
+        async with open_answers(spec, own, journal, store, past=lambda: past, concurrency=concurrency) as answer:
             yield answer
 
     return furnish
@@ -169,7 +170,7 @@ def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
     began = datetime.now(UTC).isoformat(timespec="seconds")
     store.begin(spec.id, spec.to_json(), began, services=settings.services)
     store.keep_questions(spec.id, questions)
-    store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.resources["rates"](), spec.mode))
+    store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.past.rates, spec.mode))
     store.forget_failures(spec.id)
 
 

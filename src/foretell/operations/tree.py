@@ -18,13 +18,11 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
 from foretell.runs.executor import Executor
-from foretell.runs.runner import prepare_run
-from foretell.runs.runtime import open_runtime
+from foretell.runs.runner import open_answers, prepare_run
+from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore, cells_of
-from foretell.runs.tree_options import TreeOptions
-from foretell.runs.tree_runtime import TREE_FORECASTER, TreeFolder, TreeRuntime
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.tree_file import TreeFile
@@ -59,7 +57,7 @@ def tree_run_spec(wish: TreeRequest) -> RunSpec:
     words = hashlib.sha256(repr((wish.asked, day)).encode()).hexdigest()
     return RunSpec(
         questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{words[:10]}"),
-        forecaster=TREE_FORECASTER,
+        forecaster="tree",
         options=wish.options,
         models=wish.models,
         search=wish.search,
@@ -71,7 +69,7 @@ def tree_run_spec(wish: TreeRequest) -> RunSpec:
 async def grow_tree(wish: TreeRequest, settings: Settings, *, watch: EmitEvent = ignore_event) -> TreeResult:
     """Grow a tree for a claim. Killed and started again, it finds every reply it had and pays for none twice."""
     spec = tree_run_spec(wish)
-    options = TreeOptions.read(spec.options)
+    output = TreeOutput(file=wish.out or settings.home / "trees" / f"{spec.id}.json", watch=watch)
     store = RunStore(settings.store)
     with closing(store), closing(Journal(settings.journal)) as journal:
         question = _unfinished_question(store, spec) or _claim_question(wish.asked)
@@ -79,12 +77,9 @@ async def grow_tree(wish: TreeRequest, settings: Settings, *, watch: EmitEvent =
         store.begin(spec.id, spec.to_json(), _now().isoformat(), services=settings.services)
         store.keep_questions(spec.id, prepared.questions)
         path = wish.out or settings.home / "trees" / f"{spec.id}.json"
-        async with open_runtime(spec, settings, journal, limits=options.limits()) as bench:
-            shelf = TreeFolder(folder=path.resolve().parent, file=path.resolve())
-            nursery = TreeRuntime(bench=bench, settings=settings, options=options, shelf=shelf, watch=watch)
-            async with nursery.answers() as answer:
-                cells = list(cells_of(spec.id, prepared.questions, 1))
-                await Executor(store, concurrency=1).run(cells, answer)
+        async with open_answers(spec, settings, journal, store, concurrency=1, trees=output) as answer:
+            cells = list(cells_of(spec.id, prepared.questions, 1))
+            await Executor(store, concurrency=1).run(cells, answer)
         made = [one for one in store.answers(spec.id) if one.as_of.at == question.as_of_in(spec.mode).at]
         answer = _forecast(made)
         tree = _tree_of(store, spec.id, question)
@@ -94,7 +89,7 @@ async def grow_tree(wish: TreeRequest, settings: Settings, *, watch: EmitEvent =
             answer=answer,
             path=path,
             run=spec.id,
-            warnings=(*prepared.warnings, *nursery.warnings),
+            warnings=(*prepared.warnings, *output.warnings),
         )
 
 
@@ -139,8 +134,6 @@ TREE_FORMATS = ("problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html"
 
 def format_tree(found: "TreeFile", form: str) -> str:
     """The file in one of `TREE_FORMATS`."""
-    import json
-
     from foretell.forecasters.tree import exports
     from foretell.forecasters.tree.what_if import compare_scenarios
 
@@ -150,10 +143,6 @@ def format_tree(found: "TreeFile", form: str) -> str:
         from foretell.forecasters.tree.tree_file import tree_text
 
         return tree_text(found.tree, found.scenarios)
-    if form == "circuit":
-        from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values
-
-        return json.dumps(circuit_and_values(found.tree)[0].to_dict(), ensure_ascii=False) + "\n"
     outcomes = compare_scenarios(found.tree, found.scenarios.values())
     if form == "markdown":
         from foretell.forecasters.tree.markdown import to_markdown

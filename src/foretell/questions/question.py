@@ -103,7 +103,8 @@ class Question:
     text: str
     due: UtcDatetime
     """The moment as of which the question is asked; forecasts may use what was known by the end of that day."""
-    targets: tuple[Target, ...]
+    targets: tuple[Target, ...] = (Target(id="yes"),)
+    """What is forecast; a question that may be answered by yes or no needs to name none."""
     kind: QuestionKind = "market"
     subtype: str = ""
     """The question's template within its source; base rates are kept per source and subtype."""

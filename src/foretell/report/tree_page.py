@@ -5,15 +5,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities, tornado
-from foretell.forecasters.tree.description import (
-    claim_marks,
-    format_probability,
-    link_in_numbers,
-    link_in_words,
-    outline,
-)
+from foretell.forecasters.tree.description import claim_marks, link_in_numbers, link_in_words, outline
 from foretell.forecasters.tree.markdown import READING
 from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.text import format_probability
 from foretell.forecasters.tree.what_if import WhatIfResult
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.html import HtmlBlock, HtmlCell, HtmlRow, columns_of, number_cell, render_page, table_block

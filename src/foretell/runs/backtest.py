@@ -1,17 +1,16 @@
-"""Run forecasters over questions, each seen as of its own date, and keep every answer and every failure."""
+"""Run forecasters over questions, each seen as of its own date, and return every answer and every failure."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from foretell.data.series.series import SeriesSource
-from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, RunContext
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_forecaster, attempt
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-
-# Waiting for a coroutine from ordinary code, also inside a notebook.
 
 T = TypeVar("T")
 
@@ -53,39 +52,39 @@ class Backtest:
         return tuple(a for a in self.answers if isinstance(a, Failure))
 
 
+AnyForecaster = Forecaster | Callable[..., Any] | str
+"""A forecaster, a function of a question (and a context), or a name with options such as "always:p=0.3"."""
+
+
 def backtest(
+    forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: Sequence[Question],
-    forecasters: Sequence[Forecaster],
     *,
     series: SeriesSource | None = None,
+    past: Past | None = None,
     progress: BacktestProgress | None = None,
 ) -> Backtest:
-    """Every forecaster on every question, as of the question's due date; a failure never stops the rest."""
-    total = len(questions) * len(forecasters)
+    """Every forecaster on every question, as of the question's due date; a failure never stops the rest.
+
+    `past` is what forecasters may learn from: each question is shown only what was known before its date.
+
+    >>> from foretell.questions.question import Target
+    >>> snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=(Target(id="yes"),))
+    >>> backtest(lambda question: 0.3, [snow]).forecasts[0].p
+    {'yes': 0.3}
+    """
+    several = [forecasters] if isinstance(forecasters, str) or not isinstance(forecasters, Sequence) else forecasters
+    chosen = [as_forecaster(one) for one in several]
+    cells = [(question, forecaster) for question in questions for forecaster in chosen]
 
     async def run() -> list[BacktestAnswer]:
         answers: list[BacktestAnswer] = []
-        for question, forecaster in _cells(questions, forecasters):
-            answers.append(await _answer(question, forecaster, series))
+        for question, forecaster in cells:
+            known = (past or Past()).before(question.due.date())
+            context = Context(as_of=question.as_of, series=series or NoSeries(), past=known)
+            answers.append(await attempt(forecaster, question, context))
             if progress:
-                progress(len(answers), total)
+                progress(len(answers), len(cells))
         return answers
 
     return Backtest(questions=tuple(questions), answers=tuple(run_sync(run())))
-
-
-def _cells(questions: Sequence[Question], forecasters: Sequence[Forecaster]) -> Iterator[tuple[Question, Forecaster]]:
-    return ((question, forecaster) for question in questions for forecaster in forecasters)
-
-
-async def _answer(question: Question, forecaster: Forecaster, series: SeriesSource | None) -> BacktestAnswer:
-    context = RunContext(as_of=question.as_of, series=series or NoSeries())
-    try:
-        forecast = await forecaster.forecast(question, context)
-    except CannotForecast as reason:
-        return Failure(question_id=question.id, forecaster=forecaster.name, as_of=context.as_of, error=str(reason))
-    missing = {target.id for target in question.targets} - forecast.p.keys()
-    if missing:
-        error = f"no probability for target {min(missing)}"
-        return Failure(question_id=question.id, forecaster=forecaster.name, as_of=context.as_of, error=error)
-    return forecast

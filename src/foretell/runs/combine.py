@@ -59,8 +59,8 @@ def _together(
     usage = Cost.side_by_side(answer.usage for answer in answers)
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
-    told = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p)
-    return replace(nearest, p=p, trial=0, usage=usage, rationale=told + nearest.rationale)
+    text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p)
+    return replace(nearest, p=p, trial=0, usage=usage, rationale=text + nearest.rationale)
 
 
 def _calibrated(
@@ -80,13 +80,13 @@ def _summary(
     trials: Sequence[Forecast], how: CombinationSettings, plain: Mapping[str, float], p: Mapping[str, float]
 ) -> str:
     """What was done to the trials, before the words of one of them."""
-    told = ""
+    text = ""
     if how.fitted is not None:
         moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
-        told += f"After calibration and blending with what else was known: {moved}.\n\n"
+        text += f"After calibration and blending with what else was known: {moved}.\n\n"
     if len(trials) > 1:
-        told += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"
-    return told
+        text += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"
+    return text
 
 
 # How the trials of a run are to be combined, as named on a command line.

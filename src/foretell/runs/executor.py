@@ -1,4 +1,4 @@
-"""Runs cells side by side in one process. What is finished is skipped; what breaks is kept as a failure.
+"""Runs cells side by side in one process. What is finished is skipped; what breaks is stored as a failure.
 
 Several processes may run the same cells against one store: they share them, and none is answered by two at once.
 """
@@ -16,13 +16,11 @@ from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.store import CellKey, RunCell, RunStore
 
-# Events of one cell in an order that its replies decide, not the clock.
-
 
 class EventOrdering:
-    """Passes events on. Those of tasks that ran side by side are held until the cell's own task speaks again.
+    """Passes events on. Those of tasks that ran side by side are held until the cell's own task emits again.
 
-    Each task's events stay together; which task comes first is decided by what they tell, because which was quicker is
+    Each task's events stay together; which task comes first is decided by their content, because which was quicker is
     chance. Made in the cell's own task.
     """
 
@@ -32,7 +30,7 @@ class EventOrdering:
         self._held: dict[Any, list[TraceEvent]] = {}
 
     def __call__(self, event: TraceEvent) -> None:
-        """Tell it now, or when its turn comes."""
+        """Pass it on now, or hold it until its turn comes."""
         task = asyncio.current_task()
         if task is self._own:
             self.release()
@@ -41,7 +39,7 @@ class EventOrdering:
             self._held.setdefault(task, []).append(event)
 
     def release(self) -> None:
-        """Tell what was held."""
+        """Pass on what was held."""
         groups = list(self._held.values())
         self._held.clear()
         for group in sorted(groups, key=_group_key) if len(groups) > 1 else groups:
@@ -54,7 +52,7 @@ def _group_key(group: Sequence[TraceEvent]) -> str:
 
 
 AnswerCell = Callable[[RunCell, EmitEvent], Awaitable[Forecast | Failure]]
-"""Answers one cell, telling what happens on the way."""
+"""Answers one cell, emitting events on the way."""
 
 FLUSH_SECONDS = 0.25
 """How far a watcher may lag behind. A crash may lose the last events; the journal still has every reply."""
@@ -90,7 +88,7 @@ class Executor:
         self._writing = asyncio.Lock()
 
     async def run(self, cells: Iterable[RunCell], answer: AnswerCell) -> RunProgress:
-        """Every cell that has no forecast yet is answered and kept. A cell that breaks never stops the others."""
+        """Every cell that has no forecast yet is answered and stored. A cell that breaks never stops the others."""
         everything = list(cells)
         finished = self._store.finished(everything[0].run) if everything else set[tuple[str, str, int]]()
         todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
@@ -120,8 +118,8 @@ class Executor:
                     elsewhere.append(cell)
                     continue
                 if not await self._store.aside(self._store.answered, cell.key):  # Another one may have been quicker.
-                    found = await self.one(cell, answer, progress)
-                    progress.failed += isinstance(found, Failure)
+                    result = await self.one(cell, answer, progress)
+                    progress.failed += isinstance(result, Failure)
             progress.done += 1
             self._watch(progress)
 
@@ -137,30 +135,9 @@ class Executor:
                 await self._store.aside(self._once.give_back, *claim)
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
-        """One cell, answered and kept; within `noting`."""
+        """One cell, answered and stored; within `noting`."""
         await self._store.aside(self._store.start_cell, cell.key)
-        try:
-            found = await self._answer(cell, answer, progress)
-        except asyncio.CancelledError:
-            self._waiting.pop(cell.key, None)  # Somebody else may be at it by now, and tells it anew.
-            raise
-        await self._flush(cell.key)
-        await self._store.aside(self._store.finish_cell, cell.key, found)
-        return found
-
-    @asynccontextmanager
-    async def noting(self) -> AsyncGenerator[None]:
-        """While it lasts, what cells tell is written down now and then."""
-        flusher = asyncio.create_task(self._flush_now_and_then())
-        try:
-            yield
-        finally:
-            flusher.cancel()
-            await self._flush()
-
-    async def _answer(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
-        told = self._waiting.setdefault(cell.key, [])
-        in_order = EventOrdering(told.append)
+        in_order = EventOrdering(self._waiting.setdefault(cell.key, []).append)
 
         def emit(event: TraceEvent) -> None:
             in_order(event)
@@ -169,19 +146,35 @@ class Executor:
                 progress.dollars += event.dollars or 0.0
 
         try:
-            return await answer(cell, emit)
-        except Exception as error:  # the boundary of a cell: whatever broke is told, and the run goes on
+            result = await answer(cell, emit)
+        except asyncio.CancelledError:
+            self._waiting.pop(cell.key, None)  # Another process may be at it by now, and records its events anew.
+            raise
+        except Exception as error:  # the boundary of a cell: whatever broke is recorded, and the run goes on
             log.warning("cell %s failed: %s", cell.key, error)
-            emit(Failed(error=f"{type(error).__name__}: {error}"))
-            return Failure(
+            problem = f"{type(error).__name__}: {error}"
+            emit(Failed(error=problem))
+            result = Failure(
                 question_id=cell.question.id,
                 forecaster=type(error).__name__,
                 as_of=cell.question.as_of,
                 trial=cell.trial,
-                error=f"{type(error).__name__}: {error}",
+                error=problem,
             )
+        in_order.release()
+        await self._flush(cell.key)
+        await self._store.aside(self._store.finish_cell, cell.key, result)
+        return result
+
+    @asynccontextmanager
+    async def noting(self) -> AsyncGenerator[None]:
+        """While it lasts, the events of cells are written to the store now and then."""
+        flusher = asyncio.create_task(self._flush_now_and_then())
+        try:
+            yield
         finally:
-            in_order.release()
+            flusher.cancel()
+            await self._flush()
 
     async def _flush_now_and_then(self) -> None:
         while True:
@@ -189,17 +182,17 @@ class Executor:
             await self._flush()
 
     async def _flush(self, only: CellKey | None = None) -> None:
-        """Write what was told: of one cell that ends, or of all that are under way."""
+        """Write events: of one cell that ends, or of all that are under way."""
         async with self._writing:  # One after the other: the events of a cell keep their order.
             keys = [only] if only else list(self._waiting)
-            told = [(key, event) for key in keys for event in self._waiting.get(key, ())]
+            events = [(key, event) for key in keys for event in self._waiting.get(key, ())]
             for key in keys:
                 self._waiting.get(key, []).clear()
             if only:
                 self._waiting.pop(only, None)
-            if told:
-                await self._store.aside(self._store.add_events, told)
+            if events:
+                await self._store.aside(self._store.add_events, events)
 
 
 def _ignore_progress(progress: RunProgress) -> None:
-    """Nobody looks."""
+    """The watcher of an executor that was given none."""

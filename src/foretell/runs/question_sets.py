@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +24,7 @@ from foretell.runs.settings import Settings
 
 if TYPE_CHECKING:
     from foretell.data.series.local import PackagedSeries
+    from foretell.forecasters.base_rates.past import Past
 
 
 BUILT_IN_SETS = ("demo", "forecastbench")
@@ -39,16 +40,11 @@ class Benchmark:
     series: SeriesSource | None = None
 
     @cached_property
-    def resources(self) -> Mapping[str, Callable[[], Any]]:
-        """What forecasters may learn from, each made when the first of them asks for it."""
-        from foretell.runs import past
+    def past(self) -> "Past":
+        """What forecasters may learn from; each question is shown only what was known before its date."""
+        from foretell.runs.past import past_of
 
-        asked, answered = self.history.questions, self.history.resolutions
-        return {
-            "rates": cache(lambda: past.base_rates(asked, answered)),
-            "past": cache(lambda: past.known_past(asked, answered)),
-            "bank": cache(lambda: past.past_questions(asked, answered)),
-        }
+        return past_of(self.history.questions, self.history.resolutions)
 
 
 def open_benchmark(

@@ -1,49 +1,43 @@
-"""From a run spec to its answers: questions, surroundings, forecaster, executor, store."""
+"""From a run spec to its answers: questions, runtime, forecaster, executor, store."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from foretell.data.series.series import SeriesSource
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, Clamp
-from foretell.forecasters.base_rates.baselines import ConstantForecaster
-from foretell.forecasters.base_rates.rates import Rates
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.combine.trials import ReasonsPanel
-from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext, build_forecaster
-from foretell.forecasters.prompt.adapter import context_forecaster, on_context
+from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, make_forecaster
+from foretell.forecasters.forecaster import asks_models as forecaster_asks_models
+from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import QuestionOnly
-from foretell.forecasters.series.forecasters import Auto
 from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
-from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
 from foretell.runs.executor import AnswerCell, Executor, RunProgress
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runtime import (
-    CONTEXT_FORECASTER,
+    PlainRuntime,
     Runtime,
-    context_options,
-    context_wrapper,
+    TreeOutput,
     contexts_of,
+    forecaster_name,
     forecaster_options,
     models_of_run,
     open_runtime,
+    shown_context,
     under_rules,
 )
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
-from foretell.runs.tree_options import ThoughtOptions, TreeOptions
-from foretell.runs.tree_runtime import THOUGHTS_FORECASTER, TREE_FORECASTER, thought_answers, tree_answers
 
 WatchProgress = Callable[[RunProgress], None]
-AGENT_FORECASTER = "agent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +63,8 @@ def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRu
                 found = check_knowledge_cutoff(model, question.opens_at or question.due, strict=spec.strict)
                 if found is not None:
                     warnings[found.text] = warnings.get(found.text, 0) + 1
-    told = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
-    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=told)
+    message = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
+    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message)
 
 
 async def execute_run(
@@ -80,6 +74,7 @@ async def execute_run(
     watch: WatchProgress | None = None,
     journal: Journal | None = None,
     concurrency: int = 50,
+    trees: TreeOutput | None = None,
 ) -> RunProgress:
     """Run what has no forecast yet. Started again after a crash, it goes on where it was without paying twice.
 
@@ -93,15 +88,22 @@ async def execute_run(
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch)
     try:
-        if not asks_models(spec):
-            resources, series = prepared.benchmark.resources, prepared.benchmark.series
-            return await executor.run(cells, model_free(spec, resources, series=series))
-        rates = prepared.benchmark.resources["rates"]()
-        with closing(journal or Journal(settings.journal)) as kept:
-            async with open_answers(spec, settings, kept, store, rates=rates, concurrency=concurrency) as answer:
-                done = await executor.run(cells, answer)
-                if not has_panel(spec):
-                    return done
+        with ExitStack() as stack:
+            if journal is not None or asks_models(spec):
+                journal = stack.enter_context(closing(journal or Journal(settings.journal)))
+            async with open_answers(
+                spec,
+                settings,
+                journal,
+                store,
+                past=lambda: prepared.benchmark.past,
+                series=prepared.benchmark.series,
+                concurrency=concurrency,
+                trees=trees,
+            ) as answer:
+                progress = await executor.run(cells, answer)
+                if not (asks_models(spec) and has_panel(spec)):
+                    return progress
                 return await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
     finally:
         store.close()
@@ -109,23 +111,15 @@ async def execute_run(
 
 def asks_models(spec: RunSpec) -> bool:
     """Whether its cells take long and cost money: these are shared between machines."""
-    return spec.forecaster in (AGENT_FORECASTER, TREE_FORECASTER, THOUGHTS_FORECASTER, CONTEXT_FORECASTER)
+    return forecaster_asks_models(forecaster_name(spec), spec.models)
 
 
 def check_options(spec: RunSpec) -> None:
-    """Raise now what any machine would find wrong with the roles and options of a run that asks models."""
-    models_of_run(spec)
-    options = forecaster_options(spec.options)
-    if spec.forecaster == AGENT_FORECASTER:
-        build_agent(options)
-    elif spec.forecaster == TREE_FORECASTER:
-        TreeOptions.read(options)
-    elif spec.forecaster == THOUGHTS_FORECASTER:
-        ThoughtOptions.read(options)
-    elif spec.forecaster == CONTEXT_FORECASTER:
-        context_forecaster(spec.options, QuestionOnly())
-    if spec.forecaster != CONTEXT_FORECASTER and CONTEXT_FORECASTER in spec.options:
-        on_context(ConstantForecaster(), context_options(spec.options), QuestionOnly())
+    """Raise now what any machine would find wrong with the roles and options of a run."""
+    if asks_models(spec):
+        models_of_run(spec)
+    made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
+    shown_context(made, spec, QuestionOnly())
 
 
 def has_panel(spec: RunSpec) -> bool:
@@ -134,57 +128,60 @@ def has_panel(spec: RunSpec) -> bool:
 
 
 @asynccontextmanager
-async def open_answers(
+async def open_answers(  # noqa: PLR0913 - everything a run may need
     spec: RunSpec,
     settings: Settings,
-    journal: Journal,
+    journal: Journal | None,
     store: RunStore,
     *,
-    rates: Rates | None = None,
+    past: Callable[[], Past] = Past,
+    series: SeriesSource | None = None,
     concurrency: int = 50,
+    trees: TreeOutput | None = None,
 ) -> AsyncGenerator[AnswerCell]:
-    """What answers the cells of a run that asks models, so many at once; the cell after the trials is the panel's."""
-    limits = ModelLimits(at_once=max(64, concurrency))
-    if spec.forecaster == TREE_FORECASTER:
-        limits = TreeOptions.read(forecaster_options(spec.options)).limits(limits)
-    elif spec.forecaster == THOUGHTS_FORECASTER:
-        limits = ThoughtOptions.read(forecaster_options(spec.options)).grounding.limits(limits)
-    async with (
-        open_runtime(spec, settings, journal, rates=rates, limits=limits) as bench,
-        _trials(spec, bench, settings, store) as trial,
-    ):
-        panel = _panel(store, bench)
-
-        async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-            return await (panel if cell.trial >= spec.trials else trial)(cell, emit)
-
+    """What answers the cells of a run, so many at once; the cell after the trials is the panel's."""
+    made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
+    contexts = contexts_of(spec, store)
+    async with AsyncExitStack() as stack:
+        if journal is None or not asks_models(spec):
+            plain = PlainRuntime(spec=spec, past=past, series=series or NoSeries(), contexts=contexts)
+            answer = plain.answers(shown_context(forecaster_of(made, plain), spec, contexts))
+        else:
+            limits = ModelLimits(at_once=max(64, concurrency))
+            limits = made.limits(limits) if hasattr(made, "limits") else limits
+            opened = await stack.enter_async_context(open_runtime(spec, settings, journal, past=past, limits=limits))
+            runtime = replace(opened, contexts=contexts, trees=trees or TreeOutput())
+            if hasattr(made, "open"):
+                forecaster, runtime = await stack.enter_async_context(made.open(runtime))
+            else:
+                forecaster = forecaster_of(made, runtime)
+            trial = runtime.answers(shown_context(forecaster, spec, contexts))
+            answer = _with_panel(trial, _panel(store, runtime), spec) if has_panel(spec) else trial
         yield under_rules(answer, spec, settings, store)
 
 
-@asynccontextmanager
-async def _trials(spec: RunSpec, bench: Runtime, settings: Settings, store: RunStore) -> AsyncGenerator[AnswerCell]:
-    """The agent, one who only reads a context, or trees and thoughts with whatever their grounders need."""
-    if spec.forecaster == CONTEXT_FORECASTER:
-        yield bench.answers(context_forecaster(spec.options, contexts_of(spec, store)))
-        return
-    dress = context_wrapper(spec, store)
-    if spec.forecaster not in (TREE_FORECASTER, THOUGHTS_FORECASTER):
-        yield bench.answers(dress(build_agent(forecaster_options(spec.options))))
-        return
-    async with (tree_answers if spec.forecaster == TREE_FORECASTER else thought_answers)(
-        bench, settings, dress
-    ) as answer:
-        yield answer
+def forecaster_of(made: Any, runtime: PlainRuntime) -> Forecaster:
+    """The forecaster that a registered entry made of its options, on the contexts of the run."""
+    if hasattr(made, "build"):
+        return made.build()
+    return replace(made, contexts=runtime.contexts) if isinstance(made, PromptForecaster) else made
 
 
-def _panel(store: RunStore, bench: Runtime) -> AnswerCell:
+def _with_panel(trial: AnswerCell, panel: AnswerCell, spec: RunSpec) -> AnswerCell:
+    def answer(cell: RunCell, emit: EmitEvent) -> Awaitable[Forecast | Failure]:
+        return (panel if cell.trial >= spec.trials else trial)(cell, emit)
+
+    return answer
+
+
+def _panel(store: RunStore, runtime: Runtime) -> AnswerCell:
     """One more cell per question, in which a model reads what the trials wrote."""
     panel = ReasonsPanel()
 
     async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-        said = await store.aside(store.answers_to, cell.key)
-        made = [a for a in said if isinstance(a, Forecast) and a.trial < cell.trial]
-        context = bench.context(cell.question, cell.trial, emit)
+        answers = await store.aside(store.answers_to, cell.key)
+        made = [a for a in answers if isinstance(a, Forecast) and a.trial < cell.trial]
+        context = runtime.context(cell.question, cell.trial, emit)
         try:
             return await panel.judge(cell.question, made, context)
         except CannotForecast as reason:
@@ -195,57 +192,5 @@ def _panel(store: RunStore, bench: Runtime) -> AnswerCell:
                 trial=cell.trial,
                 error=str(reason),
             )
-
-    return answer
-
-
-def build_agent(options: Mapping[str, Any]) -> BeliefAgent:
-    """The agent that a run's options describe; an unknown option is named."""
-    known = {"variant", "crowd", "prior", "steps", "seconds", "asking", "clamp", "bypass", "fixed"}
-    for name in options:
-        if name not in known:
-            raise InputError(
-                f"the agent has no option {name!r}", column="options", hint=f"options are {', '.join(sorted(known))}"
-            )
-    try:
-        return _agent_from_options(options)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the agent's options do not fit: {error}", column="options") from None
-
-
-def _agent_from_options(options: Mapping[str, Any]) -> BeliefAgent:
-    kind = str(options.get("variant", "full"))
-    if kind not in VARIANTS:
-        raise InputError(f"there is no variant {kind!r}", column="options", hint=f"variants are {', '.join(VARIANTS)}")
-    variant = VARIANTS[kind].told(crowd=bool(options.get("crowd", True)), prior=bool(options.get("prior", True)))
-    chosen = {name: options[name] for name in ("steps", "seconds", "asking", "fixed") if name in options}
-    settings = AgentSettings(**chosen)
-    if "clamp" in options:
-        if not isinstance(options["clamp"], list | tuple) or len(options["clamp"]) != 2:
-            raise ValueError(f"clamp is {options['clamp']!r}, write two numbers such as [0.05, 0.95]")
-        low, high = options["clamp"]
-        settings = replace(settings, clamp=Clamp(low=float(low), high=float(high)))
-    sources: Sequence[str] = options.get("bypass", ("dbnomics",))
-    return BeliefAgent(variant=variant, settings=settings, bypass={source: Auto() for source in sources})
-
-
-def model_free(
-    spec: RunSpec,
-    resources: Mapping[str, Callable[[], Any]],
-    *,
-    series: SeriesSource | None = None,
-    dress: Callable[[Forecaster], Forecaster] | None = None,
-) -> AnswerCell:
-    """What answers the cells of a run that asks no model."""
-    forecaster = build_forecaster(spec.forecaster, resources)
-    forecaster = forecaster if dress is None else dress(forecaster)
-
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-        as_of = cell.question.as_of_in(spec.mode)
-        context = RunContext(as_of=as_of, series=series) if series else RunContext(as_of=as_of)
-        try:
-            return await forecaster.forecast(cell.question, context)
-        except CannotForecast as reason:
-            return Failure(question_id=cell.question.id, forecaster=forecaster.name, as_of=as_of, error=str(reason))
 
     return answer

@@ -1,8 +1,9 @@
-"""The agent's surroundings for one run: models behind the journal, and a fenced toolbox for every trial."""
+"""The runtime of a run: it makes the context of every trial, with models behind the journal and fenced tools."""
 
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -10,9 +11,17 @@ import numpy as np
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.prices import market_ref
 from foretell.data.series.series import Series, SeriesInMemory, SeriesSource, SeriesUnavailable
-from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, Forecaster, RunContext, TracedModel
-from foretell.forecasters.prompt.adapter import AttemptingForecaster, on_context
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.forecaster import (
+    CannotForecast,
+    Context,
+    Forecaster,
+    Models,
+    NoSeries,
+    attempt,
+    read_forecaster,
+)
+from foretell.forecasters.prompt.adapter import on_context
 from foretell.forecasters.prompt.prediction_context import PredictionContexts, QuestionOnly
 from foretell.forecasters.series.forecasters import Auto
 from foretell.models.budget import Budget, SharedBudget
@@ -42,19 +51,17 @@ from foretell.tools.tool import Tool
 from foretell.tools.web import LookupUrl, SummarizeResults, WebSearch
 from foretell.tools.wikipedia import FetchWikipedia
 
-# The journal around series that a forecaster reads without a tool: fetched once, the same in every replay.
-
 
 @dataclass(frozen=True, kw_only=True)
 class JournaledSeries:
-    """A source of series whose answers, refusals among them, are in the journal before anyone sees them."""
+    """A source of series for forecasters that read them without a tool: fetched once, and the same in every replay."""
 
     source: SeriesSource
     journal: Journal
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The series as it was first read for this cutoff."""
-        asked = ["series", ref.provider, ref.id, as_of.at.isoformat(), as_of.mode]
+        request = ["series", ref.provider, ref.id, as_of.at.isoformat(), as_of.mode]
 
         async def produce() -> dict[str, Any]:
             try:
@@ -63,68 +70,52 @@ class JournaledSeries:
                 return {"failed": str(error)}
             return {"id": found.id, "days": found.days.astype(str).tolist(), "values": found.values.tolist()}
 
-        kept = await self.journal.once_json(content_key(asked), "series", produce)
-        if "failed" in kept:
-            raise SeriesUnavailable(kept["failed"])
-        days = np.array(kept["days"], dtype="M8[D]")
-        return Series(id=kept["id"], days=days, values=np.array(kept["values"], dtype=np.float64))
+        stored = await self.journal.once_json(content_key(request), "series", produce)
+        if "failed" in stored:
+            raise SeriesUnavailable(stored["failed"])
+        days = np.array(stored["days"], dtype="M8[D]")
+        return Series(id=stored["id"], days=days, values=np.array(stored["values"], dtype=np.float64))
 
 
-# Entries of an arena among other runs: what they are shown, and the rules they all answer under.
-
-CONTEXT_FORECASTER = "context"
-"""The name of the forecaster that only reads a context, and of the option that shows it to another."""
+CONTEXT_OPTION = "context"
+"""The option of a run that shows its forecaster the shared context of each question."""
 
 
-class TrialForecaster(Forecaster, AttemptingForecaster, Protocol):
-    """A forecaster that ends every trial in a value."""
+def forecaster_options(spec: RunSpec) -> dict[str, Any]:
+    """The options of the forecaster itself: those written behind its name, then those of the run."""
+    options = read_forecaster(spec.forecaster)[1]
+    return options | {name: value for name, value in spec.options.items() if name != CONTEXT_OPTION}
 
 
-ContextWrapper = Callable[[TrialForecaster], TrialForecaster]
-"""Shows a forecaster what its run is to be shown."""
-
-
-def without_context(forecaster: TrialForecaster) -> TrialForecaster:
-    """Shown nothing more."""
-    return forecaster
-
-
-def forecaster_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the forecaster itself, without what it is shown."""
-    return {name: value for name, value in options.items() if name != CONTEXT_FORECASTER}
+def forecaster_name(spec: RunSpec) -> str:
+    """The name of the forecaster in the registry."""
+    return spec.forecaster.partition(":")[0]
 
 
 def contexts_of(spec: RunSpec, store: RunStore) -> PredictionContexts:
-    """What is shown: what the question set holds ready for everybody, or else the question alone."""
+    """The contexts that forecasters are shown: those the question set has for everybody, or the question alone."""
     live = live_questions(spec)
     return QuestionOnly() if live is None else live.contexts(spec, store)
 
 
-def context_wrapper(spec: RunSpec, store: RunStore) -> ContextWrapper:
-    """Shows the context to a forecaster whose options ask for it."""
-    if CONTEXT_FORECASTER not in spec.options:
-        return without_context
-    shown = context_options(spec.options)
-    contexts = contexts_of(spec, store)
-    return lambda forecaster: on_context(forecaster, shown, contexts)
-
-
-def context_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How a forecaster is shown the context."""
-    shown = options[CONTEXT_FORECASTER]
-    if not isinstance(shown, Mapping):
-        raise InputError(f"context is {shown!r}, write e.g. {{view: both, tools: false}}", column="options.context")
-    return cast("Mapping[str, Any]", shown)
+def shown_context(forecaster: Forecaster, spec: RunSpec, contexts: PredictionContexts) -> Forecaster:
+    """The forecaster, shown the shared context where the options of the run ask for it."""
+    if CONTEXT_OPTION not in spec.options:
+        return forecaster
+    options = spec.options[CONTEXT_OPTION]
+    if not isinstance(options, Mapping):
+        raise InputError(f"context is {options!r}, write e.g. {{view: both, tools: false}}", column="options.context")
+    return on_context(forecaster, cast("Mapping[str, Any]", options), contexts)
 
 
 def under_rules(answer: AnswerCell, spec: RunSpec, settings: Settings, store: RunStore) -> AnswerCell:
-    """Entries of an arena answer in time and add up; other runs answer as they do."""
+    """The answers of an arena's entries held to its rules: in time, and adding up. Other runs have no such rules."""
     live = live_questions(spec)
     return answer if live is None else live.rules(answer, spec, store, clock_of(settings))
 
 
 class LiveQuestions(Protocol):
-    """A question set that goes on while it is answered: what everybody is shown, and the rules all answer under."""
+    """A question set that grows while it is answered: the contexts everybody is shown, and the rules for all."""
 
     def contexts(self, spec: RunSpec, store: RunStore) -> PredictionContexts:
         """What every entry is shown, question by question."""
@@ -142,47 +133,76 @@ def live_questions(spec: RunSpec) -> LiveQuestions | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runtime:
-    """Makes a context for every trial of a run."""
+class TreeOutput:
+    """Where the one tree of a run goes, who watches it grow, and what there is to say about it afterwards."""
+
+    file: Path | None = None
+    """None: the usual place in the home."""
+    watch: EmitEvent = ignore_event
+    warnings: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainRuntime:
+    """Makes the context of every trial of a run that asks no model."""
 
     spec: RunSpec
+    past: Callable[[], Past] = Past
+    """What forecasters may learn from; asked for with every context, because an arena's past grows."""
+    series: SeriesSource = field(default_factory=NoSeries)
+    contexts: PredictionContexts = field(default_factory=QuestionOnly)
+    """What forecasters are shown of a question that everybody is shown alike."""
+
+    def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
+        """The context of one trial on one question."""
+        as_of = question.as_of_in(self.spec.mode)
+        return Context(
+            as_of=as_of,
+            series=self.series,
+            past=self.past().before(min(as_of.at.date(), question.due.date())),
+            emit=emit,
+            seed=self.spec.seed,
+            trial=trial,
+        )
+
+    def answers(self, forecaster: Forecaster) -> AnswerCell:
+        """Cells answered by a forecaster."""
+
+        def answer(cell: RunCell, emit: EmitEvent) -> Awaitable[Forecast | Failure]:
+            return attempt(forecaster, cell.question, self.context(cell.question, cell.trial, emit))
+
+        return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime(PlainRuntime):
+    """Makes the context of every trial of a run that asks models: with models, tools and series behind the journal."""
+
     models: ModelRoles
     exchange: ModelRouter
     journal: Journal
     equipment: Services
     budget: Budget
-    rates: Rates | None = None
+    settings: Settings
+    trees: TreeOutput = field(default_factory=TreeOutput)
 
-    def context(self, question: Question, trial: int, emit: EmitEvent = ignore_event) -> AgentContext:
-        """What one trial on one question may lean on."""
+    def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
+        """The context of one trial on one question, with a budget of its own."""
         budget = Budget("question", dollars=self.spec.budget.question, within=self.budget)
-        return AgentContext(
-            as_of=question.as_of_in(self.spec.mode),
+        return replace(
+            super().context(question, trial, emit),
+            models=Models(roles=self.models, model=self.exchange.within(budget), prices=self.exchange.prices),
+            tools=self.tools,
             series=JournaledSeries(source=self.equipment.series, journal=self.journal),
-            models=self.models,
-            model=self.exchange.within(budget),
-            toolbox=self.toolbox,
-            emit=emit,
-            trial=trial,
-            seed=self.spec.seed,
-            prices=self.exchange.prices,
-            rates=self.rates,
+            budget=budget,
         )
 
-    def answers(self, forecaster: AttemptingForecaster) -> AnswerCell:
-        """How cells are answered by a forecaster at this bench."""
-
-        async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-            return await forecaster.attempt(cell.question, self.context(cell.question, cell.trial, emit))
-
-        return answer
-
-    def toolbox(self, question: Question, context: AgentContext) -> FencedTools:
-        """A new toolbox with its own shelf, behind the fence."""
+    def tools(self, question: Question, context: Context) -> FencedTools:
+        """New tools with a store of sources of their own, behind the fence."""
         fence = FenceRules(as_of=context.as_of, question=question, clairvoyant=self.spec.clairvoyant, emit=context.emit)
         shelf = SourceStore()
         leak_filter = LeakFilter(
-            model=self._watched(context, "filter"),
+            model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
         )
@@ -195,14 +215,14 @@ class Runtime:
         ]
         summary = SummarizeResults(
             shelf=shelf,
-            model=self._watched(context, "summariser"),
+            model=context.model("summariser"),
             name=self.models.name("summariser"),
             question=question,
             settings=self.models.setting("summariser"),
         )
         return FencedTools.around([*reaching, summary], fence, leak_filter, shelf=shelf)
 
-    def _reaching(self, question: Question, context: AgentContext) -> list[Tool]:
+    def _reaching(self, question: Question, context: Context) -> list[Tool]:
         """The tools that leave this machine and can be used for this question."""
         backtest = context.as_of.mode == "backtest"
         engine = self.equipment.engine
@@ -228,13 +248,10 @@ class Runtime:
             tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=note_event))
         return tools
 
-    def _watched(self, context: AgentContext, role: ModelRole) -> TracedModel:
-        return TracedModel(context.model, context.emit, role, context.prices)
-
 
 async def estimate_from_series(question: Question, series: Series, as_of: AsOf) -> Mapping[str, float]:
     """What `auto` says about a question from the history an agent just read; nothing where it cannot."""
-    context = RunContext(as_of=as_of, series=SeriesInMemory(series={series.id: series}))
+    context = Context(as_of=as_of, series=SeriesInMemory(series={series.id: series}))
     try:
         return (await Auto().forecast(question, context)).p
     except CannotForecast:
@@ -275,7 +292,7 @@ async def open_runtime(
     settings: Settings,
     journal: Journal,
     *,
-    rates: Rates | None = None,
+    past: Callable[[], Past] = Past,
     limits: ModelLimits | None = None,
 ) -> AsyncGenerator[Runtime]:
     """Opened for one run and closed with it."""
@@ -302,8 +319,9 @@ async def open_runtime(
                 exchange=exchange,
                 journal=journal,
                 equipment=open_services(settings, client, spec.search),
-                rates=rates,
+                past=past,
                 budget=budget,
+                settings=settings,
             )
 
 

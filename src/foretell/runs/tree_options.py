@@ -1,46 +1,35 @@
-"""What a run or the command line may say about trees."""
+"""The options of the forecasters `tree` and `thoughts`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.tree.forecaster import TreeSettings
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import TreeSizeSettings
 from foretell.forecasters.tree.grow.ground import GroundSettings
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings, rule_named
+from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.thought_search import ThoughtKind, ThoughtSettings
 from foretell.models.limits import ModelLimits
+from foretell.plugins import load
 from foretell.questions.errors import InputError
 
-OptionsType = TypeVar("OptionsType")
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
 
+    from foretell.forecasters.forecaster import Forecaster
+    from foretell.runs.runtime import Runtime
 
-def options_from_mapping(kind: type[OptionsType], options: Mapping[str, Any], whose: str) -> OptionsType:
-    """The options of a run as a dataclass of that kind; an unknown or unfitting one is named."""
-    known = {field.name for field in fields(cast("type[Any]", kind))}
-    for name in options:
-        if name not in known:
-            hint = f"options are {', '.join(sorted(known))}"
-            raise InputError(f"{whose} have no option {name!r}", column="options", hint=hint)
-    try:
-        given = dict(options)
-        if "clamp" in given:
-            given["clamp"] = tuple(given["clamp"])
-        return kind(**given)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the options of {whose} do not fit: {error}", column="options") from None
-
-
-GROUNDERS = ("search", "agent", "notebook", "deep", "plain", "auto")
 RESEARCH_SECONDS = 3600.0
 """Longest time for a deep research."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOptions:
-    """What a run or the command line may say about trees."""
+    """The options of the forecaster `tree`, as a run or the command line gives them."""
+
+    asks_models: ClassVar[bool] = True
 
     grounder: str = "search"
     rule: str = "linear"
@@ -66,19 +55,18 @@ class TreeOptions:
     """Let notebooks run with all the rights of the user."""
 
     def __post_init__(self) -> None:
-        if self.grounder not in GROUNDERS:
-            raise InputError(f"there is no grounder {self.grounder!r}", hint=f"grounders are {', '.join(GROUNDERS)}")
+        load("grounders", self.grounder)
         rule_named(self.rule)
 
-    @classmethod
-    def read(cls, options: Mapping[str, Any]) -> "TreeOptions":
-        """From the options of a run; an unknown or unfitting one is named."""
-        return options_from_mapping(cls, options, "trees")
+    def open(self, runtime: "Runtime") -> "AbstractAsyncContextManager[tuple[Forecaster, Runtime]]":
+        """The forecaster, with the grounders it needs open."""
+        from foretell.runs.tree_runtime import open_tree
+
+        return open_tree(self, runtime)
 
     def settings(self, dollars: float | None, seed: int = 0) -> TreeSettings:
-        """How the forecaster is told."""
+        """As the forecaster reads them."""
         try:
-            low, high = self.clamp
             return TreeSettings(
                 size=TreeSizeSettings(
                     rounds=self.rounds,
@@ -97,7 +85,7 @@ class TreeOptions:
                     scaling=self.scaling,
                     seed=seed,
                 ),
-                clamp=Clamp(low=float(low), high=float(high)),
+                clamp=Clamp.read(self.clamp),
                 shortcut=self.shortcut,
             )
         except (TypeError, ValueError) as error:
@@ -112,12 +100,11 @@ class TreeOptions:
         return replace(limits, seconds=RESEARCH_SECONDS, total_seconds=2 * RESEARCH_SECONDS)
 
 
-# What a run may say about thoughts.
-
-
 @dataclass(frozen=True, kw_only=True)
 class ThoughtOptions:
-    """What a run may say about chains, trees, graphs and forests of thoughts."""
+    """The options of the forecaster `thoughts`: chains, trees, graphs and forests of thoughts."""
+
+    asks_models: ClassVar[bool] = True
 
     kind: str = "chain"
     grounder: str = "search"
@@ -136,12 +123,19 @@ class ThoughtOptions:
     unsandboxed: bool = False
     """Let notebooks run with all the rights of the user."""
 
-    @classmethod
-    def read(cls, options: Mapping[str, Any]) -> "ThoughtOptions":
-        """From the options of a run; an unknown or unfitting one is named."""
-        found = options_from_mapping(cls, options, "thoughts")
-        found.settings(None)
-        return found
+    def __post_init__(self) -> None:
+        self.settings(None)
+        self.grounding  # noqa: B018 - raises now what does not fit
+
+    def open(self, runtime: "Runtime") -> "AbstractAsyncContextManager[tuple[Forecaster, Runtime]]":
+        """The forecaster, with the grounders it needs open."""
+        from foretell.runs.tree_runtime import open_thoughts
+
+        return open_thoughts(self, runtime)
+
+    def limits(self, usual: ModelLimits | None = None) -> ModelLimits:
+        """What the provider is asked to bear."""
+        return self.grounding.limits(usual)
 
     @property
     def grounding(self) -> TreeOptions:
@@ -156,9 +150,8 @@ class ThoughtOptions:
         )
 
     def settings(self, dollars: float | None) -> ThoughtSettings:
-        """How the forecaster is told."""
+        """As the forecaster reads them."""
         try:
-            low, high = self.clamp
             return ThoughtSettings(
                 kind=cast(ThoughtKind, self.kind),
                 depth=self.depth,
@@ -167,7 +160,7 @@ class ThoughtOptions:
                 trees=self.trees,
                 ground=GroundSettings(at_once=self.at_once, retries=self.retries),
                 dollars=dollars,
-                clamp=Clamp(low=float(low), high=float(high)),
+                clamp=Clamp.read(self.clamp),
                 shortcut=self.shortcut,
             )
         except (TypeError, ValueError) as error:

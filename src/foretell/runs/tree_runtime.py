@@ -1,7 +1,7 @@
 """Where trees are grown: the forecaster with its grounders, notebooks, served search and files."""
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
 from foretell.forecasters.tree.thought_search import ThoughtSettings
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.models.model import Reply, Request
+from foretell.plugins import load
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
-from foretell.runs.executor import AnswerCell
-from foretell.runs.runtime import ContextWrapper, Runtime, forecaster_options, without_context
+from foretell.runs.runtime import Runtime
 from foretell.runs.settings import Settings
 from foretell.runs.tree_options import ThoughtOptions, TreeOptions
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from foretell.models.router import ProviderClient
     from foretell.tools.notebook.endpoints import Endpoint
 
-TREE_FORECASTER, THOUGHTS_FORECASTER = "tree", "thoughts"
-"""The names of the forecasters in run specs."""
 SEARCH_SERVER_PORT = 8765
 """Where the search is served when a tunnel leads to it; without one any free port will do."""
 SERIES_PROVIDERS = {
@@ -59,7 +57,7 @@ class TreeFolder:
 
     def notebook(self, leaf: Leaf, trial: int) -> Path:
         """The file of a leaf's notebook, beside the tree's."""
-        file = self.path(leaf.matter.question.id, trial, leaf.matter.target)
+        file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
         return file.with_name(f"{file.stem}_notebooks") / f"{leaf.id}.ipynb"
 
 
@@ -88,46 +86,32 @@ class TreeRuntime:
     warnings: list[str] = field(default_factory=list[str])
 
     @asynccontextmanager
-    async def forecaster(self) -> AsyncGenerator[tuple[TreeForecaster, Runtime]]:
-        """The forecaster and the bench it works at; kernels and served search are closed with it."""
+    async def trees(self) -> AsyncGenerator[tuple[TreeForecaster, Runtime]]:
+        """The forecaster that grows trees and the runtime it works with; kernels and served search close with it."""
         spec = self.bench.spec
         async with AsyncExitStack() as stack:
             bench, grounder = await self._grounder(stack)
-            yield (
-                TreeForecaster(
-                    grounder=grounder,
-                    settings=self.options.settings(spec.budget.question, spec.seed),
-                    keep=self.shelf.keep,
-                    watch=self.watch,
-                ),
-                bench,
+            settings = self.options.settings(spec.budget.question, spec.seed)
+            forecaster = TreeForecaster(
+                grounder=grounder, settings=settings, store_tree=self.shelf.keep, on_event=self.watch
             )
+            yield forecaster, bench
 
     @asynccontextmanager
-    async def answers(self, dress: ContextWrapper = without_context) -> AsyncGenerator[AnswerCell]:
-        """How the cells of a run are answered."""
-        async with self.forecaster() as (forecaster, bench):
-            yield bench.answers(dress(forecaster))
-
-    @asynccontextmanager
-    async def thoughts(
-        self, settings: ThoughtSettings, dress: ContextWrapper = without_context
-    ) -> AsyncGenerator[AnswerCell]:
-        """How the cells of a run are answered by thoughts over the same grounders."""
+    async def thoughts(self, settings: ThoughtSettings) -> AsyncGenerator[tuple[ThoughtsForecaster, Runtime]]:
+        """The forecaster that thinks over the same grounders, and the runtime it works with."""
         async with AsyncExitStack() as stack:
             bench, grounder = await self._grounder(stack)
-            forecaster = ThoughtsForecaster(grounder=grounder, settings=settings, watch=self.watch)
-            yield bench.answers(dress(forecaster))
+            yield ThoughtsForecaster(grounder=grounder, settings=settings, on_event=self.watch), bench
 
     async def _grounder(self, stack: AsyncExitStack) -> tuple[Runtime, Grounder]:
         from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder
-        from foretell.forecasters.tree.grounders.agent import AgentGrounder
-        from foretell.forecasters.tree.grounders.plain import PlainGrounder
-        from foretell.forecasters.tree.grounders.search import SearchGrounder
 
         wanted = self.options.grounder
         bench = self.bench
-        made: dict[str, Grounder] = {"search": SearchGrounder(), "agent": AgentGrounder(), "plain": PlainGrounder()}
+        # The other three need more than the context of a question; those of other packages are made without arguments.
+        simple = [wanted] if wanted not in ("deep", "notebook", "auto") else ["search", "agent", "plain"]
+        made: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
         if wanted in ("deep", "auto"):
             bench, made["deep"] = await self._deep(stack)
         if wanted == "notebook":
@@ -160,7 +144,7 @@ class TreeRuntime:
         bridge = await stack.enter_async_context(
             open_search_server(public_url=public, port=SEARCH_SERVER_PORT if public else 0)
         )
-        return await self._researching(stack, bridge), DeepResearchGrounder(model=model, bridge=bridge)
+        return await self._researching(stack, bridge), DeepResearchGrounder(model=model, server=bridge)
 
     async def _researching(self, stack: AsyncExitStack, bridge: "SearchServer") -> Runtime:
         """The bench with an exchange that knows how to talk to models that research by themselves."""
@@ -194,28 +178,34 @@ class TreeRuntime:
         )
 
 
-@asynccontextmanager
-async def tree_answers(
-    bench: Runtime, settings: Settings, dress: ContextWrapper = without_context
-) -> AsyncGenerator[AnswerCell]:
-    """How cells of a run are answered by trees; each tree is kept in the home, in a folder of the run."""
-    shelf = TreeFolder(folder=settings.home / "trees" / bench.spec.id)
-    options = TreeOptions.read(forecaster_options(bench.spec.options))
-    nursery = TreeRuntime(bench=bench, settings=settings, options=options, shelf=shelf)
-    async with nursery.answers(dress) as answer:
-        yield answer
+def open_tree(options: TreeOptions, runtime: Runtime) -> AbstractAsyncContextManager[tuple[TreeForecaster, Runtime]]:
+    """The forecaster `tree`. Each tree is stored in the home, in a folder of the run, or in the one file named."""
+    folder = TreeFolder(folder=runtime.settings.home / "trees" / runtime.spec.id)
+    if runtime.trees.file is not None:
+        file = runtime.trees.file.resolve()
+        folder = TreeFolder(folder=file.parent, file=file)
+    return _tree_runtime(runtime, options, folder).trees()
 
 
-@asynccontextmanager
-async def thought_answers(
-    bench: Runtime, settings: Settings, dress: ContextWrapper = without_context
-) -> AsyncGenerator[AnswerCell]:
-    """How cells of a run are answered by thoughts; notebooks are kept in the home, in a folder of the run."""
-    options = ThoughtOptions.read(forecaster_options(bench.spec.options))
-    shelf = TreeFolder(folder=settings.home / THOUGHTS_FORECASTER / bench.spec.id)
-    nursery = TreeRuntime(bench=bench, settings=settings, options=options.grounding, shelf=shelf)
-    async with nursery.thoughts(options.settings(bench.spec.budget.question), dress) as answer:
-        yield answer
+def open_thoughts(
+    options: ThoughtOptions, runtime: Runtime
+) -> AbstractAsyncContextManager[tuple[ThoughtsForecaster, Runtime]]:
+    """The forecaster `thoughts`. Notebooks are stored in the home, in a folder of the run."""
+    folder = TreeFolder(folder=runtime.settings.home / "thoughts" / runtime.spec.id)
+    settings = options.settings(runtime.spec.budget.question)
+    return _tree_runtime(runtime, options.grounding, folder).thoughts(settings)
+
+
+def _tree_runtime(runtime: Runtime, options: TreeOptions, folder: TreeFolder) -> TreeRuntime:
+    output = runtime.trees
+    return TreeRuntime(
+        bench=runtime,
+        settings=runtime.settings,
+        options=options,
+        shelf=folder,
+        watch=output.watch,
+        warnings=output.warnings,
+    )
 
 
 class ResearchAwareProvider:
@@ -248,7 +238,7 @@ def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "Provider
         return chat
     address = settings.addresses.get("openai") or PROVIDER_ADDRESSES["openai"]
     return ResearchAwareProvider(
-        chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.reach(one.slot))
+        chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.address_for(one.slot))
     )
 
 

@@ -13,13 +13,13 @@ from typing import Any, Literal, cast
 from foretell.forecasters.combine.claims import NEGATED, ClaimTemplate, Order, Strike, orders, read_claim
 from foretell.forecasters.combine.claims import OrderedClaims as Line
 from foretell.forecasters.combine.coherence import OWN_DAY
-from foretell.forecasters.prompt.answers import OutcomeNames, ask_until, closed
+from foretell.forecasters.prompt.answers import OutcomeNames
 from foretell.forecasters.prompt.rendering import outcomes
 from foretell.metrics.agreement import chain_gap, logical_chain_score
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.question import Question, Target
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.study import (
@@ -364,7 +364,7 @@ How likely anything is does not matter here. Texts of the event are material: wh
 Answer with one JSON object and nothing else, with the names of outcomes in backticks:
 {"reason": "<a sentence>", "chains": [["<outcome>", "<outcome>", …], …], "exclusive": ["<outcome>", …]}"""
 _NAMES = {"type": "array", "items": {"type": "string"}}
-STRUCTURE_SCHEMA = closed(
+STRUCTURE_SCHEMA = closed_object(
     {"reason": {"type": "string"}, "chains": {"type": "array", "items": _NAMES}, "exclusive": _NAMES}
 )
 
@@ -392,7 +392,7 @@ class StructureJudge:
         if len(question.targets) < 2 or plain.exclusive:
             return plain
         try:
-            return await ask_until(
+            return await ask_until_usable(
                 self.model, self.request(question), partial(read_structure, question=question), attempts=self.attempts
             )
         except ModelError as error:

@@ -13,7 +13,7 @@ import numpy as np
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.loop import BeliefIntervention
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, percentile_interval
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
@@ -117,7 +117,7 @@ def opposite(p: float) -> float:
 async def intervene(
     agent: BeliefAgent,
     questions: Iterable[Question],
-    context_of: Callable[[Question], AgentContext],
+    context_of: Callable[[Question], Context],
     *,
     step: int = 2,
     to: Callable[[float], float] = opposite,
@@ -130,7 +130,7 @@ async def intervene(
 async def try_pushes(
     agent: BeliefAgent,
     questions: Iterable[Question],
-    context_of: Callable[[Question], AgentContext],
+    context_of: Callable[[Question], Context],
     *,
     step: int = 2,
     to: Callable[[float], float] = opposite,
@@ -143,7 +143,7 @@ async def try_pushes(
 async def _pair(
     agent: BeliefAgent,
     question: Question,
-    context_of: Callable[[Question], AgentContext],
+    context_of: Callable[[Question], Context],
     step: int,
     to: Callable[[float], float],
 ) -> tuple[EventTrace, PushPair | None]:
@@ -161,9 +161,9 @@ async def _pair(
     return untouched, pair
 
 
-async def _trace(agent: BeliefAgent, question: Question, context: AgentContext) -> list[TraceEvent]:
+async def _trace(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
     events: list[TraceEvent] = []
-    await agent.attempt(question, replace(context, emit=events.append))
+    await attempt(agent, question, replace(context, emit=events.append))
     return events
 
 

@@ -15,7 +15,7 @@ from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
-from foretell.runs.past import base_rates
+from foretell.runs.past import past_of
 from foretell.scoring.table_input import ColumnArrays, open_table
 
 COLUMNS = ("config", "forecast_due_date", "source", "question_id", "resolution_date", "trial", "probability")
@@ -73,7 +73,7 @@ def _rates(root: Path, prefix: str, asked: QuestionSet, known: TrialAssumptions)
     whole = asked
     if prefix and any((root / f"questions{ending}").is_file() for ending in (".parquet", ".csv")):
         whole = read_question_tables(root)
-    return base_rates(whole.questions, whole.resolutions)
+    return past_of(whole.questions, whole.resolutions).rates
 
 
 def _targets(resolved: Sequence[ResolvedTarget], rates: Rates | None) -> TrialRows:

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any, cast
 
 from foretell.forecasters.agent.agent import without_numbers
-from foretell.forecasters.prompt.answers import ask_until, closed
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, render
 from foretell.metrics.agreement import RaterAgreement, rater_agreement
@@ -16,7 +15,7 @@ from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval
 from foretell.models.canonical import content_key
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.forecast import Forecast
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.study import (
@@ -45,8 +44,10 @@ from foretell.studies.rubric import (
 
 LONGEST_REASONS = 12_000
 LONGEST_WHY = 1_000
-_MARK = closed({"reason": {"type": "string"}, "score": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}})
-SCHEMA = closed(dict.fromkeys(DIMENSIONS, _MARK))
+_MARK = closed_object(
+    {"reason": {"type": "string"}, "score": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}}
+)
+SCHEMA = closed_object(dict.fromkeys(DIMENSIONS, _MARK))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +129,7 @@ class ReasoningJudge:
 
     async def _mark(self, case: ReasoningCase) -> MarkedCase:
         try:
-            found = await ask_until(self.model, self.request(case), read_marks, attempts=self.attempts)
+            found = await ask_until_usable(self.model, self.request(case), read_marks, attempts=self.attempts)
         except ModelError as error:
             return MarkedCase(case=case, problem=str(error))
         return MarkedCase(

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from foretell.forecasters.forecaster import AgentContext, TracedModel
-from foretell.forecasters.prompt.answers import OutcomeNames, ask_until, closed, rationale_in, read_probabilities
+from foretell.forecasters.forecaster import Context, attempt
+from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts, known_at, one_line
 from foretell.forecasters.prompt.rendering import NONE, SOURCES, outcomes
@@ -25,7 +25,7 @@ from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.models.capabilities import knowledge_cutoff
 from foretell.models.model import Message, ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -125,7 +125,7 @@ class RecallResult:
 
 async def recall_events(
     events: Sequence[PastEvent],
-    context_of: Callable[[Question], AgentContext],
+    context_of: Callable[[Question], Context],
     role: ModelRole = "agent",
     progress: StudyProgress = ignore_progress,
 ) -> list[RecallResult]:
@@ -133,14 +133,14 @@ async def recall_events(
     return await gather_bounded(events, lambda past: _remembered(past, context_of(past.question), role), progress)
 
 
-async def _remembered(past: PastEvent, context: AgentContext, role: ModelRole) -> RecallResult:
+async def _remembered(past: PastEvent, context: Context, role: ModelRole) -> RecallResult:
     context = replace(context, as_of=past.context.as_of)  # A past event is asked about as of its own context.
     stored = StoredContexts([past.context])
     bare, told = (PromptForecaster(contexts=stored, view=view, role=role) for view in (NONE, SOURCES))
     memory, without, with_sources = await asyncio.gather(
         ask_recollection(past.question, context, role),
-        bare.attempt(past.question, context),
-        told.attempt(past.question, context),
+        attempt(bare, past.question, context),
+        attempt(told, past.question, context),
     )
     problems = [memory] if isinstance(memory, str) else []
     problems += [one.error for one in (without, with_sources) if isinstance(one, Failure)]
@@ -153,19 +153,19 @@ async def _remembered(past: PastEvent, context: AgentContext, role: ModelRole) -
     )
 
 
-async def ask_recollection(question: Question, context: AgentContext, role: ModelRole = "agent") -> Recollection | str:
+async def ask_recollection(question: Question, context: Context, role: ModelRole = "agent") -> Recollection | str:
     """What the model remembers, or why it gave no usable answer."""
     names = OutcomeNames.of(question)
-    model = TracedModel(context.model, context.emit, role, context.prices)
+    model = context.model(role)
     request = Request(
         model=context.models.name(role),
         messages=recall_messages(known_at(question, context.as_of), names),
         schema=_schema(names),
-        settings=context.models.setting(role),
+        settings=context.models.settings(role),
         slot=f"{question.id}/recall {context.trial}",
     )
     try:
-        return await ask_until(model, request, lambda said: read_recollection(said, names))
+        return await ask_until_usable(model, request, lambda said: read_recollection(said, names))
     except ModelError as error:
         return str(error)
 
@@ -226,13 +226,13 @@ def _flag(given: Any) -> bool | None:
 def _schema(names: OutcomeNames) -> dict[str, Any]:
     word = {"type": "string", "enum": ["yes", "no", "unknown"]}
     number = {"type": "number", "minimum": 0, "maximum": 1}
-    return closed(
+    return closed_object(
         {
             "recognised": {"type": "boolean"},
             "facts": {"type": "array", "items": {"type": "string"}},
-            "recalled": closed(dict.fromkeys(names.keys, word)),
+            "recalled": closed_object(dict.fromkeys(names.keys, word)),
             "rationale": {"type": "string"},
-            "probabilities": closed(dict.fromkeys(names.keys, number)),
+            "probabilities": closed_object(dict.fromkeys(names.keys, number)),
         }
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.shares import DEFAULT_DRAWS
@@ -67,7 +67,7 @@ class ExamResult:
 async def smoke_exam(
     agent: BeliefAgent,
     questions: Sequence[Question],
-    context_of: Callable[[Question], AgentContext],
+    context_of: Callable[[Question], Context],
     mark: ExamPassMark | None = None,
 ) -> ExamResult:
     """Run one trial of each question and judge what happened."""
@@ -77,7 +77,7 @@ async def smoke_exam(
 async def run_exam_trials(
     agent: BeliefAgent,
     questions: Sequence[Question],
-    context_of: Callable[[Question], AgentContext],
+    context_of: Callable[[Question], Context],
     progress: StudyProgress = ignore_progress,
 ) -> list[EventTrace]:
     """One trial of each question."""
@@ -118,10 +118,10 @@ def _shortfalls(
     return tuple(found)
 
 
-async def _trace(agent: BeliefAgent, question: Question, context: AgentContext) -> list[TraceEvent]:
+async def _trace(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
     """One trial's events. Bad input, such as a missing key, stops the exam: it would fail every question alike."""
     events: list[TraceEvent] = []
-    await agent.attempt(question, replace(context, emit=events.append))
+    await attempt(agent, question, replace(context, emit=events.append))
     if not events:
         events.append(Failed(error="nothing happened"))
     return events

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models
 from foretell.models.model import AssistantMessage, Model, Reply, Request, ToolCall, ToolSpec
 from foretell.models.names import ModelRoles
 from foretell.questions.question import Question, Target
@@ -64,12 +64,12 @@ def last_belief() -> Callable[[Request], float | None]:
 
 
 @pytest.fixture
-def context_with() -> Callable[[Model], Callable[[Question], AgentContext]]:
-    def toolbox(question: Question, context: AgentContext) -> FencedTools:
+def context_with() -> Callable[[Model], Callable[[Question], Context]]:
+    def toolbox(question: Question, context: Context) -> FencedTools:
         return FencedTools.around([NoResults()], FenceRules(as_of=context.as_of, question=question), KeepAll())
 
-    def of(model: Model) -> Callable[[Question], AgentContext]:
+    def of(model: Model) -> Callable[[Question], Context]:
         cast = ModelRoles(agent="scripted:x")
-        return lambda question: AgentContext(as_of=question.as_of, models=cast, model=model, toolbox=toolbox)
+        return lambda question: Context(as_of=question.as_of, models=Models(roles=cast, model=model), tools=toolbox)
 
     return of

@@ -7,6 +7,7 @@ import pytest
 from tests.forecasters.context.doubles import CUP, SNOW, One, run_context, say, shared
 
 from foretell.forecasters.base_rates.baselines import ConstantForecaster
+from foretell.forecasters.forecaster import attempt
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.forecast import Failure, Forecast
@@ -27,7 +28,7 @@ def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:
 
     async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
         forecaster = PromptForecaster(contexts=One(shared(cell.question)), view="sources")
-        return await forecaster.attempt(cell.question, replace(run_context(model), emit=emit, trial=cell.trial))
+        return await attempt(forecaster, cell.question, replace(run_context(model), emit=emit, trial=cell.trial))
 
     asyncio.run(Executor(store, concurrency=4).run(cells_of("r1", [CUP, SNOW], 2), answer))
     found = read_statements(store, "r1", name="my model")

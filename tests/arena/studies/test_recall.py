@@ -189,7 +189,6 @@ def test_the_gain_from_sources_is_paired() -> None:
 
 
 def test_over_http(tmp_path) -> None:
-    from foretell.models.names import ModelRoles
     from foretell.models.router import ModelRouter
     from foretell.practice.models.scripts import arena_script
     from foretell.practice.models.server import PracticeModels
@@ -198,7 +197,8 @@ def test_over_http(tmp_path) -> None:
         async with PracticeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
             async with ModelRouter({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
-                context = replace(run_context(exchange), models=ModelRoles(agent=name))
+                context = run_context(exchange)
+                context = replace(context, models=context.models.with_model("agent", name))
                 return await recall_events([WON], lambda question: context)
 
     (scholar,) = asyncio.run(run("openai:scholar"))

@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, ranked
 from foretell.forecasters.prompt.rendering import BOTH, SOURCES, ContextView, render
 from foretell.practice.exchange.chance import SimulationSettings
@@ -113,7 +113,7 @@ def test_parts_other_than_forecasts_are_played_by_the_usual_fake():
 
 async def _oracle(question: Question) -> dict[str, float]:
     as_of = AsOf(at=question.due, mode="live")
-    return dict((await OracleForecaster(world=WORLD).forecast(question, RunContext(as_of=as_of))).p)
+    return dict((await OracleForecaster(world=WORLD).forecast(question, Context(as_of=as_of))).p)
 
 
 def test_the_oracle_says_the_truth_and_knows_no_other_world():

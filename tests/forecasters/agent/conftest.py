@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.models.model import Model, Reply, Request, TokenCount, ToolCall, ToolSpec
 from foretell.models.names import ModelRoles
 from foretell.models.providers.scripted import ScriptedModel
@@ -92,22 +92,26 @@ class Desk:
     extra: dict[str, Any] = field(default_factory=dict)
     model: Model | None = None
 
-    def context(self, model: Model) -> AgentContext:
+    def context(self, model: Model) -> Context:
         self.model = model
         cast = ModelRoles(agent="scripted:x")
         as_of = self.question.as_of
-        return AgentContext(
-            as_of=as_of, models=cast, model=model, toolbox=self._toolbox, emit=self.events.append, **self.extra
+        return Context(
+            as_of=as_of,
+            models=Models(roles=cast, model=model),
+            tools=self._toolbox,
+            emit=self.events.append,
+            **self.extra,
         )
 
-    def _toolbox(self, question: Question, context: AgentContext) -> FencedTools:
+    def _toolbox(self, question: Question, context: Context) -> FencedTools:
         fence = FenceRules(as_of=context.as_of, question=question, emit=context.emit)
         self.toolboxes.append(FencedTools.around(self.tools or [CannedSearch()], fence, KeepAll()))
         return self.toolboxes[-1]
 
     def run(self, script: Any) -> Forecast | Failure:
         model = script if hasattr(script, "complete") else ScriptedModel(script)
-        return asyncio.run(self.agent.attempt(self.question, self.context(model)))
+        return asyncio.run(attempt(self.agent, self.question, self.context(model)))
 
     def with_agent(self, **changes: Any) -> "Desk":
         return replace(self, agent=replace(self.agent, **changes), events=[], toolboxes=[])

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import CannotForecast, Forecaster, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, attempt
 from foretell.models.model import Reply
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.as_of import AsOf
@@ -21,17 +21,17 @@ def test_it_is_a_forecaster_and_a_failure_is_cannot_forecast(desk):
 
 
 def test_it_says_what_it_needs(desk):
-    with pytest.raises(TypeError, match="AgentContext"):
-        asyncio.run(BeliefAgent().attempt(desk.question, RunContext(as_of=desk.question.as_of)))
+    with pytest.raises(CannotForecast, match="asks a model"):
+        asyncio.run(BeliefAgent().forecast(desk.question, Context(as_of=desk.question.as_of)))
 
 
 def test_a_toolbox_fenced_at_another_day_is_refused(desk):
     context = desk.context(ScriptedModel([]))
     later = replace(
-        context, toolbox=lambda question, run: desk._toolbox(question, replace(run, as_of=AsOf.day("2026-01-01")))
+        context, tools=lambda question, run: desk._toolbox(question, replace(run, as_of=AsOf.day("2026-01-01")))
     )
     with pytest.raises(ValueError, match="fenced at"):
-        asyncio.run(BeliefAgent().attempt(desk.question, later))
+        asyncio.run(attempt(BeliefAgent(), desk.question, later))
 
 
 def test_a_clairvoyant_run_is_marked_in_its_name(desk, say, think):
@@ -39,14 +39,14 @@ def test_a_clairvoyant_run_is_marked_in_its_name(desk, say, think):
         return FencedTools.around([], FenceRules(as_of=run.as_of, question=question, clairvoyant=True), None)
 
     model = ScriptedModel([say("submit", {"p": 0.9, "reason": "r"}, belief=think(0.9))])
-    context = replace(desk.context(model), toolbox=open_toolbox)
-    forecast = asyncio.run(BeliefAgent().attempt(desk.question, context))
+    context = replace(desk.context(model), tools=open_toolbox)
+    forecast = asyncio.run(attempt(BeliefAgent(), desk.question, context))
     assert forecast.forecaster == "full+clairvoyant"
 
 
 def test_every_trial_gets_a_toolbox_of_its_own(desk, say, think):
     context = desk.context(ScriptedModel(lambda request: say("submit", {"p": 0.9, "reason": "r"}, belief=think(0.9))))
     for trial in range(2):
-        asyncio.run(BeliefAgent().attempt(desk.question, context.for_trial(trial)))
+        asyncio.run(attempt(BeliefAgent(), desk.question, context.for_trial(trial)))
     assert desk.toolboxes[0].shelf is not desk.toolboxes[1].shelf
     assert [request.slot.split("/")[1] for request in desk.requests] == ["trial 0", "trial 1"]

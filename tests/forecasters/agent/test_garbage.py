@@ -83,7 +83,7 @@ class Babble:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 def test_garbage_ends_in_a_forecast_or_a_failure(new_desk, variant, question, script, asking):
-    limits = AgentSettings(steps=3, again=1, asking=asking)
+    limits = AgentSettings(steps=3, retries=1, asking=asking)
     desk = new_desk(question=question, agent=BeliefAgent(variant=VARIANTS[variant], settings=limits))
     model = Babble(script)
     answer = desk.run(model)

@@ -143,7 +143,7 @@ def test_a_probability_in_the_text_is_salvaged(desk):
 
 
 def test_a_model_that_manages_nothing_else_is_asked_for_the_numbers_alone(desk):
-    desk = desk.with_agent(settings=AgentSettings(again=0))
+    desk = desk.with_agent(settings=AgentSettings(retries=0))
     forecast = desk.run([Reply(text="Let me think."), Reply(text='{"percent": 35}')])
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.35}
@@ -155,14 +155,14 @@ def test_a_model_that_manages_nothing_else_is_asked_for_the_numbers_alone(desk):
 
 
 def test_what_was_found_is_told_when_the_numbers_alone_are_asked_for(desk, say):
-    desk = desk.with_agent(variant=NOBELIEF, settings=AgentSettings(again=0))
+    desk = desk.with_agent(variant=NOBELIEF, settings=AgentSettings(retries=0))
     desk.run([say("web_search", {"query": "a"}), Reply(text="hm"), Reply(text='{"percent": 35}')])
     assert "Text of 2025-10-20" in desk.requests[-1].messages[-1].text
     assert "Text of 2025-11-05" not in desk.requests[-1].messages[-1].text
 
 
 def test_a_reply_cut_off_in_its_lists_has_told_its_number(desk):
-    desk = desk.with_agent(settings=AgentSettings(again=0, asking="schema"))
+    desk = desk.with_agent(settings=AgentSettings(retries=0, asking="schema"))
     forecast = desk.run(
         [Reply(text='{"updated_belief": {"reason": "r", "percent": 30, "evidence_for": [{"cl', finish="length")]
     )
@@ -181,7 +181,7 @@ def test_no_belief_ever_is_a_failure_and_never_one_half(desk):
 def test_garbage_with_a_price_ends_at_the_price(desk):
     target = Target(id="yes", snapshot=Snapshot(at="2025-10-20", last_price=0.21))
     desk.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
-    forecast = desk.with_agent(variant=FULL.told(crowd=True, prior=False)).run([Reply(text="No.")] * 3)
+    forecast = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False)).run([Reply(text="No.")] * 3)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.21}
 
@@ -246,7 +246,7 @@ def test_a_model_that_fails_for_good_leaves_its_belief(desk, say, think):
 def test_a_model_that_never_answered_fails_even_where_a_price_is_known(desk):
     target = Target(id="yes", snapshot=Snapshot(at="2025-10-20", last_price=0.21))
     desk.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
-    answer = desk.with_agent(variant=FULL.told(crowd=True, prior=False)).run([ModelError("wrong key")])
+    answer = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False)).run([ModelError("wrong key")])
     assert isinstance(answer, Failure)
     assert "wrong key" in answer.error
 

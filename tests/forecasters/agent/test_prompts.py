@@ -4,6 +4,7 @@ import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import BATCH, FULL, NOBELIEF, VARIANTS, ZERO_SHOT, AgentSettings
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.models.model import Reply, ToolCall, ToolResult, ToolSpec
 from foretell.questions.question import Question, Snapshot, Target
@@ -65,7 +66,7 @@ def market(price_day="2025-10-20", volume=None, **more):
 
 def test_the_price_is_told_only_with_the_flag_and_only_if_old_enough(desk):
     desk.question = market()
-    crowd = FULL.told(crowd=True, prior=False)
+    crowd = FULL.with_signals(crowd=True, prior=False)
     assert "stood at 0.21" not in asked(desk)[0]
     assert "On 2025-10-20 the market stood at 0.21." in asked(desk, variant=crowd)[0]
     desk.question = market(price_day="2025-11-20")
@@ -73,8 +74,8 @@ def test_the_price_is_told_only_with_the_flag_and_only_if_old_enough(desk):
 
 
 def test_the_base_rate_is_told_only_with_the_flag_and_only_for_data_sets(desk):
-    desk.extra["rates"] = FixedRates(table={("fred", ""): 0.42})
-    told = FULL.told(crowd=True, prior=True)
+    desk.extra["past"] = Past(recorded_rates=FixedRates(table={("fred", ""): 0.42}))
+    told = FULL.with_signals(crowd=True, prior=True)
     target = Target(id="2025-11-02", resolves_at="2025-11-02")
     desk.question = Question(id="f", source="fred", text="?", due="2025-10-26", targets=(target,), kind="dataset")
     assert "this share came true: 0.42" in asked(desk, variant=told)[0]
@@ -91,7 +92,7 @@ def test_closing_time_stays_out_of_backtests_unless_asked_for(desk):
 
 def test_volume_and_later_quotes_never_reach_the_prompt(desk):
     desk.question = market(volume=987654)
-    assert "987654" not in asked(desk, variant=FULL.told(crowd=True, prior=True))[0]
+    assert "987654" not in asked(desk, variant=FULL.with_signals(crowd=True, prior=True))[0]
 
 
 def test_hints_name_only_tools_on_offer(desk):

@@ -7,7 +7,7 @@ import pytest
 
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import ReasonsPanel, RepeatedTrials
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context, Models
 from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, TokenCount
 from foretell.models.names import ModelRoles
 from foretell.models.providers.scripted import ScriptedModel
@@ -41,7 +41,7 @@ def context(model, **more):
     cast = ModelRoles(
         agent="scripted:agent", others={"judge": "scripted:judge"}, settings={"judge": ModelSettings(seed=3)}
     )
-    return AgentContext(as_of=ONE.as_of, models=cast, model=model, toolbox=no_tools, **more)
+    return Context(as_of=ONE.as_of, models=Models(roles=cast, model=model), tools=no_tools, **more)
 
 
 def trial(p, reason, question=ONE, number=0):
@@ -162,8 +162,8 @@ def test_it_serves_as_the_judge_of_trials():
 def test_without_trials_or_without_a_model_it_refuses():
     with pytest.raises(CannotForecast, match="at least one trial"):
         judged([], trials=[])
-    with pytest.raises(TypeError, match="AgentContext"):
-        asyncio.run(ReasonsPanel().judge(ONE, TRIALS, RunContext(as_of=ONE.as_of)))
+    with pytest.raises(CannotForecast, match="asks a model"):
+        asyncio.run(ReasonsPanel().judge(ONE, TRIALS, Context(as_of=ONE.as_of)))
 
 
 def test_long_reasons_are_cut_and_missing_ones_told():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foretell.data.search.engine import SearchHit
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
 from foretell.models.model import Model, Reply, Request, TokenCount
 from foretell.models.names import ModelRoles
@@ -111,14 +111,18 @@ class Canned:
         return list(found)[:limit]
 
 
-def no_tools(question: Question, context: AgentContext) -> Any:
+def no_tools(question: Question, context: Context) -> Any:
     raise AssertionError("nobody asked for tools")
 
 
-def run_context(model: Model, events: list[TraceEvent] | None = None, as_of: AsOf = BACK, **more: Any) -> AgentContext:
+def run_context(model: Model, events: list[TraceEvent] | None = None, as_of: AsOf = BACK, **more: Any) -> Context:
     heard = [] if events is None else events
-    return AgentContext(
-        as_of=as_of, models=ModelRoles(agent="scripted:x"), model=model, toolbox=no_tools, emit=heard.append, **more
+    return Context(
+        as_of=as_of,
+        models=Models(roles=ModelRoles(agent="scripted:x"), model=model),
+        tools=no_tools,
+        emit=heard.append,
+        **more,
     )
 
 
@@ -135,7 +139,7 @@ class Desk:
     def run(self, script: Any, **more: Any) -> Forecast | Failure:
         model = script if hasattr(script, "complete") else ScriptedModel(script)
         run = run_context(model, self.events, self.as_of, **more)
-        answer = asyncio.run(self.forecaster.attempt(self.question, run))
+        answer = asyncio.run(attempt(self.forecaster, self.question, run))
         self.requests = getattr(model, "requests", [])
         return answer
 

@@ -11,7 +11,7 @@ from tests.forecasters.context.doubles import BACK, CUP, KeepAll, One, run_conte
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import FULL
 from foretell.forecasters.base_rates.baselines import MarketForecaster
-from foretell.forecasters.forecaster import AgentContext, RunContext
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.prompt.adapter import ContextAdapter, context_toolbox
 from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts
 from foretell.forecasters.prompt.rendering import VIEWS, material
@@ -59,7 +59,7 @@ class Boxes:
 
     asked: list[Question] = field(default_factory=list)
 
-    def __call__(self, question: Question, context: AgentContext) -> FencedTools:
+    def __call__(self, question: Question, context: Context) -> FencedTools:
         self.asked.append(question)
         tools: list[Tool] = [Named("web_search")]
         tools += [Named("fetch_prices")] if question.kind == "market" else []
@@ -69,8 +69,8 @@ class Boxes:
 
 def run(forecaster: ContextAdapter, boxes: Boxes) -> tuple[Forecast | Failure, list[Any]]:
     model = ScriptedModel([submit({"target_1": 0.7, "target_2": 0.3})])
-    context = replace(run_context(model), toolbox=boxes)
-    return asyncio.run(forecaster.attempt(CUP, context)), model.requests
+    context = replace(run_context(model), tools=boxes)
+    return asyncio.run(attempt(forecaster, CUP, context)), model.requests
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -94,7 +94,7 @@ def test_the_agent_reads_the_same_bytes(view: str, tools: bool) -> None:
 
 
 def test_the_agents_crowd_variant_starts_from_the_context_s_quotes_only_where_they_are_shown() -> None:
-    agent = BeliefAgent(variant=FULL.told(crowd=True, prior=False))
+    agent = BeliefAgent(variant=FULL.with_signals(crowd=True, prior=False))
     for view in ("both", "sources"):
         _, requests = run(ContextAdapter(forecaster=agent, contexts=One(shared()), view=view), Boxes())
         assert ("the market stood at" in words(requests[0])) == (view == "both")
@@ -108,9 +108,9 @@ def test_a_tree_plans_with_the_context_and_its_leaves_can_search_it(tools: bool)
         return heard_by_a_tree(request)
 
     model = ScriptedModel(speak)
-    context = replace(run_context(model), toolbox=Boxes())
+    context = replace(run_context(model), tools=Boxes())
     forecaster = ContextAdapter(forecaster=TreeForecaster(), contexts=One(shared()), tools=tools)
-    answer = asyncio.run(forecaster.attempt(CUP, context))
+    answer = asyncio.run(attempt(forecaster, CUP, context))
     assert isinstance(answer, Forecast)
     assert answer.forecaster.endswith(f"on context both {'with' if tools else 'without'} tools")
     told = [words(request) for request in model.requests]
@@ -156,18 +156,18 @@ def test_the_sources_of_a_context_can_be_searched_at_any_moment(mode: Any) -> No
 
 def test_forecasters_without_a_model_see_the_question_as_the_view_shows_it() -> None:
     market = ContextAdapter(forecaster=MarketForecaster(), contexts=One(shared()))
-    plain = RunContext(as_of=BACK)
+    plain = Context(as_of=BACK)
     forecast = asyncio.run(market.forecast(CUP, plain))
     assert forecast.p["Red Team"] == pytest.approx(0.633 / 1.04)
     assert forecast.trace == f"context {shared().digest}"
-    hidden = asyncio.run(replace(market, view="sources").attempt(CUP, plain))
+    hidden = asyncio.run(attempt(replace(market, view="sources"), CUP, plain))
     assert isinstance(hidden, Failure)
 
 
 def test_without_a_context_there_is_no_forecast() -> None:
     events: list[Any] = []
     lost = ContextAdapter(forecaster=MarketForecaster(), contexts=StoredContexts([]))
-    answer = asyncio.run(lost.attempt(CUP, run_context(ScriptedModel([]), events)))
+    answer = asyncio.run(attempt(lost, CUP, run_context(ScriptedModel([]), events)))
     assert isinstance(answer, Failure)
     assert "no context is stored" in answer.error
     assert len(events) == 1

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
-from foretell.forecasters.prompt.answers import OutcomeNames, object_in, read_probabilities, read_votes
+from foretell.forecasters.prompt.answers import OutcomeNames, read_probabilities, read_votes
 from foretell.models.model import Reply
-from foretell.models.structured_output import UnusableReply
+from foretell.models.structured_output import UnusableReply, object_in
 from foretell.questions.question import Question, Target
 
 CUPS, MET, SNOWS = OutcomeNames.of(CUP), OutcomeNames.of(VISITS), OutcomeNames.of(SNOW)

@@ -10,7 +10,7 @@ from tests.forecasters.context.doubles import no_tools
 
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.search.tavily import TavilySearch
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.prompt.builder import ContextBuilder
 from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
@@ -66,14 +66,12 @@ class Stage:
             prices=PriceList(),
         )
 
-    def context(self, model: str, **more: Any) -> AgentContext:
+    def context(self, model: str, **more: Any) -> Context:
         budget = Budget("question")
-        return AgentContext(
+        return Context(
             as_of=BACK,
-            models=ModelRoles(agent=model),
-            model=self.exchange.within(budget),
-            toolbox=no_tools,
-            prices=PriceList(),
+            models=Models(roles=ModelRoles(agent=model), model=self.exchange.within(budget), prices=PriceList()),
+            tools=no_tools,
             **more,
         )
 
@@ -103,7 +101,7 @@ def test_one_context_for_all_models_in_two_formats(tmp_path) -> None:
     async def play(stage: Stage) -> Any:
         contexts = BuiltContexts(stage.builder())
         forecaster = PromptForecaster(contexts=contexts)
-        made = await asyncio.gather(*(forecaster.attempt(RATE, stage.context(model)) for model in MODELS))
+        made = await asyncio.gather(*(attempt(forecaster, RATE, stage.context(model)) for model in MODELS))
         return made, await contexts.of(RATE, BACK), list(stage.fake.heard)
 
     made, context, heard = on_stage(play, tmp_path)
@@ -139,7 +137,7 @@ def test_building_twice_pays_once_and_gives_the_same_bytes(tmp_path) -> None:
 def test_every_way_of_asking(way: str, tmp_path) -> None:
     async def play(stage: Stage) -> Any:
         forecaster = PromptForecaster(elicitation=way, view="market")
-        forecast = await forecaster.attempt(RATE, stage.context("openai:forecaster", seed=1))
+        forecast = await attempt(forecaster, RATE, stage.context("openai:forecaster", seed=1))
         return forecast, sum(stage.fake.billed.values())
 
     forecast, billed = on_stage(play, tmp_path)
@@ -154,7 +152,7 @@ def test_a_clumsy_model_gets_it_right_when_told_and_a_stubborn_one_fails(tmp_pat
     async def play(stage: Stage) -> Any:
         forecaster = PromptForecaster(view="market")
         names = ("openai:clumsy", "openai:stubborn", "openai:wild")
-        return [await forecaster.attempt(RATE, stage.context(name)) for name in names]
+        return [await attempt(forecaster, RATE, stage.context(name)) for name in names]
 
     clumsy, stubborn, wild = on_stage(play, tmp_path)
     assert isinstance(clumsy, Forecast)
@@ -185,8 +183,8 @@ def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) ->
     async def play(stage: Stage) -> Any:
         contexts = BuiltContexts(stage.builder())
         inner = BeliefAgent() if who == "agent" else TreeForecaster()
-        forecast = await ContextAdapter(forecaster=inner, contexts=contexts, tools=False).attempt(
-            RATE, stage.context("openai:planner-2")
+        forecast = await attempt(
+            ContextAdapter(forecaster=inner, contexts=contexts, tools=False), RATE, stage.context("openai:planner-2")
         )
         return forecast, await contexts.of(RATE, BACK), [one.words for one in stage.fake.heard if one.model != "reader"]
 
@@ -200,6 +198,6 @@ def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) ->
 def test_outages_are_waited_out(tmp_path) -> None:
     async def play(stage: Stage) -> Any:
         stage.fake.fail(ModelFault(kind="status", status=503, wait=0.0), times=2)
-        return await PromptForecaster(view="none").attempt(RATE, stage.context("openai:forecaster"))
+        return await attempt(PromptForecaster(view="none"), RATE, stage.context("openai:forecaster"))
 
     assert isinstance(on_stage(play, tmp_path), Forecast)

@@ -22,8 +22,8 @@ from tests.forecasters.context.doubles import (
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.trials import RepeatedTrials
-from foretell.forecasters.forecaster import CannotForecast, RunContext
-from foretell.forecasters.prompt.adapter import context_forecaster, on_context
+from foretell.forecasters.forecaster import CannotForecast, Context, attempt, make_forecaster
+from foretell.forecasters.prompt.adapter import on_context
 from foretell.forecasters.prompt.forecaster import PromptForecaster, fit, stated_in
 from foretell.forecasters.prompt.prediction_context import QuestionOnly, StoredContexts
 from foretell.forecasters.prompt.rendering import VIEWS, render
@@ -146,8 +146,8 @@ def test_all_models_are_sent_the_same_bytes() -> None:
     for name in ("scripted:a", "scripted:b"):
         model = ScriptedModel([say({"target_1": 0.6, "target_2": 0.4})])
         run = run_context(model)
-        run = replace(run, models=replace(run.models, agent=name))
-        asyncio.run(PromptForecaster(contexts=One(shared())).attempt(CUP, run))
+        run = replace(run, models=run.models.with_model("agent", name))
+        asyncio.run(attempt(PromptForecaster(contexts=One(shared())), CUP, run))
         sent.add(tuple(message.text for message in model.requests[0].messages))
     assert len(sent) == 1
 
@@ -222,8 +222,8 @@ def test_a_missing_or_wrong_context_is_no_forecast() -> None:
         Desk(forecaster=PromptForecaster(contexts=One(shared(SNOW)))).run([])
     with pytest.raises(ValueError, match="is asked at"):
         Desk(forecaster=PromptForecaster(contexts=One(shared())), as_of=AsOf(at=AT, mode="live")).run([])
-    with pytest.raises(TypeError, match="needs a model"):
-        asyncio.run(PromptForecaster().attempt(CUP, RunContext(as_of=BACK)))
+    with pytest.raises(CannotForecast, match="asks a model"):
+        asyncio.run(PromptForecaster().forecast(CUP, Context(as_of=BACK)))
 
 
 def test_a_question_that_no_file_can_hold_is_a_failure() -> None:
@@ -249,7 +249,7 @@ def test_sampling_clamp_and_distance_are_settings() -> None:
 
 
 def test_options_of_a_run() -> None:
-    made = context_forecaster({"view": "none", "elicitation": "ensemble", "clamp": [0.01, 0.99]}, QuestionOnly())
+    made = make_forecaster("context", {"view": "none", "elicitation": "ensemble", "clamp": [0.01, 0.99]})
     assert made.name == "context none ensemble"
     for options, told in (
         ({"views": "none"}, "no option 'views'"),
@@ -259,7 +259,7 @@ def test_options_of_a_run() -> None:
         ({"attempts": 0}, "at least one"),
     ):
         with pytest.raises(InputError, match=told):
-            context_forecaster(options, QuestionOnly())
+            make_forecaster("context", options)
     with pytest.raises(InputError, match="true or false"):
         on_context(made, {"tools": "off"}, QuestionOnly())
     assert on_context(made, {"tools": False}, QuestionOnly()).name.endswith("without tools")

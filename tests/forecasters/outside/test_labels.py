@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.base_rates.outside_model import fit_price_correction, lessons
-from foretell.forecasters.base_rates.text_features import seen_in
+from foretell.forecasters.base_rates.text_features import features_of_past
 
 NOW = date(2025, 6, 1)
 DATED = {"due": "2025-01-01", "text": "Will it rain by 1 April 2025?"}
@@ -16,7 +16,7 @@ NO = {"outcome": 0.0, "known_on": "2025-04-02"}
 
 def taught(bank):
     past = bank.before(NOW)
-    return lessons(past, seen_in(past), np.ones(len(past)), NOW)
+    return lessons(past, features_of_past(past), np.ones(len(past)), NOW)
 
 
 def test_an_outcome_counts_once_its_deadline_is_over(bank_of) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 
 from foretell.forecasters.base_rates.outside_fit import LONG_RUN, STRENGTHS, asking_hash, fit_outside
 from foretell.forecasters.base_rates.past import NEVER, PastQuestions, no_past_questions
-from foretell.forecasters.base_rates.text_features import seen
+from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read
 from foretell.forecasters.combine.rows import sigmoid
 from foretell.questions.as_of import AsOf
@@ -15,7 +15,7 @@ DAY = date(2025, 12, 31)
 
 
 def chance(model, text: str, source: str = "polymarket", day: date = DAY) -> float:
-    return float(sigmoid(model.text.log_odds(seen(read(text, day), day, None), source, day)))
+    return float(sigmoid(model.text.log_odds(text_features(read(text, day), day, None), source, day)))
 
 
 def test_words_that_decided_decide_again(taught: PastQuestions) -> None:
@@ -29,11 +29,11 @@ def test_words_that_decided_decide_again(taught: PastQuestions) -> None:
 
 def test_parts_add_up(taught: PastQuestions) -> None:
     model = fit_outside(taught, LATE, strength=1.0)
-    looked = seen(read("Will a comet be seen by 1 March 2026?", DAY), DAY, None)
+    looked = text_features(read("Will a comet be seen by 1 March 2026?", DAY), DAY, None)
     parts = model.text.parts(looked, "polymarket", DAY)
     assert np.isclose(sum(p.log_odds for p in parts), model.text.log_odds(looked, "polymarket", DAY))
     assert any("comet" in p.name for p in parts)
-    strange = seen(read("Will Quetzalcoatl sneeze?", DAY), DAY, None)
+    strange = text_features(read("Will Quetzalcoatl sneeze?", DAY), DAY, None)
     assert not any("sneeze" in p.name for p in model.text.parts(strange, "polymarket", DAY))
 
 

@@ -7,25 +7,25 @@ import pytest
 from foretell.data.datasets.forecastbench import read_rounds
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.reference_class import ReferenceClass
-from foretell.forecasters.forecaster import RunContext
-from foretell.runs.past import base_rates, past_questions
+from foretell.forecasters.forecaster import Context
+from foretell.runs.past import past_of
 
 pytestmark = pytest.mark.shared_data
 
 
 def test_published_rounds_are_forecast_from_their_past_better_than_by_base_rates(shared_data: Path) -> None:
     rounds = read_rounds(shared_data / "forecastbench")
-    bank = past_questions(rounds.questions, rounds.resolutions)
+    past = past_of(rounds.questions, rounds.resolutions)
     outcomes = {(id, due): outcome for (id, due, target), outcome in rounds.outcomes().items() if target == "yes"}
-    rates = base_rates(rounds.questions, rounds.resolutions)
+    rates = past.rates
     assert rates is not None
     dues = sorted({q.due for q in rounds.questions if q.kind == "market"})[2:]
-    view, losses = OutsideView(bank=bank), []
+    view, losses = OutsideView(), []
     for q in rounds.questions:
         if q.kind != "market" or q.due not in dues or (q.id, q.due) not in outcomes:
             continue
         y = outcomes[q.id, q.due]
-        p = asyncio.run(view.forecast(q, RunContext(as_of=q.as_of))).p["yes"]
+        p = asyncio.run(view.forecast(q, Context(as_of=q.as_of, past=past))).p["yes"]
         losses.append(((p - y) ** 2, ((rates.rate(q, q.targets[0], q.as_of) or 0.5) - y) ** 2))
     ours, theirs = np.mean(losses, axis=0)
     assert len(losses) > 300
@@ -34,13 +34,13 @@ def test_published_rounds_are_forecast_from_their_past_better_than_by_base_rates
 
 def test_similar_questions_are_about_the_same_thing(shared_data: Path) -> None:
     rounds = read_rounds(shared_data / "forecastbench")
-    bank = past_questions(rounds.questions, rounds.resolutions)
+    past = past_of(rounds.questions, rounds.resolutions)
     asked = next(q for q in rounds.questions if "top AI model" in q.text)
     later = max(q.due for q in rounds.questions)
     question = next(q for q in rounds.questions if q.due == later and q.kind == "market")
-    found = ReferenceClass.of(question, bank, question.as_of)
+    found = ReferenceClass.of(question, past.table, question.as_of)
     assert len(found) == 40
     assert all(m.known_on < question.due.date() and m.id != question.id for m in found.members)
     assert len({m.id for m in found.members}) == 40
-    near = ReferenceClass.of(asked, bank, question.as_of, k=3)
+    near = ReferenceClass.of(asked, past.table, question.as_of, k=3)
     assert all("AI model" in m.text for m in near.members)

@@ -8,7 +8,7 @@ import pytest
 from foretell.forecasters.base_rates.outside_fit import fit_outside
 from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, from_files, shipped_model, to_files
 from foretell.forecasters.base_rates.past import PastQuestions
-from foretell.forecasters.base_rates.text_features import seen
+from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read
 from foretell.questions.as_of import AsOf
 
@@ -21,7 +21,7 @@ def test_written_and_read_again_it_says_the_same(taught: PastQuestions) -> None:
     again = from_files(numbers, json.loads(json.dumps(report)))
     day = AsOf.day("2026-01-20").at.date()
     for text in ("Will a parade be seen by 1 March 2026?", "Will a comet be seen over Oslo?"):
-        looked = seen(read(text, day), day, None)
+        looked = text_features(read(text, day), day, None)
         ours, theirs = (m.text.log_odds(looked, "polymarket", day) for m in (model, again))
         assert abs(ours - theirs) < 2e-3
     assert again.record == model.record

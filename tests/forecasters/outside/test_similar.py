@@ -53,13 +53,13 @@ def test_early_answers_are_listed_and_do_not_weigh_until_their_deadline_is_over(
     late = over | {"outcome": 0.0, "known_on": "2025-12-02"}
     found = ReferenceClass.of(asked("Will it rain by 1 June 2026?"), bank_of([ahead, late]), CUTOFF)
     assert found.rate == 0.5
-    assert found.weighed(0.4, strength=1.0) == pytest.approx(0.2)
+    assert found.blended(0.4, strength=1.0) == pytest.approx(0.2)
     found = ReferenceClass.of(asked("Will it rain by 1 June 2026?"), bank_of([over, late]), CUTOFF)
-    assert found.weighed(0.5, strength=1.0) == pytest.approx(0.5)
+    assert found.blended(0.5, strength=1.0) == pytest.approx(0.5)
 
 
 def test_an_empty_bank_says_nothing() -> None:
     found = ReferenceClass.of(asked("Will it rain?"), no_past_questions(), CUTOFF)
     assert found.rate is None
-    assert found.weighed(0.4) == 0.4
+    assert found.blended(0.4) == 0.4
     assert found.sentence == "no similar question was answered before"

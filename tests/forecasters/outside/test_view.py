@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from foretell.forecasters.base_rates.outside_fit import fit_outside
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.base_rates.past import PastQuestions
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.base_rates.past import Past, PastQuestions
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import LastValue, Question, Snapshot, Target
 
@@ -21,8 +21,8 @@ def asked(text: str, *, due: str = "2027-03-01", by: str | None = None, source: 
     return Question(id="new", source=source, text=text, due=due, closes_at=by, targets=targets)
 
 
-def said(view: OutsideView, question: Question, as_of: AsOf = NOW) -> float:
-    return asyncio.run(view.forecast(question, RunContext(as_of=as_of))).p["yes"]
+def said(view: OutsideView, question: Question, as_of: AsOf = NOW, past: Past | None = None) -> float:
+    return asyncio.run(view.forecast(question, Context(as_of=as_of, past=past or Past()))).p["yes"]
 
 
 FREE = ["Will it snow in Oslo?", "?", "Ist das wahr", "x" * 5000, "‹date›", "Will A & B merge by 2031?\n\nDetails."]
@@ -45,11 +45,13 @@ STAYING = ("Will Ada remain chancellor {} {}?", "Will there be no eclipse {} {}?
 SPANS = st.lists(st.integers(1, 12_000), min_size=2, max_size=6, unique=True)
 
 
-def over_deadlines(view: OutsideView, template: str, word: str, spans: list[int], as_of: AsOf) -> list[float]:
+def over_deadlines(
+    view: OutsideView, template: str, word: str, spans: list[int], as_of: AsOf, past: Past | None = None
+) -> list[float]:
     due = as_of.at.date()
     ends = [due + timedelta(days=span) for span in sorted(spans)]
     texts = [template.format(word, f"{end.day} {end:%B} {end.year}") for end in ends]
-    return [said(view, asked(text, due=due.isoformat()), as_of) for text in texts]
+    return [said(view, asked(text, due=due.isoformat()), as_of, past) for text in texts]
 
 
 @given(template=st.sampled_from(TEMPLATES), word=st.sampled_from(["by", "before", "until"]), spans=SPANS)
@@ -69,8 +71,7 @@ def test_more_time_never_helps_things_to_stay(template: str, word: str, spans: l
 @given(spans=SPANS, template=st.sampled_from(TEMPLATES))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_same_for_a_model_fitted_on_a_bank(spans: list[int], template: str, taught: PastQuestions) -> None:
-    view = OutsideView(bank=taught)
-    p = over_deadlines(view, template, "by", spans, AsOf.day("2025-12-31"))
+    p = over_deadlines(OutsideView(), template, "by", spans, AsOf.day("2025-12-31"), Past.of_table(taught))
     assert p == sorted(p)
 
 
@@ -98,27 +99,28 @@ def test_an_asking_it_learnt_from_is_refused(taught: PastQuestions) -> None:
 
 
 def test_a_backtest_is_fitted_once_for_each_day_from_the_bank(taught: PastQuestions) -> None:
-    view = OutsideView(bank=taught)
+    past, fitted = Past.of_table(taught), ("outside view", date(2025, 6, 15))
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
-    p = said(view, question, question.as_of)
+    p = said(OutsideView(), question, question.as_of, past)
     assert p > 0.4
-    assert list(view._by_day) == [date(2025, 6, 15)]
+    model = past.cached(fitted, lambda: None)
+    assert model is not None
     # A later cutoff does not open the future to a question asked before it.
-    assert said(view, question, AsOf.day("2025-12-31")) == p
-    assert list(view._by_day) == [date(2025, 6, 15)]
+    assert said(OutsideView(), question, AsOf.day("2025-12-31"), past) == p
+    assert past.cached(fitted, lambda: None) is model
 
 
 def test_its_own_price_plays_no_part(taught: PastQuestions) -> None:
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15")
     priced = replace(question, targets=(Target(id="yes", snapshot=Snapshot(at="2025-06-15", last_price=0.99)),))
-    view = OutsideView(bank=taught)
-    assert said(view, question, question.as_of) == said(view, priced, question.as_of)
+    view, past = OutsideView(), Past.of_table(taught)
+    assert said(view, question, question.as_of, past) == said(view, priced, question.as_of, past)
 
 
 def test_options_share_one() -> None:
     targets = tuple(Target(id=name, label=name) for name in ("Ada", "Bert", "Cleo"))
     question = Question(id="q", source="own", text="Who wins?", due="2027-03-01", targets=targets, exclusive=True)
-    p = asyncio.run(OutsideView().forecast(question, RunContext(as_of=NOW))).p
+    p = asyncio.run(OutsideView().forecast(question, Context(as_of=NOW))).p
     assert sum(p.values()) == pytest.approx(1.0)
 
 
@@ -131,7 +133,7 @@ def test_data_set_questions_get_the_rate_of_their_kind() -> None:
             id="d", source=source, subtype=subtype, kind="dataset", text="?", due="2027-03-01", targets=targets,
             last_value=last,
         )  # fmt: skip
-        return asyncio.run(OutsideView().forecast(question, RunContext(as_of=NOW))).p["a"]
+        return asyncio.run(OutsideView().forecast(question, Context(as_of=NOW))).p["a"]
 
     assert rate("wikipedia", "vaccine") < 0.05
     assert rate("wikipedia", "swimming") > 0.9
@@ -141,10 +143,10 @@ def test_data_set_questions_get_the_rate_of_their_kind() -> None:
 
 def test_the_rationale_names_reasons_and_the_reference_class(taught: PastQuestions) -> None:
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
-    found = asyncio.run(OutsideView(bank=taught).forecast(question, RunContext(as_of=question.as_of)))
+    found = asyncio.run(OutsideView().forecast(question, Context(as_of=question.as_of, past=Past.of_table(taught))))
     assert "Questions of polymarket start at" in found.rationale
     assert "parade" in found.rationale
     assert "most similar questions" in found.rationale
-    live = asyncio.run(OutsideView().forecast(asked("Will it rain?"), RunContext(as_of=NOW)))
+    live = asyncio.run(OutsideView().forecast(asked("Will it rain?"), Context(as_of=NOW)))
     assert "Market questions in general start at" in live.rationale
     assert "No deadline is named." in live.rationale

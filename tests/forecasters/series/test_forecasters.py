@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.series.auto import auto
 from foretell.forecasters.series.forecasters import Auto, Climatology, Hybrid, LinearTrend, SeasonalKnn, Walk
 from foretell.questions.as_of import AsOf
@@ -30,7 +30,7 @@ def question(ref: SeriesRef | None, *resolves: str | None) -> Question:
 
 
 def said(forecaster, asked: Question, source=None) -> dict[str, float]:
-    context = RunContext(as_of=asked.as_of, series=source or Leaky())
+    context = Context(as_of=asked.as_of, series=source or Leaky())
     forecast = asyncio.run(forecaster.forecast(asked, context))
     assert forecast.rationale
     return dict(forecast.p)

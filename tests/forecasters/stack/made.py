@@ -66,4 +66,4 @@ def past_of(*askings: tuple[Question, tuple[int, ...]]) -> Past:
     return Past.of([question for question, _ in askings], answers)
 
 
-NOTHING = Past(questions=(), lessons=())
+NOTHING = Past()

@@ -10,7 +10,7 @@ FIRST, SECOND = rate("DFF", "2025-03-02"), rate("DFF", "2025-03-16")
 
 def test_answers_find_the_asking_they_belong_to() -> None:
     past = Past.of([FIRST, SECOND], [*told(FIRST, 1, 0), *told(SECOND, 1)])
-    assert [(x.question, x.target.id, x.outcome) for x in past.lessons] == [
+    assert [(x.question, x.target.id, x.outcome) for x in past.resolved] == [
         (FIRST, "2025-03-09", 1),
         (FIRST, "2025-04-01", 0),
         (SECOND, "2025-03-23", 1),
@@ -22,8 +22,8 @@ def test_an_answer_to_nothing_asked_is_left_out() -> None:
     stray = PastAnswer(
         question_id=FIRST.id, due=FIRST.due, target_id="2031-01-01", outcome=1, known_on=date(2031, 1, 1)
     )
-    assert Past.of([FIRST], [stray]).lessons == ()
-    assert Past.of([SECOND], told(FIRST, 1)).lessons == ()
+    assert Past.of([FIRST], [stray]).resolved == ()
+    assert Past.of([SECOND], told(FIRST, 1)).resolved == ()
 
 
 def test_base_rates_are_counted_from_the_same_answers() -> None:
@@ -31,4 +31,4 @@ def test_base_rates_are_counted_from_the_same_answers() -> None:
     assert outcomes.horizon_days.tolist() == [7, 30]
     assert outcomes.outcome.tolist() == [1.0, 0.0]
     assert outcomes.known_on.tolist() == np.array(["2025-03-09", "2025-04-01"], "M8[D]").tolist()
-    assert len(Past(questions=(), lessons=()).outcomes) == 0
+    assert len(Past().outcomes) == 0

@@ -9,7 +9,7 @@ from tests.forecasters.stack.made import STATION, asked, events, past_of, rate, 
 from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.rates import FixedRates
-from foretell.forecasters.forecaster import CannotForecast, NoSeries, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context, NoSeries
 from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.stack.stack import Stack, fresh
 from foretell.questions.question import Question, Snapshot, Target
@@ -26,9 +26,9 @@ def walk(id: str, until: str, seed: int = 0) -> Series:
     return Series(id=id, days=days, values=50 + np.cumsum(np.random.default_rng(seed).normal(size=len(days))))
 
 
-def forecast(question: Question, stack: Stack, *series: Series):
+def forecast(question: Question, stack: Stack, *series: Series, past: Past | None = None):
     source = SeriesInMemory(series={one.id: one for one in series}) if series else NoSeries()
-    return asyncio.run(stack.forecast(question, RunContext(as_of=question.as_of, series=source)))
+    return asyncio.run(stack.forecast(question, Context(as_of=question.as_of, series=source, past=past or Past())))
 
 
 def test_a_market_gets_its_own_price() -> None:
@@ -57,7 +57,7 @@ def test_a_fresh_series_speaks_for_a_share_alone() -> None:
     question = rate("AAPL", "2025-10-26", source="yfinance")
     series = walk("AAPL", "2025-10-27")
     said = forecast(question, Stack(rates=RATES), series)
-    context = RunContext(as_of=question.as_of, series=SeriesInMemory(series={"AAPL": series}))
+    context = Context(as_of=question.as_of, series=SeriesInMemory(series={"AAPL": series}))
     assert said.p == pytest.approx(dict(asyncio.run(Auto().forecast(question, context)).p))
     assert said.rationale.startswith("From the series:")
 
@@ -67,7 +67,7 @@ def test_a_fresh_series_of_fred_is_blended_with_its_kind() -> None:
     series = walk("DGS10", "2025-10-27")
     blended, alone = forecast(question, Stack(), series), forecast(question, Stack())
     auto = asyncio.run(
-        Auto().forecast(question, RunContext(as_of=question.as_of, series=SeriesInMemory(series={"DGS10": series})))
+        Auto().forecast(question, Context(as_of=question.as_of, series=SeriesInMemory(series={"DGS10": series})))
     )
     for target in question.targets:
         assert blended.p[target.id] == pytest.approx(0.7 * auto.p[target.id] + 0.3 * alone.p[target.id])
@@ -104,15 +104,15 @@ def test_dates_of_a_lasting_change_fit_each_other() -> None:
     question = asked("wikipedia", "vaccine", "x", "2025-10-26")
     rounds = [asked("wikipedia", "vaccine", f"y{i}", "2025-01-05") for i in range(6)]
     past = past_of(*[(one, (1, 0, 0, 0)) for one in rounds])
-    fitted = list(forecast(question, Stack(past=past)).p.values())
-    loose = list(forecast(question, Stack(past=past, coherent=False)).p.values())
+    fitted = list(forecast(question, Stack(), past=past).p.values())
+    loose = list(forecast(question, Stack(coherent=False), past=past).p.values())
     assert fitted == sorted(fitted)
     assert loose != sorted(loose), "the base rate by horizon alone would contradict itself"
 
 
 def test_a_past_makes_the_base_rates_too() -> None:
     past = past_of(*[(asked("own", "kind", f"x{i}", "2025-01-05"), (1, 1)) for i in range(20)])
-    assert min(forecast(asked("own", "kind", "new", "2025-10-26"), Stack(past=past)).p.values()) > 0.7
+    assert min(forecast(asked("own", "kind", "new", "2025-10-26"), Stack(), past=past).p.values()) > 0.7
 
 
 def bank(flip: bool) -> Past:
@@ -150,8 +150,8 @@ def test_nothing_known_on_or_after_the_due_date_changes_a_forecast(question: Que
     cut = np.datetime64("2025-06-01")
     changed = [replace(one, values=np.where(one.days > cut, 1e6, one.values)) for one in SERIES]
     before, after = (
-        forecast(question, Stack(past=bank(False)), *SERIES),
-        forecast(question, Stack(past=bank(True)), *changed),
+        forecast(question, Stack(), *SERIES, past=bank(False)),
+        forecast(question, Stack(), *changed, past=bank(True)),
     )
     assert before == after, "rationale and all"
 
@@ -159,4 +159,4 @@ def test_nothing_known_on_or_after_the_due_date_changes_a_forecast(question: Que
 def test_what_was_known_the_day_before_does_change_it() -> None:
     question = replace(rate("S2", "2025-06-01"), due=ASKED[0].due + timedelta(days=60))
     question = replace(question, targets=tuple(Target(id=d, resolves_at=d) for d in ("2025-09-01", "2025-12-01")))
-    assert forecast(question, Stack(past=bank(False))).p != forecast(question, Stack(past=bank(True))).p
+    assert forecast(question, Stack(), past=bank(False)).p != forecast(question, Stack(), past=bank(True)).p

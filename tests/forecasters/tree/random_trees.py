@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.proposition import (
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaAssumption,
     FormulaLink,
@@ -13,12 +13,8 @@ from foretell.forecasters.tree.proposition import (
     LinearLink,
     Link,
     NoisyOrLink,
-    Proposition,
-    Tree,
-    has_own_value,
-    own_value,
-    post_order,
 )
+from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value, own_value, post_order
 
 KINDS = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average", "judged")
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from foretell.forecasters.tree.grow.analyze import (
     AnalysisDraft,
     AnalysisLimits,
     Analyzer,
     AnalyzeSettings,
-    ClaimAnalysis,
     depth_of,
 )
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
@@ -53,11 +52,11 @@ def answer(*expansions: tuple[str, list[str] | list[tuple[str, str]]], complete:
 
 def analyze(
     script: Any, room: AnalysisLimits | None = None, place: ClaimSurroundings | None = None, **settings: Any
-) -> tuple[ClaimAnalysis, Desk]:
-    desk = Desk(model=ScriptedModel(script))
-    analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings(**settings))
+) -> tuple[AnalysisDraft, TreeSetup]:
+    setup = TreeSetup(model=ScriptedModel(script))
+    analyzer = Analyzer(client=setup.client, tree_question=setup.tree_question, settings=AnalyzeSettings(**settings))
     found = asyncio.run(analyzer.analyze(ROOT, place or ClaimSurroundings(), room or AnalysisLimits()))
-    return found, desk
+    return found, setup
 
 
 def test_children_get_our_ids_and_the_loop_ends_when_the_model_says_so():
@@ -65,13 +64,12 @@ def test_children_get_our_ids_and_the_loop_ends_when_the_model_says_so():
         answer(("P0", CLAIMS[:2])),
         answer(("P1", CLAIMS[2:]), complete=True),
     ]
-    found, desk = analyze(script)
+    found, setup = analyze(script)
     assert found.nodes["P0"].children == ("P1", "P2")
     assert found.nodes["P1"].children == ("P1.1", "P1.2")
     assert found.nodes["P0"].causality == "they bear on P0"
     assert found.leaves == ("P2", "P1.1", "P1.2")
-    assert found.answers == 2
-    assert len(desk.requests) == 2
+    assert len(setup.requests) == 2
 
 
 def test_ids_of_the_model_are_used_within_its_answer_only():
@@ -106,8 +104,8 @@ def test_several_parents_in_one_answer():
 )
 def test_claims_that_do_not_stand_alone_are_asked_for_again_with_the_reason(claim: str, reason: str):
     script = [answer(("P0", [CLAIMS[1], claim])), answer(("P0", CLAIMS[:2]), complete=True)]
-    found, desk = analyze(script)
-    assert reason in desk.requests[1].messages[-1].text
+    found, setup = analyze(script)
+    assert reason in setup.requests[1].messages[-1].text
     assert found.nodes["P0"].children == ("P1", "P2")
 
 
@@ -124,9 +122,9 @@ def test_a_claim_of_another_branch_is_shared_not_repeated():
 def test_leaves_are_counted_after_every_answer():
     eight = [f"The girder number {n} of the harbour bridge is set in {2000 + n}." for n in range(1, 9)]
     script = [answer(("P0", eight[:5])), answer(("P1", eight[5:])), "never asked for"]
-    found, desk = analyze(script, AnalysisLimits(leaves=6))
+    found, setup = analyze(script, AnalysisLimits(leaves=6))
     assert len(found.leaves) == 7
-    assert len(desk.requests) == 2
+    assert len(setup.requests) == 2
 
 
 def test_whole_expansions_beyond_the_limit_are_left_out_and_told():
@@ -145,15 +143,15 @@ def test_no_more_claims_than_there_is_room_for():
 
 def test_the_deepest_level_is_kept():
     script = [answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:])), answer(complete=True)]
-    found, desk = analyze(script, AnalysisLimits(depth=1))
-    assert "as deep as claims may be" in desk.requests[2].messages[-1].text
+    found, setup = analyze(script, AnalysisLimits(depth=1))
+    assert "as deep as claims may be" in setup.requests[2].messages[-1].text
     assert found.leaves == ("P1", "P2")
 
 
 def test_the_step_limit_ends_it():
     script = [answer(("P0", CLAIMS[:2])), answer(("P1", CLAIMS[2:]))]
-    found, desk = analyze(script, steps=1)
-    assert len(desk.requests) == 1
+    found, setup = analyze(script, steps=1)
+    assert len(setup.requests) == 1
     assert found.leaves == ("P1", "P2")
 
 
@@ -163,9 +161,9 @@ def test_a_claim_may_be_left_whole():
 
 
 def test_nothing_usable_leaves_a_leaf_and_a_note():
-    found, desk = analyze(["no json", "still none", "nor here"])
+    found, setup = analyze(["no json", "still none", "nor here"])
     assert found.leaves == ("P0",)
-    assert len(desk.requests) == 3
+    assert len(setup.requests) == 3
     assert "ended early" in found.notes[0]
 
 
@@ -185,18 +183,18 @@ def test_a_model_that_fails_keeps_what_there_is():
 def test_likeness_is_noted_and_correlations_are_judged_on_request():
     near = "The repair of the harbour bridge is finished by 15 November 2025."
     pairs = {"pairs": [{"a": "P3", "b": "P1", "correlation": 0.9, "reason": "same crew"}]}
-    found, desk = analyze(
+    found, setup = analyze(
         [answer(("P0", [CLAIMS[0], CLAIMS[1], near]), complete=True), json.dumps(pairs)], correlations=True
     )
     assert found.notes[0].startswith("P1 and P3 are worded alike")
     assert found.notes[1] == "P1 and P3 are judged to move together (correlation +0.9): same crew"
-    assert desk.requests[1].slot == "slot/P0/correlation/0"
+    assert setup.requests[1].slot == "slot/P0/correlation/0"
 
 
 def test_the_prompt_tells_the_question_the_place_and_the_rule():
     place = ClaimSurroundings(path=("The whole works.",), siblings=("A sibling claim.",))
-    _, desk = analyze([answer(complete=True)], place=place, hint="hint_logic")
-    system, user = (message.text for message in desk.requests[0].messages)
+    _, setup = analyze([answer(complete=True)], place=place, hint="hint_logic")
+    system, user = (message.text for message in setup.requests[0].messages)
     assert "formula with AND, OR and NOT" in system
     assert "2025-10-26" in system
     for words in ("port authority", "closed in June", "The whole works.", "A sibling claim.", ROOT.claim):
@@ -207,16 +205,16 @@ def test_what_is_told_about_the_surroundings_is_bounded():
     place = ClaimSurroundings(
         path=tuple(f"Claim {n}." for n in range(1000)), siblings=tuple(f"Sibling {n}." for n in range(1000))
     )
-    _, desk = analyze([answer(complete=True)], place=place)
-    assert len(desk.requests[0].messages[1].text) < 3000
+    _, setup = analyze([answer(complete=True)], place=place)
+    assert len(setup.requests[0].messages[1].text) < 3000
 
 
 def test_a_clumsy_model_is_put_right():
-    desk = Desk(model=playing(), name="scripted:clumsy")
-    analyzer = Analyzer(asker=desk.asker, matter=desk.matter, settings=AnalyzeSettings())
+    setup = TreeSetup(model=playing(), name="scripted:clumsy")
+    analyzer = Analyzer(client=setup.client, tree_question=setup.tree_question, settings=AnalyzeSettings())
     found = asyncio.run(analyzer.analyze(ROOT, ClaimSurroundings(), AnalysisLimits()))
     assert len(found.leaves) == 4
-    assert sum("could not be used" in request.messages[-1].text for request in desk.requests) == 2
+    assert sum("could not be used" in request.messages[-1].text for request in setup.requests) == 2
 
 
 def test_requests_are_the_same_every_time():
@@ -254,7 +252,7 @@ def test_whatever_is_added_the_tree_stays_sound(answers: list[Any], leaves: int,
         before = set(draft.nodes)
         additions, _ = draft.read(expansions)
         assert set(draft.nodes) == before, "reading changes nothing"
-        draft.take(additions)
+        draft.apply(additions)
     tree = Tree(root="P0", nodes=draft.nodes)
     assert structural_problems(tree) == []
     claims = [node.claim for node in draft.nodes.values()]

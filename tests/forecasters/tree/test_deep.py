@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder, SearchAndFetch
 from foretell.forecasters.tree.grow.ground import GroundingResult
 from foretell.models.journal import Journal
@@ -43,23 +43,23 @@ class Both:
 @asynccontextmanager
 async def opened(
     fake: PracticeDeepResearch, journal: Journal | None = None
-) -> AsyncGenerator[tuple[Desk, SearchServer]]:
-    async with fake, open_search_server() as bridge:
+) -> AsyncGenerator[tuple[TreeSetup, SearchServer]]:
+    async with fake, open_search_server() as server:
         exchange = ModelRouter(
             {"OPENAI_API_KEY": "x"},
             journal=journal,
             limits={"openai": ModelLimits(attempts=2, first_pause=0.01)},
-            wire=lambda _: OpenAIResponses(f"{fake.url}/v1", "x", lambda one: bridge.reach(one.slot), poll=0.01),
+            wire=lambda _: OpenAIResponses(f"{fake.url}/v1", "x", lambda one: server.address_for(one.slot), poll=0.01),
         )
         async with exchange:
-            yield Desk(model=Both(exchange)), bridge
+            yield TreeSetup(model=Both(exchange)), server
 
 
 def test_the_provider_reads_through_the_fence_and_only_through_it():
     async def run() -> None:
         fake = PracticeDeepResearch()
-        async with opened(fake) as (desk, bridge):
-            found = await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+        async with opened(fake) as (setup, server):
+            found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
             assert found.p is not None
             assert found.grounding.grounder == "deep"
             assert found.grounding.report.startswith("Read 2 times about")
@@ -67,8 +67,8 @@ def test_the_provider_reads_through_the_fence_and_only_through_it():
             assert found.grounding.sources == (
                 "[search_1_result_1] Article of 2025-10-01 (2025-10-01) https://news.example/2025-10-01",
             )
-            assert [event.tool for event in desk.of(ToolUsed)] == ["search", "fetch"]
-            assert {event.layer for event in desk.of(LeakBlocked)} == {"date", "content"}
+            assert [event.tool for event in setup.of(ToolUsed)] == ["search", "fetch"]
+            assert {event.layer for event in setup.of(LeakBlocked)} == {"date", "content"}
         seen = "\n".join(fake.read)
         assert "Text of 2025-10-01" in seen
         assert "2025-11-05" not in seen
@@ -84,10 +84,10 @@ def test_the_provider_reads_through_the_fence_and_only_through_it():
 def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
     async def run(fake: PracticeDeepResearch) -> tuple[GroundingResult, list[Any]]:
         journal = Journal(tmp_path / "journal.db", durable=False)
-        async with opened(fake, journal) as (desk, bridge):
-            found = await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+        async with opened(fake, journal) as (setup, server):
+            found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
         journal.close()
-        return found, [event for event in desk.events if not isinstance(event, ModelCalled)]
+        return found, [event for event in setup.events if not isinstance(event, ModelCalled)]
 
     first, second = PracticeDeepResearch(), PracticeDeepResearch()
     assert asyncio.run(run(first)) == asyncio.run(run(second))
@@ -97,10 +97,10 @@ def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
 
 def test_a_report_without_a_number_is_read_by_another_model():
     async def run() -> None:
-        async with opened(PracticeDeepResearch(states_p=False)) as (desk, bridge):
-            found = await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+        async with opened(PracticeDeepResearch(states_p=False)) as (setup, server):
+            found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
             assert found.p is not None
-            assert [event.role for event in desk.of(ModelCalled)] == ["grounder", "judge"]
+            assert [event.role for event in setup.of(ModelCalled)] == ["grounder", "judge"]
 
     asyncio.run(run())
 
@@ -109,27 +109,27 @@ def test_no_token_no_tools():
     async def run() -> None:
         import httpx2
 
-        desk = Desk()
-        async with open_search_server() as bridge, httpx2.AsyncClient(trust_env=False) as client:
-            toolbox = desk.context.toolbox(desk.question, desk.context)
-            with bridge.offer("slot", toolbox) as reach:
-                for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {reach.token}"}):
-                    assert (await client.post(bridge.url, json={}, headers=header)).status_code == 401
-                right = {"Authorization": f"Bearer {reach.token}", "Host": "evil.example"}
-                assert (await client.post(bridge.url, json={}, headers=right)).status_code == 421
-                assert bridge.reach("slot") == reach
-            assert bridge.reach("slot") is None
-            late = {"Authorization": f"Bearer {reach.token}"}
-            assert (await client.post(bridge.url, json={}, headers=late)).status_code == 401
-            assert bridge.url.startswith("http://127.0.0.1:")
+        setup = TreeSetup()
+        async with open_search_server() as server, httpx2.AsyncClient(trust_env=False) as client:
+            toolbox = setup.context.tools_for(setup.question)
+            with server.serve("slot", toolbox) as address:
+                for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {address.token}"}):
+                    assert (await client.post(server.url, json={}, headers=header)).status_code == 401
+                right = {"Authorization": f"Bearer {address.token}", "Host": "evil.example"}
+                assert (await client.post(server.url, json={}, headers=right)).status_code == 421
+                assert server.address_for("slot") == address
+            assert server.address_for("slot") is None
+            late = {"Authorization": f"Bearer {address.token}"}
+            assert (await client.post(server.url, json={}, headers=late)).status_code == 401
+            assert server.url.startswith("http://127.0.0.1:")
 
     asyncio.run(run())
 
 
 def test_the_tools_answer_in_words_when_they_cannot():
     async def run() -> None:
-        desk = Desk()
-        offered = SearchAndFetch(toolbox=desk.context.toolbox(desk.question, desk.context))
+        setup = TreeSetup()
+        offered = SearchAndFetch(toolbox=setup.context.tools_for(setup.question))
         assert await offered.use("fetch", {"id": "https://never.seen"}) == (
             "There is no result 'https://never.seen': fetch what a search has shown.",
             False,
@@ -144,43 +144,43 @@ def test_the_tools_answer_in_words_when_they_cannot():
 
 
 def test_without_a_bridge_or_for_other_models_our_own_loop_does_it():
-    desk = Desk(name="scripted:planner")
-    found = asyncio.run(DeepResearchGrounder().ground(desk.leaf(), desk.context))
+    setup = TreeSetup(name="scripted:planner")
+    found = asyncio.run(DeepResearchGrounder().ground(setup.leaf(), setup.context))
     assert found.grounding.grounder == "deep"
-    assert desk.search.queries
-    desk = Desk(name="scripted:planner")
-    asyncio.run(DeepResearchGrounder(model="scripted:other").ground(desk.leaf(), desk.context))
-    assert {event.model for event in desk.of(ModelCalled)} == {"scripted:other"}
+    assert setup.search.queries
+    setup = TreeSetup(name="scripted:planner")
+    asyncio.run(DeepResearchGrounder(model="scripted:other").ground(setup.leaf(), setup.context))
+    assert {event.model for event in setup.of(ModelCalled)} == {"scripted:other"}
 
 
 def test_a_provider_that_fails_is_a_model_error():
     async def run() -> None:
         fake = PracticeDeepResearch()
-        async with opened(fake) as (desk, bridge):
+        async with opened(fake) as (setup, server):
             fake._server.faults += [failing(500), failing(500)]
             with pytest.raises(ModelError, match="500"):
-                await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+                await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
             fake._server.faults += [failing(401)]
             with pytest.raises(ModelError, match="does not accept the key"):
-                await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+                await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
 
     asyncio.run(run())
 
 
 def test_a_research_that_ends_badly_tells_why():
     class Unreachable(SearchServer):
-        def reach(self, slot: str) -> Any:
-            found = super().reach(slot)
+        def address_for(self, slot: str) -> Any:
+            found = super().address_for(slot)
             return found and type(found)(url="http://127.0.0.1:9/mcp", token=found.token)
 
     async def run() -> None:
-        async with opened(PracticeDeepResearch()) as (desk, bridge):
-            bridge.__class__ = Unreachable
+        async with opened(PracticeDeepResearch()) as (setup, server):
+            server.__class__ = Unreachable
             with pytest.raises(ModelError, match="the research ended early"):
-                await DeepResearchGrounder(bridge=bridge, model=MODEL).ground(desk.leaf(), desk.context)
+                await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
 
     asyncio.run(run())
 
 
 def test_contexts_are_typed():
-    assert isinstance(Desk(model=ScriptedModel([])).context, AgentContext)
+    assert isinstance(TreeSetup(model=ScriptedModel([])).context, Context)

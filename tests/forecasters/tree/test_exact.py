@@ -13,7 +13,7 @@ from foretell.forecasters.tree.arithmetic import compiler
 from foretell.forecasters.tree.arithmetic.circuit import run_many
 from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims, compile_tree
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
-from foretell.forecasters.tree.proposition import (
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaLink,
     InhibitedNoisyOrLink,
@@ -22,7 +22,7 @@ from foretell.forecasters.tree.proposition import (
     Link,
     NoisyOrLink,
 )
-from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.problems import InvalidTree
 
 SEEDS = st.integers(0, 2**32)
 CHANCE = st.floats(0, 1)

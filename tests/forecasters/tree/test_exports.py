@@ -7,19 +7,18 @@ from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.description import link_in_numbers, link_in_words, outline
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.exports import to_dot, to_mermaid
-from foretell.forecasters.tree.markdown import block_quote, to_markdown
-from foretell.forecasters.tree.proposition import (
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaAssumption,
     FormulaLink,
-    Grounding,
     InhibitedNoisyOrLink,
     JudgedLink,
     LinearLink,
     Link,
     NoisyOrLink,
-    Tree,
 )
+from foretell.forecasters.tree.markdown import block_quote, to_markdown
+from foretell.forecasters.tree.proposition import Grounding, Tree
 from foretell.forecasters.tree.what_if import compare_scenarios
 
 ODD = 'Prices "rise" <b>&</b> | fall\n# a {b} [c](d) #1;'

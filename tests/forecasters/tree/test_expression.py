@@ -56,7 +56,7 @@ def test_errors_point_at_the_place(text: str, position: int, problem: str):
         ex.parse(text)
     assert caught.value.position == position
     assert problem in str(caught.value)
-    assert caught.value.pointed.splitlines()[-1] == " " * position + "^"
+    assert caught.value.pointer.splitlines()[-1] == " " * position + "^"
 
 
 @given(EXPRESSIONS)

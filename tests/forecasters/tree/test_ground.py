@@ -6,18 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.growing import Desk, playing, reply_of
+from tests.forecasters.tree.scripted_tree import TreeSetup, playing, reply_of
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder, claim_kind
 from foretell.forecasters.tree.grounders.agent import AgentGrounder
 from foretell.forecasters.tree.grounders.plain import GivenGrounder, PlainGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.budget import BudgetWaitingModel, LeafBudget
+from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingPool, GroundingResult, GroundSettings, Leaf
 from foretell.forecasters.tree.proposition import Grounding
-from foretell.models.budget import Budget, BudgetedModel
-from foretell.models.model import BudgetExceeded, ModelError, Reply, Request, TokenCount
+from foretell.models.model import BudgetExceeded, ModelError, Reply, Request
 from foretell.models.prices import PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.practice.models.formats import ScriptedCall, ScriptedReply
@@ -36,7 +35,7 @@ class Moody:
     peak: int = 0
     name: str = "moody"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         self.slots.append(leaf.slot)
         self.at_work += 1
         self.peak = max(self.peak, self.at_work)
@@ -47,25 +46,25 @@ class Moody:
         return GroundingResult(p=0.3, grounding=Grounding(grounder=self.name))
 
 
-def crew(grounder: Any, **settings: Any) -> GroundingResult:
-    desk = Desk()
+def grounded(grounder: Any, **settings: Any) -> GroundingResult:
+    setup = TreeSetup()
 
     async def run() -> GroundingResult:
-        return await GroundingPool(grounder, GroundSettings(**settings)).ground(desk.leaf(), desk.context)
+        return await GroundingPool(grounder, GroundSettings(**settings)).ground(setup.leaf(), setup.context)
 
     return asyncio.run(run())
 
 
 def test_a_failed_leaf_is_tried_again_under_another_slot():
     moody = Moody(fails=3)
-    found = crew(moody)
+    found = grounded(moody)
     assert (found.p, found.attempts) == (0.3, 4)
     assert moody.slots == [f"slot/P1/attempt {n}" for n in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize("error", [CannotGround("no luck"), ModelError("down"), RuntimeError("a bug"), KeyError("x")])
 def test_a_leaf_that_fails_for_good_holds_its_error(error: Exception):
-    found = crew(Moody(fails=9, error=error), retries=2)
+    found = grounded(Moody(fails=9, error=error), retries=2)
     assert (found.p, found.attempts) == (None, 3)
     assert str(error) in found.grounding.error
     assert "3 attempts" in found.grounding.error
@@ -73,30 +72,30 @@ def test_a_leaf_that_fails_for_good_holds_its_error(error: Exception):
 
 def test_a_spent_budget_is_not_tried_again():
     moody = Moody(fails=9, error=BudgetExceeded("no money"))
-    assert crew(moody).grounding.error == "no money"
+    assert grounded(moody).grounding.error == "no money"
     assert len(moody.slots) == 1
 
 
 def test_what_a_person_must_mend_is_raised():
     with pytest.raises(InputError, match="no sandbox"):
-        crew(Moody(fails=1, error=InputError("no sandbox")))
+        grounded(Moody(fails=1, error=InputError("no sandbox")))
 
 
 def test_a_leaf_that_takes_too_long_fails():
     class Slow(Moody):
-        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+        async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
             await asyncio.sleep(60)
             raise AssertionError
 
-    assert "no answer within 0.01 s" in crew(Slow(), seconds=0.01, retries=0).grounding.error
+    assert "no answer within 0.01 s" in grounded(Slow(), seconds=0.01, retries=0).grounding.error
 
 
 def test_no_more_leaves_at_once_than_allowed():
-    desk, moody = Desk(), Moody()
+    setup, moody = TreeSetup(), Moody()
 
     async def run() -> None:
         hands = GroundingPool(moody, GroundSettings(at_once=3))
-        await asyncio.gather(*(hands.ground(desk.leaf(f"Claim {n}."), desk.context) for n in range(20)))
+        await asyncio.gather(*(hands.ground(setup.leaf(f"Claim {n}."), setup.context) for n in range(20)))
 
     asyncio.run(run())
     assert moody.peak == 3
@@ -106,48 +105,48 @@ def test_no_more_leaves_at_once_than_allowed():
 
 
 def test_a_leaf_keeps_the_fence_of_its_question():
-    leaf = Desk().leaf()
-    assert leaf.fenced.id == leaf.matter.question.id
+    leaf = TreeSetup().leaf()
+    assert leaf.fenced.id == leaf.tree_question.question.id
     assert leaf.fenced.text == leaf.claim
-    assert leaf.fenced.as_of == leaf.matter.question.as_of
+    assert leaf.fenced.as_of == leaf.tree_question.question.as_of
     assert "port authority" in leaf.fenced.background
     assert leaf.question.id == "q#yes#P1"
     assert [target.id for target in leaf.question.targets] == ["yes"]
 
 
-def ground(grounder: Any, desk: Desk, **leaf: Any) -> GroundingResult:
-    return asyncio.run(grounder.ground(desk.leaf(**leaf), desk.context))
+def ground(grounder: Any, setup: TreeSetup, **leaf: Any) -> GroundingResult:
+    return asyncio.run(grounder.ground(setup.leaf(**leaf), setup.context))
 
 
 def test_the_search_grounder_searches_and_cites_what_it_saw():
-    desk = Desk()
-    found = ground(SearchGrounder(), desk)
+    setup = TreeSetup()
+    found = ground(SearchGrounder(), setup)
     assert found.p is not None
     assert found.grounding.sources == (
         "[search_1_result_1] Article of 2025-10-01 (2025-10-01) https://news.example/2025-10-01",
     )
     assert found.grounding.grounder == "search"
-    assert desk.search.queries == ["The bridge is painted by 31 December 2025."]
-    assert [event.tool for event in desk.of(ToolUsed)] == ["web_search"]
+    assert setup.search.queries == ["The bridge is painted by 31 December 2025."]
+    assert [event.tool for event in setup.of(ToolUsed)] == ["web_search"]
 
 
 def test_leaks_are_kept_from_the_search_grounder():
-    desk = Desk()
-    ground(SearchGrounder(), desk)
-    assert {event.layer for event in desk.of(LeakBlocked)} == {"date", "content"}
-    seen = "\n".join(message.text for request in desk.requests for message in request.messages)
+    setup = TreeSetup()
+    ground(SearchGrounder(), setup)
+    assert {event.layer for event in setup.of(LeakBlocked)} == {"date", "content"}
+    seen = "\n".join(message.text for request in setup.requests for message in request.messages)
     assert "2025-11-05" not in seen
     assert "DROP ME" not in seen
 
 
 def test_sources_that_nobody_showed_are_taken_out():
     said = {"report": "r", "key_factor": "k", "sources": ["search_9_result_9", "https://made.up"], "p": 0.2}
-    desk = Desk(
+    setup = TreeSetup(
         model=ScriptedModel(
             [reply_of(ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=said),)), _request())]
         )
     )
-    assert ground(SearchGrounder(), desk).grounding.sources == ()
+    assert ground(SearchGrounder(), setup).grounding.sources == ()
 
 
 def _request() -> Request:
@@ -158,11 +157,11 @@ def test_the_last_round_has_only_the_conclusion():
     def insists(request: Request) -> Reply:
         return reply_of(ScriptedReply(calls=(ScriptedCall(name="web_search", arguments={"query": "more"}),)), request)
 
-    desk = Desk(model=playing(lambda request: None if request.force == "conclude" else insists(request)))
-    found = ground(SearchGrounder(steps=3), desk)
+    setup = TreeSetup(model=playing(lambda request: None if request.force == "conclude" else insists(request)))
+    found = ground(SearchGrounder(steps=3), setup)
     assert found.p is not None
-    assert len(desk.search.queries) == 2
-    assert [request.force for request in desk.requests] == [None, None, "conclude"]
+    assert len(setup.search.queries) == 2
+    assert [request.force for request in setup.requests] == [None, None, "conclude"]
 
 
 @pytest.mark.parametrize(
@@ -184,64 +183,64 @@ def test_the_last_round_has_only_the_conclusion():
 )
 def test_unusable_replies_are_asked_for_again(bad: Any, reason: str):
     replies = [bad]
-    desk = Desk(model=playing(lambda request: replies.pop() if replies else None))
-    assert ground(SearchGrounder(), desk).p is not None
-    assert reason in desk.requests[1].messages[-1].text
+    setup = TreeSetup(model=playing(lambda request: replies.pop() if replies else None))
+    assert ground(SearchGrounder(), setup).p is not None
+    assert reason in setup.requests[1].messages[-1].text
 
 
 def test_a_conclusion_written_out_is_taken():
     said = json.dumps({"report": "r", "key_factor": "k", "sources": [], "p": 0.2})
-    assert ground(SearchGrounder(), Desk(model=ScriptedModel([said]))).p == 0.2
+    assert ground(SearchGrounder(), TreeSetup(model=ScriptedModel([said]))).p == 0.2
 
 
 def test_a_model_that_never_concludes_fails_the_leaf():
     with pytest.raises(ModelError, match="no usable reply in round 1"):
-        ground(SearchGrounder(), Desk(model=ScriptedModel(lambda request: "words")))
+        ground(SearchGrounder(), TreeSetup(model=ScriptedModel(lambda request: "words")))
 
 
 def test_the_plain_grounder_asks_once_and_needs_no_tools():
-    desk = Desk()
-    found = ground(PlainGrounder(), desk)
+    setup = TreeSetup()
+    found = ground(PlainGrounder(), setup)
     assert found.p is not None
-    assert not desk.requests[0].tools
-    assert not desk.search.queries
+    assert not setup.requests[0].tools
+    assert not setup.search.queries
 
 
 def test_given_numbers():
     claim = "The bridge is painted by 31 December 2025."
-    assert ground(GivenGrounder(p={claim: 0.25}), Desk()).p == 0.25
-    assert ground(GivenGrounder(p=lambda leaf: 0.75), Desk()).p == 0.75
+    assert ground(GivenGrounder(p={claim: 0.25}), TreeSetup()).p == 0.25
+    assert ground(GivenGrounder(p=lambda leaf: 0.75), TreeSetup()).p == 0.75
     with pytest.raises(CannotGround, match="no number is given"):
-        ground(GivenGrounder(p={}), Desk())
+        ground(GivenGrounder(p={}), TreeSetup())
 
 
 def test_the_belief_agent_as_a_grounder():
-    desk = Desk()
-    found = ground(AgentGrounder(), desk)
+    setup = TreeSetup()
+    found = ground(AgentGrounder(), setup)
     assert found.p is not None
     assert found.grounding.grounder == "agent"
-    assert desk.of(BeliefRevised)
-    assert not desk.of(ForecastMade), "a leaf's number is no forecast of the question"
+    assert setup.of(BeliefRevised)
+    assert not setup.of(ForecastMade), "a leaf's number is no forecast of the question"
     assert any("https://news.example/2025-10-01" in source for source in found.grounding.sources)
 
 
 def test_the_belief_agent_works_with_the_grounders_model():
-    desk = Desk()
-    context = replace(desk.context, models=desk.context.models.with_model("grounder", "scripted:other"))
-    asyncio.run(AgentGrounder().ground(desk.leaf(), context))
-    assert {event.model for event in desk.of(ModelCalled)} == {"scripted:other"}
+    setup = TreeSetup()
+    context = replace(setup.context, models=setup.context.models.with_model("grounder", "scripted:other"))
+    asyncio.run(AgentGrounder().ground(setup.leaf(), context))
+    assert {event.model for event in setup.of(ModelCalled)} == {"scripted:other"}
 
 
 def test_a_belief_agent_without_an_answer_cannot_ground():
     with pytest.raises(CannotGround):
-        ground(AgentGrounder(), Desk(model=ScriptedModel(lambda request: ModelError("down"))))
+        ground(AgentGrounder(), TreeSetup(model=ScriptedModel(lambda request: ModelError("down"))))
 
 
 NUMERIC = "The unemployment rate of France for May 2026 is above 7.5 %."
 HARD = "The regime falls because its generals would desert it in 2026."
 
 
-def test_claims_go_to_the_grounder_that_suits_them_and_the_purse():
+def test_claims_go_to_the_grounder_that_suits_them_and_the_budget():
     made = {name: GivenGrounder(p=lambda leaf: 0.5, label=name) for name in ("search", "notebook", "deep", "plain")}
     auto = AdaptiveGrounder(grounders=made)
     assert [claim_kind(claim) for claim in (NUMERIC, "The Senate votes on 3 May 2026.", HARD)] == [
@@ -249,10 +248,10 @@ def test_claims_go_to_the_grounder_that_suits_them_and_the_purse():
         "news",
         "hard",
     ]
-    assert ground(auto, Desk(), claim=NUMERIC).grounding.grounder == "notebook"
-    assert ground(auto, Desk(), claim=HARD).grounding.grounder == "deep"
-    assert ground(auto, Desk(), claim=HARD, purse=LeafBudget("P1", 0.05)).grounding.grounder == "search"
-    assert ground(auto, Desk(), claim=HARD, purse=LeafBudget("P1", 0.001)).grounding.grounder == "plain"
+    assert ground(auto, TreeSetup(), claim=NUMERIC).grounding.grounder == "notebook"
+    assert ground(auto, TreeSetup(), claim=HARD).grounding.grounder == "deep"
+    assert ground(auto, TreeSetup(), claim=HARD, budget=LeafBudget("P1", 0.05)).grounding.grounder == "search"
+    assert ground(auto, TreeSetup(), claim=HARD, budget=LeafBudget("P1", 0.001)).grounding.grounder == "plain"
     assert AdaptiveGrounder(grounders={"search": made["search"]}).choice("numeric", None) == "search"
     with pytest.raises(InputError, match="grounders to choose from"):
         AdaptiveGrounder(grounders={})
@@ -260,10 +259,10 @@ def test_claims_go_to_the_grounder_that_suits_them_and_the_purse():
 
 def test_a_model_may_tell_the_kind():
     made = {name: GivenGrounder(p=lambda leaf: 0.5, label=name) for name in ("search", "deep")}
-    desk = Desk()
-    assert ground(AdaptiveGrounder(grounders=made, judged=True), desk, claim=HARD).grounding.grounder == "search"
-    assert "goes to an analyst" in desk.requests[0].messages[0].text
-    down = Desk(model=ScriptedModel([ModelError("down")]))
+    setup = TreeSetup()
+    assert ground(AdaptiveGrounder(grounders=made, judged=True), setup, claim=HARD).grounding.grounder == "search"
+    assert "goes to an analyst" in setup.requests[0].messages[0].text
+    down = TreeSetup(model=ScriptedModel([ModelError("down")]))
     assert ground(AdaptiveGrounder(grounders=made, judged=True), down, claim=HARD).grounding.grounder == "deep"
 
 
@@ -279,32 +278,10 @@ def searches(request: Request) -> Reply | None:
 
 
 @pytest.mark.parametrize(("share", "rounds"), [(None, 5), (1.0, 5), (0.1, 3), (0.01, 2)])
-def test_a_purse_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
-    desk = Desk(model=playing(searches), extra={"prices": PRICES})
-    purse = LeafBudget("P1", share)
-    found = asyncio.run(SearchGrounder().ground(desk.leaf(purse=purse), purse.within(desk.context)))
+def test_a_budget_that_runs_low_brings_the_conclusion_forward(share: float | None, rounds: int):
+    setup = TreeSetup(model=playing(searches), prices=PRICES)
+    budget = LeafBudget("P1", share)
+    found = asyncio.run(SearchGrounder().ground(setup.leaf(budget=budget), budget.metered(setup.context)))
     assert found.p is not None
-    assert len(desk.requests) == rounds
-    assert desk.requests[-1].force == "conclude"
-
-
-def test_many_at_once_wait_for_room_in_the_budget_instead_of_failing():
-    """Each call sets more aside than it costs; together they would break the budget, one after the other they fit."""
-
-    async def slowly(request: Request) -> Reply:
-        await asyncio.sleep(0)
-        return Reply(text="x", tokens=TokenCount(input=10, output=10))
-
-    class Slow:
-        complete = staticmethod(slowly)
-
-    async def run(calls: int) -> list[Any]:
-        # Set aside: 4096 output tokens at 1 dollar per thousand; used: ten.
-        budget = Budget("run", dollars=4.2)
-        patient = BudgetWaitingModel(BudgetedModel(Slow(), PRICES, budget))
-        asked = [Request(model="scripted:planner", messages=(), slot=str(n)) for n in range(calls)]
-        return await asyncio.gather(*(patient.complete(one) for one in asked), return_exceptions=True)
-
-    assert all(isinstance(one, Reply) for one in asyncio.run(run(8)))
-    found = asyncio.run(run(40))
-    assert {type(one) for one in found} == {Reply, BudgetExceeded}
+    assert len(setup.requests) == rounds
+    assert setup.requests[-1].force == "conclude"

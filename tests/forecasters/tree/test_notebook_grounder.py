@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
 from foretell.forecasters.tree.grow.budget import LeafBudget
@@ -48,7 +48,9 @@ def cells(*sources: str, finished: bool = False) -> str:
 END = json.dumps({"report": "counted", "key_factor": "the mean", "sources": ["/search/web"], "p": 0.35})
 
 
-def ground(desk: Desk, folder: Path, journal: Journal | None, *, kernels: bool = True, **how: Any) -> GroundingResult:
+def ground(
+    setup: TreeSetup, folder: Path, journal: Journal | None, *, kernels: bool = True, **how: Any
+) -> GroundingResult:
     async def run() -> GroundingResult:
         pool = KernelPool(warm=0, most=1, preload=())
         grounder = NotebookGrounder(
@@ -59,52 +61,52 @@ def ground(desk: Desk, folder: Path, journal: Journal | None, *, kernels: bool =
             **how,
         )
         if not kernels:
-            return await grounder.ground(desk.leaf(), desk.context)
+            return await grounder.ground(setup.leaf(), setup.context)
         async with pool:
-            return await grounder.ground(desk.leaf(), desk.context)
+            return await grounder.ground(setup.leaf(), setup.context)
 
     return asyncio.run(run())
 
 
-def scripted(*lines: str | Exception) -> Desk:
+def scripted(*lines: str | Exception) -> TreeSetup:
     rest = list(lines)
 
     def say(request: Request) -> str | Exception:
         return rest.pop(0)
 
-    return Desk(model=playing(say))
+    return TreeSetup(model=playing(say))
 
 
 @pytest.mark.usefixtures("sandboxed")
 def test_cells_are_run_and_their_results_come_back(tmp_path: Path, journal: Journal):
-    desk = scripted(
+    setup = scripted(
         cells("# Count first.", "x = [1, 2, 3]\nprint(sum(x))"), cells("x + [4]"), cells(finished=True), END
     )
-    found = ground(desk, tmp_path, journal)
+    found = ground(setup, tmp_path, journal)
     assert found.p == 0.35
     assert found.grounding.notebook == "books/P1-0.ipynb"
     assert found.grounding.sources == ("/search/web",)
-    told = [request.messages[-1].text for request in desk.requests]
+    told = [request.messages[-1].text for request in setup.requests]
     assert "6" in told[1]
     assert "[1, 2, 3, 4]" in told[2]
     nbformat = pytest.importorskip("nbformat")
     book = nbformat.read(tmp_path / "books/P1-0.ipynb", as_version=4)
     nbformat.validate(book)
     assert [cell.cell_type for cell in book.cells] == ["code", "markdown", "code", "code"]
-    assert [event.tool for event in desk.of(ToolUsed)] == ["notebook", "notebook", "notebook"]
+    assert [event.tool for event in setup.of(ToolUsed)] == ["notebook", "notebook", "notebook"]
 
 
 @pytest.mark.usefixtures("sandboxed")
 def test_a_failed_cell_alone_is_corrected_and_the_waiting_ones_follow(tmp_path: Path, journal: Journal):
-    desk = scripted(
+    setup = scripted(
         cells("print(y)", "print('later', y + 1)"),
         json.dumps({"source": "y = 1 / 0"}),
         json.dumps({"source": "y = 41"}),
         cells(finished=True),
         END,
     )
-    ground(desk, tmp_path, journal)
-    told = [request.messages[-1].text for request in desk.requests]
+    ground(setup, tmp_path, journal)
+    told = [request.messages[-1].text for request in setup.requests]
     assert "NameError" in told[1]
     assert "Cell 2 failed" in told[1]
     assert "ZeroDivisionError" in told[2]
@@ -117,19 +119,19 @@ def test_a_failed_cell_alone_is_corrected_and_the_waiting_ones_follow(tmp_path: 
 @pytest.mark.usefixtures("sandboxed")
 def test_a_cell_that_cannot_be_mended_is_given_up(tmp_path: Path):
     wrong = json.dumps({"source": "1 / 0"})
-    desk = scripted(cells("1 / 0", "print('never')"), wrong, wrong, cells("print('on')"), cells(finished=True), END)
-    assert ground(desk, tmp_path, None, tries=2).p == 0.35
-    assert "given up" in desk.requests[3].messages[-1].text
-    assert "on" in desk.requests[4].messages[-1].text
+    setup = scripted(cells("1 / 0", "print('never')"), wrong, wrong, cells("print('on')"), cells(finished=True), END)
+    assert ground(setup, tmp_path, None, tries=2).p == 0.35
+    assert "given up" in setup.requests[3].messages[-1].text
+    assert "on" in setup.requests[4].messages[-1].text
 
 
 @pytest.mark.usefixtures("sandboxed")
 def test_a_notebook_killed_half_way_goes_on_without_running_or_paying_twice(tmp_path: Path, journal: Journal):
     first = cells("import random\nx = random.random()\nprint(x)")
-    desk = scripted(first, ModelError("killed"))
+    setup = scripted(first, ModelError("killed"))
     with pytest.raises(ModelError):
-        ground(desk, tmp_path, journal)
-    seen = desk.requests[1].messages[-1].text
+        ground(setup, tmp_path, journal)
+    seen = setup.requests[1].messages[-1].text
     again = scripted(first, cells("print(x > 0)"), cells(finished=True), END)
     ground(again, tmp_path, journal)
     assert again.requests[1].messages[-1].text == seen, "the result of the first life, not another random number"
@@ -140,8 +142,8 @@ def test_a_replay_needs_no_kernel(tmp_path: Path, journal: Journal, sandboxed: N
     script = (cells("print(6 * 7)"), cells(finished=True), END)
     first = ground(scripted(*script), tmp_path, journal)
     before = (tmp_path / "books/P1-0.ipynb").read_bytes()
-    desk = scripted(*script)
-    assert ground(desk, tmp_path, journal, kernels=False) == first
+    setup = scripted(*script)
+    assert ground(setup, tmp_path, journal, kernels=False) == first
     assert (tmp_path / "books/P1-0.ipynb").read_bytes() == before
 
 
@@ -150,24 +152,24 @@ def test_what_the_fence_keeps_from_a_notebook_is_told_in_every_replay(tmp_path: 
     search = "for row in CALL_API('/search/web', {'query': 'bridge'})['rows']: print(row['title'])"
     script = (cells("print(retrieve_api_doc(['/search/web'])[:20])", search), cells(finished=True), END)
     for kernels in (True, False):
-        desk = scripted(*script)
-        ground(desk, tmp_path, journal, kernels=kernels)
-        told = desk.requests[1].messages[-1].text
+        setup = scripted(*script)
+        ground(setup, tmp_path, journal, kernels=kernels)
+        told = setup.requests[1].messages[-1].text
         assert "Article of 2025-10-01" in told
         assert "2025-11-05" not in told
-        assert {event.layer for event in desk.of(LeakBlocked)} == {"date", "content"}
-    assert "/search/web: Search the web." in desk.requests[0].messages[0].text
+        assert {event.layer for event in setup.of(LeakBlocked)} == {"date", "content"}
+    assert "/search/web: Search the web." in setup.requests[0].messages[0].text
 
 
 def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
-    desk = scripted(cells("1"), cells("2"), END)
-    assert ground(desk, tmp_path, None, steps=2).p == 0.35
-    desk = scripted(cells("1"), END)
+    setup = scripted(cells("1"), cells("2"), END)
+    assert ground(setup, tmp_path, None, steps=2).p == 0.35
+    setup = scripted(cells("1"), END)
 
     async def run() -> GroundingResult:
         async with KernelPool(warm=0, most=1, preload=()) as pool:
-            purse = LeafBudget("P1", 0.0)
-            return await NotebookGrounder(pool=pool).ground(desk.leaf(purse=purse), desk.context)
+            budget = LeafBudget("P1", 0.0)
+            return await NotebookGrounder(pool=pool).ground(setup.leaf(budget=budget), setup.context)
 
     assert asyncio.run(run()).p == 0.35
 
@@ -181,6 +183,6 @@ def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
     ],
 )
 def test_answers_that_make_no_sense_are_asked_for_again(tmp_path: Path, wrong: str, reason: str):
-    desk = scripted(wrong, cells(finished=True), END)
-    assert ground(desk, tmp_path, None, kernels=False).p == 0.35
-    assert reason in desk.requests[1].messages[-1].text
+    setup = scripted(wrong, cells(finished=True), END)
+    assert ground(setup, tmp_path, None, kernels=False).p == 0.35
+    assert reason in setup.requests[1].messages[-1].text

@@ -11,8 +11,9 @@ from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scale_tree
 from foretell.forecasters.tree.exports import bayes_net, problog_names, to_bif, to_problog, to_xmlbif
-from foretell.forecasters.tree.proposition import AverageLink, FormulaAssumption, FormulaLink, LinearLink, Tree
-from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.links import AverageLink, FormulaAssumption, FormulaLink, LinearLink
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.proposition import Tree
 
 COMPUTED = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
 

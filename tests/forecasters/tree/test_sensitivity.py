@@ -15,7 +15,8 @@ from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, ranges, sensitivities, tornado, tree_spread
 from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.proposition import AverageLink, FormulaLink, LinearLink, Tree
+from foretell.forecasters.tree.links import AverageLink, FormulaLink, LinearLink
+from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.errors import InputError
 

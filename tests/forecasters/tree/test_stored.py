@@ -6,15 +6,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.forecasters.tree.growing import question
+from tests.forecasters.tree.scripted_tree import question
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.forecaster import claim_of_target
-from foretell.forecasters.tree.proposition import LinearLink, Proposition, Tree
+from foretell.forecasters.tree.links import LinearLink
+from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.stored_trees import StoredTreesForecaster, relink, stored_trees
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.forecasters.tree.views import ViewsForecaster
@@ -39,7 +40,7 @@ def answer(folder: Path, asked: Question, *trees: Tree, **options) -> Forecast:
     for n, tree in enumerate(trees):
         write_tree(folder / f"{n}.json", tree)
     made = replace(stored_trees(folder=str(folder), **options), clamp=OPEN)
-    return asyncio.run(made.forecast(asked, RunContext(as_of=asked.as_of)))
+    return asyncio.run(made.forecast(asked, Context(as_of=asked.as_of)))
 
 
 def test_a_stored_tree_answers_with_its_root(tmp_path: Path):
@@ -112,7 +113,7 @@ def test_other_links_leave_pinned_claims_pinned_and_ask_no_model():
 
 def views(asked: Question, **fields) -> Forecast:
     made = ViewsForecaster(rates=FixedRates(table={("own", ""): 0.3}), clamp=OPEN, **fields)
-    return asyncio.run(made.forecast(asked, RunContext(as_of=asked.as_of)))
+    return asyncio.run(made.forecast(asked, Context(as_of=asked.as_of)))
 
 
 def priced(price: float) -> Question:

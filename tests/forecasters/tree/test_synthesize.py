@@ -7,30 +7,24 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.forecasters.tree.growing import Desk, playing
+from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
-from foretell.forecasters.tree.grow.synthesize import (
-    RULES,
-    SynthesisResult,
-    Synthesizer,
-    SynthesizeSettings,
-    rule_named,
-)
-from foretell.forecasters.tree.proposition import (
+from foretell.forecasters.tree.grow.rules import rule_named
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaLink,
-    Grounding,
     InhibitedNoisyOrLink,
     JudgedLink,
     LinearLink,
     NoisyOrLink,
-    Proposition,
-    Tree,
 )
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.providers.scripted import ScriptedModel
+from foretell.plugins import names
 from foretell.questions.errors import InputError
 
 PARENT = Proposition(id="P0", claim="The bridge opens.", children=("P1", "P2"), causality="Both are needed.")
@@ -46,11 +40,11 @@ def said(**values: Any) -> str:
 
 def synthesize(
     script: Any, rule: str = "linear", below: dict[str, Proposition] | None = None, **settings: Any
-) -> tuple[SynthesisResult, Desk]:
-    desk = Desk(model=ScriptedModel(script))
+) -> tuple[Proposition, TreeSetup]:
+    setup = TreeSetup(model=ScriptedModel(script))
     how = SynthesizeSettings(rule=rule_named(rule), **settings)
-    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=how)
-    return asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(path=("Above.",)), below or BELOW)), desk
+    synthesizer = Synthesizer(client=setup.client, tree_question=setup.tree_question, settings=how)
+    return asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(path=("Above.",)), below or BELOW)), setup
 
 
 def test_linear_weights_are_applied_by_us():
@@ -87,16 +81,16 @@ def test_noisy_or_and_inhibited_noisy_or():
 
 
 def test_vanilla_takes_the_judgement():
-    found, desk = synthesize([said(p=0.42)], "vanilla")
+    found, setup = synthesize([said(p=0.42)], "vanilla")
     assert found.link == JudgedLink(p=0.42)
     assert found.p == 0.42
-    assert "weight" not in str(desk.requests[0].schema)
+    assert "weight" not in str(setup.requests[0].schema)
 
 
 def test_average_and_random_weights_ask_nobody():
-    found, desk = synthesize([], "average")
+    found, setup = synthesize([], "average")
     assert (found.link, found.p) == (AverageLink(), pytest.approx(0.65))
-    assert not desk.requests
+    assert not setup.requests
     drawn = [synthesize([], "random", seed=seed)[0] for seed in (1, 1, 2)]
     assert drawn[0].link == drawn[1].link != drawn[2].link
     assert isinstance(drawn[0].link, LinearLink)
@@ -126,11 +120,13 @@ def test_average_and_random_weights_ask_nobody():
     ],
 )
 def test_what_does_not_fit_is_asked_for_again_with_the_reason(rule: str, wrong: dict[str, Any], reason: str):
-    desk = Desk(model=playing(lambda request: None if len(request.messages) > 2 else said(**wrong)))
-    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings(rule=rule_named(rule)))
+    setup = TreeSetup(model=playing(lambda request: None if len(request.messages) > 2 else said(**wrong)))
+    synthesizer = Synthesizer(
+        client=setup.client, tree_question=setup.tree_question, settings=SynthesizeSettings(rule=rule_named(rule))
+    )
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
-    assert reason in desk.requests[1].messages[-1].text
-    assert len(desk.requests) == 2
+    assert reason in setup.requests[1].messages[-1].text
+    assert len(setup.requests) == 2
     assert found.link is not None
     assert not isinstance(found.link, AverageLink)
 
@@ -143,38 +139,38 @@ def test_without_an_answer_the_mean_stands_in_and_a_note_says_so(error: Exceptio
 
 
 def test_a_stubborn_model_is_asked_three_times():
-    desk = Desk(model=playing(), name="scripted:stubborn")
-    synthesizer = Synthesizer(asker=desk.asker, matter=desk.matter, settings=SynthesizeSettings())
+    setup = TreeSetup(model=playing(), name="scripted:stubborn")
+    synthesizer = Synthesizer(client=setup.client, tree_question=setup.tree_question, settings=SynthesizeSettings())
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
-    assert len(desk.requests) == 3
+    assert len(setup.requests) == 3
     assert found.link == AverageLink()
 
 
 def test_a_child_without_a_number_is_told_and_stood_in_for():
     failed = Proposition(id="P2", claim="It is paid for.", grounding=Grounding(grounder="x", error="no tools"))
     script = [said(intercept=0, weights={"P1": 0.5, "P2": 0.5})]
-    found, desk = synthesize(script, below={**BELOW, "P2": failed}, missing=0.4)
+    found, setup = synthesize(script, below={**BELOW, "P2": failed}, missing=0.4)
     assert found.p == pytest.approx(0.45)
     assert found.notes == ("0.4 stands in for P2",)
-    assert "could not be examined (no tools); 0.4 stands in" in desk.requests[0].messages[1].text
+    assert "could not be examined (no tools); 0.4 stands in" in setup.requests[0].messages[1].text
 
 
 def test_no_child_with_a_number_means_no_question_and_no_link():
     nothing = {id: Proposition(id=id, claim=id) for id in ("P1", "P2")}
-    found, desk = synthesize([], below=nothing)
+    found, setup = synthesize([], below=nothing)
     assert (found.link, found.p) == (None, None)
-    assert not desk.requests
+    assert not setup.requests
 
 
 def test_weights_of_a_bayes_net_are_insisted_on_or_made():
     wrong = said(intercept=0.05, weights={"P1": 0.8, "P2": -0.2})
     right = said(intercept=0.05, weights={"P1": 0.5, "P2": 0.4})
-    found, desk = synthesize([wrong, right], bayes_net=True)
-    assert "P2 is -0.2, below 0" in desk.requests[1].messages[-1].text
-    assert "0 or larger" in desk.requests[0].messages[0].text
+    found, setup = synthesize([wrong, right], bayes_net=True)
+    assert "P2 is -0.2, below 0" in setup.requests[1].messages[-1].text
+    assert "0 or larger" in setup.requests[0].messages[0].text
     assert isinstance(found.link, LinearLink)
     for scaling in ("min-max", "softmax", "clip"):
-        found, desk = synthesize([wrong], scaling=scaling)
+        found, setup = synthesize([wrong], scaling=scaling)
         assert isinstance(found.link, LinearLink)
         assert min(found.link.weights.values()) >= 0
         assert found.link.intercept + sum(found.link.weights.values()) <= 1 + 1e-9
@@ -196,8 +192,8 @@ def test_shared_claims_below_are_one_variable():
 
 
 def test_the_prompt_shows_reports_and_numbers_and_does_not_ask_for_a_gut_number():
-    _, desk = synthesize([said(intercept=0, weights={"P1": 0.5, "P2": 0.5})])
-    system, user = (message.text for message in desk.requests[0].messages)
+    _, setup = synthesize([said(intercept=0, weights={"P1": 0.5, "P2": 0.5})])
+    system, user = (message.text for message in setup.requests[0].messages)
     for words in ("Crews work.", "Taxes.", "0.500", "0.800", "Both are needed.", "Above.", "port authority"):
         assert words in user
     assert "your own estimate of the claim is neither asked for nor used" in system
@@ -206,12 +202,13 @@ def test_the_prompt_shows_reports_and_numbers_and_does_not_ask_for_a_gut_number(
 
 def test_reports_are_cut_to_a_common_length():
     long = {id: Proposition(id=id, claim=id, p=0.5, report="x" * 100_000) for id in ("P1", "P2")}
-    _, desk = synthesize([said(intercept=0, weights={"P1": 0.5, "P2": 0.5})], below=long)
-    assert len(desk.requests[0].messages[1].text) < 26_000
+    _, setup = synthesize([said(intercept=0, weights={"P1": 0.5, "P2": 0.5})], below=long)
+    assert len(setup.requests[0].messages[1].text) < 26_000
 
 
 def test_every_rule_has_a_name_and_others_are_refused():
-    assert set(RULES) == {"linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"}
+    built_in = {"linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"}
+    assert built_in <= set(names("synthesis_rules"))
     with pytest.raises(InputError, match="no synthesis rule"):
         rule_named("magic")
 
@@ -238,8 +235,8 @@ ANSWERS = {
 @given(st.data(), st.sampled_from(list(ANSWERS)))
 def test_whatever_is_said_a_probability_comes_out(data: st.DataObject, rule: str):
     answer = said(**data.draw(ANSWERS[rule]))
-    found, desk = synthesize(lambda request: answer, rule)
+    found, setup = synthesize(lambda request: answer, rule)
     assert found.p is not None
     assert 0 <= found.p <= 1
     assert found.link is not None
-    assert len(desk.requests) in (1, 3)
+    assert len(setup.requests) in (1, 3)

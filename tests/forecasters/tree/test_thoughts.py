@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.forecasters.tree.growing import Desk, playing, question
+from tests.forecasters.tree.scripted_tree import TreeSetup, playing, question
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.plain import GivenGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, GroundSettings, Leaf
@@ -93,7 +93,7 @@ class Notebook:
     leaves: list[Leaf] = field(default_factory=list)
     name: str = "notes"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         self.leaves.append(leaf)
         await asyncio.sleep(0)
         if self.fail(leaf):
@@ -103,12 +103,12 @@ class Notebook:
 
 def run(
     kind: ThoughtKind, mind: Mind | None = None, notes: Notebook | None = None, **fields: Any
-) -> tuple[Any, Mind, Desk]:
-    mind, desk = mind or Mind(), Desk(**fields.pop("desk", {}))
-    desk.model = ScriptedModel(mind)
+) -> tuple[Any, Mind, TreeSetup]:
+    mind, setup = mind or Mind(), TreeSetup(**fields.pop("setup", {}))
+    setup.model = ScriptedModel(mind)
     given = ThoughtSettings(kind=kind, ground=GroundSettings(retries=0), **fields)
     forecaster = ThoughtsForecaster(grounder=notes or Notebook(), settings=given)
-    return asyncio.run(forecaster.attempt(desk.question, desk.context)), mind, desk
+    return asyncio.run(forecaster.attempt(setup.question, setup.context)), mind, setup
 
 
 @pytest.mark.parametrize(
@@ -122,35 +122,35 @@ def run(
 )
 def test_each_kind_looks_into_so_many_thoughts(kind: ThoughtKind, looked_into: int, asked: dict[str, int]):
     notes = Notebook()
-    answer, mind, desk = run(kind, notes=notes)
+    answer, mind, setup = run(kind, notes=notes)
     assert isinstance(answer, Forecast)
     assert answer.p == {"yes": pytest.approx(0.8)}
     assert answer.forecaster == f"{kind} of thoughts notes"
-    assert len(notes.leaves) == looked_into == ThoughtSettings(kind=kind).most
+    assert len(notes.leaves) == looked_into == ThoughtSettings(kind=kind).max_thoughts
     assert {what: mind.asked.count(what) for what in mind.asked} == asked
-    assert len(desk.of(NodeGrounded)) == looked_into
-    assert answer.usage.calls == len(mind.asked) == len(desk.of(ModelCalled))
+    assert len(setup.of(NodeGrounded)) == looked_into
+    assert answer.usage.calls == len(mind.asked) == len(setup.of(ModelCalled))
     assert len({leaf.slot for leaf in notes.leaves}) == looked_into
 
 
 def test_roles_are_analyzer_and_grounder():
-    _, _, desk = run("graph")
-    assert {event.role for event in desk.of(ModelCalled)} == {"analyzer", "grounder"}
+    _, _, setup = run("graph")
+    assert {event.role for event in setup.of(ModelCalled)} == {"analyzer", "grounder"}
 
 
 def test_a_chain_goes_on_from_what_was_found():
-    _, _, desk = run("chain")
-    second = desk.requests[1].messages[-1].text
+    _, _, setup = run("chain")
+    second = setup.requests[1].messages[-1].text
     assert "The line of thought so far" in second
     assert "Probability: 0.300." in second
     assert "Tides." in second
     assert "port authority" in second, "criteria are told"
-    assert "Today is 2025-10-26" in desk.requests[1].messages[0].text
+    assert "Today is 2025-10-26" in setup.requests[1].messages[0].text
 
 
 def test_a_tree_concludes_from_the_line_that_is_rated_best():
-    answer, _, desk = run("tree", width=2, keep=1, depth=2)
-    last = desk.requests[-1].messages[-1].text
+    answer, _, setup = run("tree", width=2, keep=1, depth=2)
+    last = setup.requests[-1].messages[-1].text
     assert re.findall(r"^## (T\S+)", last, re.MULTILINE) == ["T1.1.1.2", "T1.2.1.2"]
     assert "T1.2.1.2 0.300" in answer.rationale
     assert "T1.1.1.1" not in answer.rationale
@@ -158,10 +158,10 @@ def test_a_tree_concludes_from_the_line_that_is_rated_best():
 
 def test_a_graph_joins_the_best_thoughts_and_concludes_from_all():
     notes = Notebook()
-    answer, _, desk = run("graph", notes=notes, width=3, keep=2, depth=2)
-    joining = next(request for request in desk.requests if _fields(request) == {"claim", "why"})
+    answer, _, setup = run("graph", notes=notes, width=3, keep=2, depth=2)
+    joining = next(request for request in setup.requests if _fields(request) == {"claim", "why"})
     assert re.findall(r"^## (T\S+)", joining.messages[-1].text, re.MULTILINE) == ["T1.1.1.3", "T1.1.1.2"]
-    assert len(notes.leaves[-1].place.path) == 3, "the joined thought knows what it came from"
+    assert len(notes.leaves[-1].surroundings.path) == 3, "the joined thought knows what it came from"
     assert answer.rationale.count("- T") == 4
 
 
@@ -173,9 +173,9 @@ def test_the_trees_of_a_forest_set_out_from_different_standpoints_and_are_averag
             return json.dumps({"report": "r", "key_factor": "k", "p": next(said)})
         return None
 
-    answer, _, desk = run("forest", Mind(override=differ), depth=1)
+    answer, _, setup = run("forest", Mind(override=differ), depth=1)
     assert answer.p["yes"] == pytest.approx(float(logit_mean([0.9, 0.5, 0.6])))
-    starts = {request.messages[0].text for request in desk.requests if "thoughts" in _fields(request)}
+    starts = {request.messages[0].text for request in setup.requests if "thoughts" in _fields(request)}
     assert len(starts) == 3
 
 
@@ -202,9 +202,9 @@ def test_enough_is_enough():
 )
 def test_a_thought_that_cannot_be_looked_into_goes_back_with_the_reason(claim: str, reason: str):
     replies = [json.dumps({"thoughts": [{"claim": claim}], "enough": False})]
-    answer, _, desk = run("chain", Mind(override=lambda request: replies.pop() if replies else None), depth=1)
+    answer, _, setup = run("chain", Mind(override=lambda request: replies.pop() if replies else None), depth=1)
     assert isinstance(answer, Forecast)
-    assert reason in desk.requests[1].messages[-1].text
+    assert reason in setup.requests[1].messages[-1].text
 
 
 def test_usable_thoughts_are_taken_beside_unusable_ones():
@@ -221,27 +221,27 @@ def test_a_rating_must_name_every_line():
     def once(request: Request) -> Any:
         return replies.pop() if replies and "lines" in (request.schema or {}).get("properties", {}) else None
 
-    answer, _, desk = run("tree", Mind(override=once), depth=1)
+    answer, _, setup = run("tree", Mind(override=once), depth=1)
     assert isinstance(answer, Forecast)
-    assert any("lines without a value: T1.1.1.1" in request.messages[-1].text for request in desk.requests)
+    assert any("lines without a value: T1.1.1.1" in request.messages[-1].text for request in setup.requests)
 
 
 @pytest.mark.parametrize("kind", THOUGHT_KINDS)
 def test_one_failed_thought_is_told_and_does_no_harm(kind: ThoughtKind):
     notes = Notebook(fail=lambda leaf: leaf.id.endswith(".1.1.1") and kind != "chain")
-    answer, _, desk = run(kind, notes=notes)
+    answer, _, setup = run(kind, notes=notes)
     assert isinstance(answer, Forecast)
-    errors = [event.error for event in desk.of(NodeGrounded) if event.p is None]
+    errors = [event.error for event in setup.of(NodeGrounded) if event.p is None]
     assert all(error == "no luck" for error in errors)
 
 
 @pytest.mark.parametrize("kind", THOUGHT_KINDS)
 def test_nothing_looked_into_is_a_failure_and_never_a_forecast(kind: ThoughtKind):
-    answer, mind, desk = run(kind, notes=Notebook(fail=lambda leaf: True))
+    answer, mind, setup = run(kind, notes=Notebook(fail=lambda leaf: True))
     assert isinstance(answer, Failure)
     assert "no luck" in answer.error
     assert "conclude" not in mind.asked
-    assert [event.error for event in desk.of(Failed)] == [answer.error]
+    assert [event.error for event in setup.of(Failed)] == [answer.error]
 
 
 @pytest.mark.parametrize("kind", THOUGHT_KINDS)
@@ -265,7 +265,7 @@ def test_a_model_that_fails_later_ends_the_line():
 
 def test_what_a_person_must_mend_is_raised():
     class NoSandbox(Notebook):
-        async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+        async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
             raise InputError("no sandbox")
 
     with pytest.raises(InputError, match="no sandbox"):
@@ -274,14 +274,14 @@ def test_what_a_person_must_mend_is_raised():
 
 def test_two_exclusive_options_need_one_line_of_thought_and_more_need_one_each():
     two = question(targets=(Target(id="a", label="Ada"), Target(id="b", label="Ben")), exclusive=True)
-    answer, mind, _ = run("chain", desk={"question": two})
+    answer, mind, _ = run("chain", setup={"question": two})
     assert answer.p == {"a": pytest.approx(0.8), "b": pytest.approx(0.2)}
     assert mind.asked.count("conclude") == 1
-    answer, mind, _ = run("chain", desk={"question": two}, shortcut=False)
+    answer, mind, _ = run("chain", setup={"question": two}, shortcut=False)
     assert answer.p == {"a": pytest.approx(0.5), "b": pytest.approx(0.5)}
     assert mind.asked.count("conclude") == 2
     three = replace(two, targets=(*two.targets, Target(id="c")))
-    answer, mind, _ = run("chain", desk={"question": three})
+    answer, mind, _ = run("chain", setup={"question": three})
     assert sum(answer.p.values()) == pytest.approx(1)
     assert answer.distribution is not None
     assert mind.asked.count("conclude") == 3
@@ -310,35 +310,35 @@ def _by_request(request: Request) -> Any:
 def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_answer(kind: ThoughtKind):
     def once(seed: int) -> tuple[Forecast, list[TraceEvent], set[str]]:
         model = Shuffled(seed)
-        desk = Desk(model=model)
+        setup = TreeSetup(model=model)
         forecaster = ThoughtsForecaster(grounder=Notebook(), settings=ThoughtSettings(kind=kind))
-        answer = asyncio.run(forecaster.attempt(desk.question, desk.context))
+        answer = asyncio.run(forecaster.attempt(setup.question, setup.context))
         assert isinstance(answer, Forecast)
         keys = {request_key(request) for request in model.inner.requests}
-        return replace(answer, usage=replace(answer.usage, seconds=0.0)), desk.events, keys
+        return replace(answer, usage=replace(answer.usage, seconds=0.0)), setup.events, keys
 
     assert once(1) == once(2)
 
 
 def test_thoughts_over_the_search_grounder_stay_behind_the_fence():
     mind = Mind()
-    desk = Desk(model=playing(lambda request: None if request.tools else mind(request)))
-    answer = asyncio.run(ThoughtsForecaster(grounder=SearchGrounder()).attempt(desk.question, desk.context))
+    setup = TreeSetup(model=playing(lambda request: None if request.tools else mind(request)))
+    answer = asyncio.run(ThoughtsForecaster(grounder=SearchGrounder()).attempt(setup.question, setup.context))
     assert isinstance(answer, Forecast)
-    assert desk.of(ToolUsed)
+    assert setup.of(ToolUsed)
     assert "https://news.example/2025-10-01" in answer.rationale
-    seen = "\n".join(message.text for request in desk.requests for message in request.messages)
+    seen = "\n".join(message.text for request in setup.requests for message in request.messages)
     assert "2025-11-05" not in seen
     assert "DROP ME" not in seen
 
 
 def test_thoughts_need_models():
-    desk = Desk()
-    with pytest.raises(TypeError, match="AgentContext"):
-        asyncio.run(ThoughtsForecaster().forecast(desk.question, RunContext(as_of=desk.question.as_of)))
-    desk.model = ScriptedModel(lambda request: ModelError("down"))
+    setup = TreeSetup()
+    with pytest.raises(CannotForecast, match="asks a model"):
+        asyncio.run(ThoughtsForecaster().forecast(setup.question, Context(as_of=setup.question.as_of)))
+    setup.model = ScriptedModel(lambda request: ModelError("down"))
     with pytest.raises(CannotForecast, match="came to nothing"):
-        asyncio.run(ThoughtsForecaster(grounder=GivenGrounder(p={})).forecast(desk.question, desk.context))
+        asyncio.run(ThoughtsForecaster(grounder=GivenGrounder(p={})).forecast(setup.question, setup.context))
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "wood"}, {"depth": 0}, {"width": 0}, {"keep": 0}, {"trees": 0}])
@@ -360,11 +360,11 @@ def test_whatever_fails_it_ends_in_one_forecast_or_one_failure(
 ):
     count = iter(range(10_000))
     notes = Notebook(fail=lambda leaf: next(count) in broken)
-    answer, _, desk = run(kind, notes=notes, depth=depth, width=width, keep=keep, clamp=Clamp(low=0, high=1))
-    assert len(notes.leaves) <= ThoughtSettings(kind=kind, depth=depth, width=width, keep=keep).most
+    answer, _, setup = run(kind, notes=notes, depth=depth, width=width, keep=keep, clamp=Clamp(low=0, high=1))
+    assert len(notes.leaves) <= ThoughtSettings(kind=kind, depth=depth, width=width, keep=keep).max_thoughts
     if isinstance(answer, Forecast):
         assert answer.p["yes"] == pytest.approx(0.8)
-        assert len(desk.of(ForecastMade)) == 1
+        assert len(setup.of(ForecastMade)) == 1
     else:
-        assert all(event.p is None for event in desk.of(NodeGrounded)) or kind in ("tree", "forest", "graph")
-        assert len(desk.of(Failed)) == 1
+        assert all(event.p is None for event in setup.of(NodeGrounded)) or kind in ("tree", "forest", "graph")
+        assert len(setup.of(Failed)) == 1

@@ -21,9 +21,12 @@ from foretell.forecasters.tree.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.proposition import AverageLink, Grounding, LinearLink, Tree
+from foretell.forecasters.tree.links import AverageLink, LinearLink
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.proposition import Grounding, Tree
 from foretell.forecasters.tree.tree_file import (
     check_file,
+    edits_from_json,
     read_tree,
     read_tree_file,
     tree_from_dict,
@@ -32,7 +35,6 @@ from foretell.forecasters.tree.tree_file import (
     tree_to_dict,
     write_tree,
 )
-from foretell.forecasters.tree.validation import InvalidTree
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 
@@ -182,7 +184,7 @@ def test_what_is_wrong_is_told_with_node_and_field(tmp_path: Path, edits: dict[s
     with pytest.raises(InputError) as caught:
         read_tree(path)
     assert str(caught.value).startswith(f"{path}: ")
-    told = "\n".join(p.told() for p in check_file(path))
+    told = "\n".join(p.with_pointer() for p in check_file(path))
     assert problem in told
 
 
@@ -239,10 +241,23 @@ def test_missing_and_binary_files(tmp_path: Path):
 
 
 def test_reasons_for_a_model_hold_the_caret():
-    from foretell.forecasters.tree.proposition import FormulaLink
+    from foretell.forecasters.tree.links import FormulaLink
     from foretell.forecasters.tree.what_if import with_link
 
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1", p=0.5), claim("P2", p=0.5))
     with pytest.raises(InvalidTree) as caught:
         with_link(tree, "P0", FormulaLink(expression="P1 AND (P2 OR"))
     assert caught.value.reasons.splitlines()[1:] == ["P1 AND (P2 OR", "             ^"]
+
+
+def test_edits_are_read_from_json_and_applied_to_a_file(tmp_path: Path):
+    file = read_tree_file(written(tmp_path, ISSUE))
+    edits = edits_from_json(
+        [
+            {"edit": "add_node", "parent": "P0", "node": {"id": "P3", "claim": "Third.", "p": 0.5}, "weight": 0.1},
+            {"edit": "set_p", "id": "P2", "p": 0.4},
+        ]
+    )
+    assert file.with_edits(edits).tree.nodes["P0"].p == pytest.approx(0.05 + 0.32 + 0.2 + 0.05)
+    with pytest.raises(InvalidTree, match=r"edits\.2\.p: is missing"):
+        edits_from_json([{"edit": "unpin", "id": "P0"}, {"edit": "set_p", "id": "P1"}])

@@ -21,26 +21,27 @@ from foretell.forecasters.tree.edits import (
     ShareNode,
     Unpin,
 )
-from foretell.forecasters.tree.proposition import (
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaAssumption,
     FormulaLink,
-    Grounding,
     InhibitedNoisyOrLink,
     JudgedLink,
     LinearLink,
     NoisyOrLink,
-    Tree,
-    leaves,
-    parents,
 )
-from foretell.forecasters.tree.validation import InvalidTree
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.proposition import Grounding, Tree, leaves, parents_of
 from foretell.forecasters.tree.what_if import (
     apply_scenario,
     claim_changes,
     clamped_claims,
     compare_scenarios,
+    next_ids,
     resynthesize,
+    single_claim_tree,
+    with_children,
+    with_link,
 )
 
 SEEDS = st.integers(0, 2**32)
@@ -104,7 +105,7 @@ def test_a_tree_of_a_thousand_claims_changes_only_above_the_edit():
     tree = evaluated(wide_tree(random.Random(5), 1_000))
     leaf = leaves(tree)[37]
     new = resynthesize(tree, [SetP(id=leaf, p=0.123)])
-    up, above, at = parents(tree), {leaf}, leaf
+    up, above, at = parents_of(tree.nodes), {leaf}, leaf
     while up[at]:
         at = up[at][0]
         above.add(at)
@@ -300,30 +301,18 @@ def test_what_if_calls_no_model():
     assert out.strip() == "[]"
 
 
-def test_growing_step_by_step():
-    from foretell.forecasters.tree.what_if import (
-        next_ids,
-        ready_to_synthesize,
-        single_claim_tree,
-        with_children,
-        with_grounding,
-        with_link,
-    )
-
+def test_building_a_tree_by_hand():
     tree = single_claim_tree("Top.")
     first, second = next_ids(tree, "P0", 2)
     tree = with_children(tree, "P0", [claim(first), claim(second)], "because")
     tree = with_children(tree, "P1", [claim(id) for id in next_ids(tree, "P1", 2)])
-    assert ready_to_synthesize(tree) == []
-    tree = with_grounding(tree, "P1.1", 0.5, Grounding(grounder="g"))
-    tree = with_grounding(tree, "P1.2", None, Grounding(grounder="g", error="down"))
-    assert ready_to_synthesize(tree) == ["P1"]
+    failed = Grounding(grounder="g", error="down")
+    grounded = [SetGrounding(id="P1.1", p=0.5, grounding=Grounding(grounder="g"))]
+    tree = resynthesize(tree, [*grounded, SetGrounding(id="P1.2", grounding=failed), SetP(id="P2", p=0.9)])
     tree = with_link(tree, "P1", AverageLink(), report="r")
     assert (tree.nodes["P1"].p, tree.nodes["P1"].incomplete) == (0.5, ("P1.2",))
-    tree = with_grounding(tree, "P2", 0.9, Grounding(grounder="g"))
-    assert ready_to_synthesize(tree) == ["P0"]
     tree = with_link(tree, "P0", LinearLink(weights={"P1": 0.5, "P2": 0.5}))
     assert tree.nodes["P0"].p == pytest.approx(0.7)
-    assert tree.nodes["P0"].incomplete == ("P1.2",)
+    assert (tree.nodes["P0"].incomplete, tree.nodes["P1"].report) == (("P1.2",), "r")
     with pytest.raises(InvalidTree, match="node P1, id: is taken already"):
         with_children(tree, "P2", [claim("P1")])

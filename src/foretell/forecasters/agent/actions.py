@@ -1,6 +1,5 @@
 """From what a model replied to what it wants done: a turn that can be carried out, or words on what was wrong."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,13 @@ from foretell.forecasters.agent.belief import (
 )
 from foretell.forecasters.agent.settings import AgentVariant, submit_spec
 from foretell.models.model import AssistantMessage, Reply, ToolCall, ToolSpec
-from foretell.models.structured_output import NoJsonFound, read_json, schema_errors
+from foretell.models.structured_output import (
+    LONGEST_REPLY,
+    UnusableReply,
+    closed_object,
+    read_object,
+    schema_errors,
+)
 from foretell.tools.names import SUBMIT
 
 # What a model is offered at a step: tools with the belief as an argument, or one schema that holds both.
@@ -66,11 +71,11 @@ class AgentToolset:
             properties[ACTIONS] = {"type": "array", "items": one, "minItems": 1}
         else:
             properties[ACTION] = one
-        return _bounded(_object(properties))
+        return _bounded(closed_object(properties))
 
     def numbers_alone(self) -> dict[str, Any]:
         """The shortest answer there is, for a model that managed nothing else."""
-        return _object({self.form.field: self.form.schema()})
+        return closed_object({self.form.field: self.form.schema()})
 
 
 def _with_belief(spec: ToolSpec, form: AnswerFormat) -> ToolSpec:
@@ -88,7 +93,7 @@ def _with_belief(spec: ToolSpec, form: AnswerFormat) -> ToolSpec:
 def _as_action(spec: ToolSpec) -> dict[str, Any]:
     own = {name: value for name, value in spec.parameters.get("properties", {}).items() if name != BELIEF}
     required = [name for name in spec.parameters.get("required", ()) if name != BELIEF]
-    action = _object({TOOL: {"type": "string", "enum": [spec.name]}, **own})
+    action = closed_object({TOOL: {"type": "string", "enum": [spec.name]}, **own})
     return {**action, "required": [TOOL, *required]}
 
 
@@ -104,22 +109,11 @@ def _bounded(schema: Any) -> Any:
     return {"maxItems": MOST_ITEMS, **parts} if parts.get("type") == "array" else parts
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-LONGEST_REPLY = 100_000
-"""Characters of a reply that are looked at; nobody states a belief at greater length."""
 MOST_ACTIONS = 8
 
 
-class UnusableTurn(ValueError):
-    """A reply cannot be carried out; the text tells the model why."""
+UnusableTurn = UnusableReply
+"""A reply cannot be carried out; the text tells the model why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,21 +169,6 @@ def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
         if statement is not None and statement.stated.p:
             return statement
     return None
-
-
-def read_object(text: str) -> dict[str, Any]:
-    """The JSON object in a text, free of what no file or database takes (NaN, broken characters); or `UnusableTurn`."""
-    try:
-        found = read_json(text[:LONGEST_REPLY])
-        clean = json.dumps(found, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
-        found = json.loads(clean)
-    except NoJsonFound as problem:
-        raise UnusableTurn(str(problem)) from None
-    except (ValueError, TypeError, RecursionError):
-        raise UnusableTurn("it holds values that are not JSON, such as NaN") from None
-    if not isinstance(found, dict):
-        raise UnusableTurn("a JSON object was expected, not a list")
-    return cast("dict[str, Any]", found)
 
 
 def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:

@@ -1,6 +1,5 @@
 """The belief agent as a forecaster: from a question and a context to a forecast with reasons and citations."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,17 +10,14 @@ from foretell.forecasters.agent.loop import AgentTrial, BeliefIntervention, Stop
 from foretell.forecasters.agent.prompts import StartingSignals, crowd_of, opening, prior_of, system_prompt
 from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
 from foretell.forecasters.forecaster import (
-    AgentContext,
     CannotForecast,
+    Context,
     Forecaster,
-    RunContext,
-    TracedModel,
-    UsageMeter,
 )
 from foretell.models.model import Request, ToolSpec
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.questions.trace import Failed, ForecastMade
+from foretell.questions.trace import ForecastMade
 from foretell.tools.fence import FencedTools, SourceStore
 from foretell.tools.names import ANY_SOURCE, FIXED, offered_tools
 
@@ -93,32 +89,17 @@ class BeliefAgent:
         """As shown in tables."""
         return self.label or self.variant.name
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target, or `CannotForecast` where no probability was ever stated."""
-        answer = await self.attempt(question, context)
-        if isinstance(answer, Failure):
-            raise CannotForecast(answer.error)
-        return answer
-
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
-        """One trial. Whatever the model says, it ends in one of the two."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("the belief agent needs models and tools: give it an AgentContext")
         bypassed = await self._bypassed(question, context)
         if bypassed is not None:
             context.emit(ForecastMade(p=bypassed.p, how=StopReason.BYPASS.value))
             return bypassed
-        tally = UsageMeter(context.emit)
-        context = replace(context, emit=tally)
-        began = asyncio.get_running_loop().time()
         job = self._job(question, context)
-        ending = await AgentTrial(job).run()
-        usage = replace(tally.usage, seconds=asyncio.get_running_loop().time() - began)
-        answer = self._answer(question, context, job, ending)
-        return replace(answer, usage=usage) if isinstance(answer, Forecast) else answer
+        return self._answer(question, context, job, await AgentTrial(job).run())
 
-    def _job(self, question: Question, context: AgentContext) -> TrialSetup:
-        toolbox = context.toolbox(question, context)
+    def _job(self, question: Question, context: Context) -> TrialSetup:
+        toolbox = context.tools_for(question)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
         by_schema = self.settings.asking == "schema"
@@ -130,7 +111,7 @@ class BeliefAgent:
             request=self._request(context, question),
             offer=offer,
             belief=starting_belief(form, crowd=signals.crowd, prior=signals.prior),
-            model=TracedModel(context.model, context.emit, "agent", context.prices),
+            model=context.model("agent"),
             toolbox=toolbox,
             emit=context.emit,
             settings=self.settings,
@@ -141,14 +122,11 @@ class BeliefAgent:
         messages = opening(question, context.as_of, offer, system=system, start=signals)
         return replace(job, request=replace(job.request, messages=messages))
 
-    def _request(self, context: AgentContext, question: Question) -> Request:
-        sampling = self.settings.sampling or context.models.setting("agent")
-        if context.seed is not None:
-            sampling = replace(sampling, seed=context.seed + context.trial)
+    def _request(self, context: Context, question: Question) -> Request:
         slot = f"{question.id}/trial {context.trial}"
-        return Request(model=context.models.name("agent"), messages=(), settings=sampling, slot=slot)
+        return context.request("agent", (), slot=slot, settings=self.settings.sampling)
 
-    def _start(self, question: Question, context: AgentContext) -> StartingSignals:
+    def _start(self, question: Question, context: Context) -> StartingSignals:
         crowd, day = crowd_of(question, context.as_of) if self.variant.crowd else (None, "")
         shown = question.closes_at if context.as_of.mode == "live" or self.settings.closing_time else None
         return StartingSignals(
@@ -159,17 +137,12 @@ class BeliefAgent:
             extra=self.extra,
         )
 
-    def _answer(
-        self, question: Question, context: AgentContext, job: TrialSetup, ending: TrialResult
-    ) -> Forecast | Failure:
+    def _answer(self, question: Question, context: Context, job: TrialSetup, ending: TrialResult) -> Forecast:
         name = self._marked(job.toolbox)
         if ending.p is None:
             why = ending.stop.value.replace("standing belief", "no probability was stated")
             error = f"{why}: {ending.detail}" if ending.detail else why
-            context.emit(Failed(error=error))
-            return Failure(
-                question_id=question.id, forecaster=name, as_of=context.as_of, error=error, trial=context.trial
-            )
+            raise CannotForecast(error, forecaster=name)
         form = job.offer.form
         p = self.settings.clamp.apply(ending.p, exclusive=form.exclusive)
         context.emit(ForecastMade(p=p, how=ending.stop.value))
@@ -187,7 +160,7 @@ class BeliefAgent:
         """A run that saw the future is never shown under the name of one that did not."""
         return f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
 
-    async def _bypassed(self, question: Question, context: AgentContext) -> Forecast | None:
+    async def _bypassed(self, question: Question, context: Context) -> Forecast | None:
         model = self.bypass.get(question.source)
         if model is None:
             return None
@@ -196,8 +169,8 @@ class BeliefAgent:
         except CannotForecast:
             return None
         p = self.settings.clamp.apply(estimate.p, exclusive=AnswerFormat.of(question).exclusive)
-        told = f"{StopReason.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
-        return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=told)
+        text = f"{StopReason.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
+        return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=text)
 
 
 def _research(toolbox: FencedTools, source: str) -> tuple[ToolSpec, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
 
+from foretell.models.structured_output import closed_object
 from foretell.questions.forecast import Categorical, Numeric
 from foretell.questions.question import Question
 
@@ -145,11 +146,11 @@ class AnswerFormat:
         """JSON schema of that field."""
         if self.thresholds is not None:
             number = {key: {"type": "number", "description": f"value at {q:.0%}"} for key, q in LEVELS.items()}
-            return _closed(number, "Quantiles of the quantity asked about, increasing.")
+            return closed_object(number, "Quantiles of the quantity asked about, increasing.")
         if len(self.targets) == 1:
             return self._number("Probability that it resolves YES.")
-        told = "Exactly one of them comes true." if self.exclusive else "Each on its own."
-        return _closed({key: self._number(self.labels[key][:200]) for key in self.targets}, told)
+        text = "Exactly one of them comes true." if self.exclusive else "Each on its own."
+        return closed_object({key: self._number(self.labels[key][:200]) for key in self.targets}, text)
 
     def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
         """What an object says about the targets; never raises."""
@@ -193,9 +194,9 @@ class AnswerFormat:
         p = {id: min(1.0, max(0.0, t.chance(distribution))) for id, t in self.thresholds.items()}
         return StatedProbabilities(p=p, distribution=distribution)
 
-    def _number(self, told: str) -> dict[str, Any]:
+    def _number(self, text: str) -> dict[str, Any]:
         kind = {"type": "integer", "maximum": 100} if self.percent else {"type": "number", "maximum": 1}
-        return {**kind, "minimum": 0, "description": f"{told} {'In percent' if self.percent else 'From 0 to 1'}."}
+        return {**kind, "minimum": 0, "description": f"{text} {'In percent' if self.percent else 'From 0 to 1'}."}
 
     def _read_p(self, raw: Any, read: Callable[[Any], float]) -> StatedProbabilities:
         if not isinstance(raw, Mapping):
@@ -227,16 +228,16 @@ def as_probability(value: Any) -> float:
     ...
     ValueError: is 35, not a number from 0 to 1
     """
-    told = repr(value)[:40]
+    text = repr(value)[:40]
     try:
         percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError
         number = float(percent[1]) / 100 if percent else float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"is {told}, not a number from 0 to 1") from None
+        raise ValueError(f"is {text}, not a number from 0 to 1") from None
     if not isfinite(number) or not 0 <= number <= 1:
-        raise ValueError(f"is {told}, not a number from 0 to 1")
+        raise ValueError(f"is {text}, not a number from 0 to 1")
     return number
 
 
@@ -251,13 +252,3 @@ def as_percent(value: Any) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100 or number % 1:
         raise ValueError(f"is {repr(value)[:40]}, not a whole number from 0 to 100")
     return float(number) / 100
-
-
-def _closed(properties: dict[str, Any], told: str) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": told,
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

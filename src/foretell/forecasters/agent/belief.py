@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from foretell.forecasters.agent.answer_format import AnswerFormat, StatedProbabilities, write_quantiles
+from foretell.models.structured_output import closed_object
 from foretell.questions.forecast import Numeric
 
 # What a model says about its belief: the schema it fills in, and a patient reading of what it filled in.
@@ -45,15 +46,12 @@ def belief_schema(form: AnswerFormat) -> dict[str, Any]:
     The reason comes first, because what is written before the number can still change it; then the number, so that
     a reply that is cut off in its lists has told it.
     """
-    claim = {
-        "type": "object",
-        "properties": {
+    claim = closed_object(
+        {
             "claim": {"type": "string", "description": "One fact, in a sentence."},
             "source_id": {"type": "string", "description": "Id of the result it comes from, or `question`."},
-        },
-        "required": ["claim", "source_id"],
-        "additionalProperties": False,
-    }
+        }
+    )
     texts = {"type": "array", "items": {"type": "string"}}
     properties = {
         "reason": {"type": "string", "description": "What the last result changed, and why by this much."},
@@ -64,13 +62,7 @@ def belief_schema(form: AnswerFormat) -> dict[str, Any]:
         "retract": {**texts, "description": "Ids (e1, e2, …) of recorded evidence that proved wrong."},
         "open_questions": {**texts, "description": "What could still move the number most."},
     }
-    return {
-        "type": "object",
-        "description": "Your belief with all results so far taken in.",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return closed_object(properties, "Your belief with all results so far taken in.")
 
 
 def read_statement(given: Any, form: AnswerFormat) -> BeliefStatement | None:
@@ -251,8 +243,8 @@ class _EvidenceLog:
     def notes(self, retracted: tuple[str, ...]) -> list[str]:
         notes = [f"recorded {', '.join(self.added)}"] if self.added else []
         if self.unknown:
-            told = ", ".join(dict.fromkeys(self.unknown))
-            notes.append(f"no result has the id {told}: that evidence is kept without a source")
+            text = ", ".join(dict.fromkeys(self.unknown))
+            notes.append(f"no result has the id {text}: that evidence is kept without a source")
         if unheard := [id for id in retracted if id not in self.known]:
             notes.append(f"nothing to retract under {', '.join(unheard)}")
         return notes

@@ -114,7 +114,7 @@ class Conversation:
         results += [m.text for m in self._messages if isinstance(m, UserMessage) and m.text.startswith(RESULT)]
         return "\n\n".join(results)[-LONGEST_FOUND:]
 
-    def object_to(self, reply: Reply, problem: str, names: Sequence[str]) -> None:
+    def add_unusable(self, reply: Reply, problem: str, names: Sequence[str]) -> None:
         """Keep a reply that could not be used as plain text, and say what was wrong with it.
 
         Calls are not kept as calls: providers want a result for each, and arguments that are JSON.
@@ -125,8 +125,8 @@ class Conversation:
             self._messages.append(AssistantMessage(text=said))
         declined = DECLINED if reply.finish == "refusal" else ""
         shorter = " Be briefer: the reply was cut off." if reply.finish == "length" else ""
-        told = f"{declined}Your reply could not be used: {problem}.{shorter} Call one of: {', '.join(names)}."
-        self._messages.append(UserMessage(text=told))
+        text = f"{declined}Your reply could not be used: {problem}.{shorter} Call one of: {', '.join(names)}."
+        self._messages.append(UserMessage(text=text))
 
     def add(self, turn: AgentTurn, results: Sequence[str]) -> None:
         """A turn with the results of its actions, in their order."""
@@ -241,40 +241,39 @@ class AgentTrial:
                     pass
                 return ending
         except TimeoutError:
-            return self._stand(StopReason.TIME if clock.expired() else StopReason.MODEL)
+            return self._end_with_belief(StopReason.TIME if clock.expired() else StopReason.MODEL)
         except BudgetExceeded as spent:
-            return self._stand(StopReason.BUDGET, str(spent))
+            return self._end_with_belief(StopReason.BUDGET, str(spent))
         except ModelError as error:
-            return self._stand(StopReason.MODEL, str(error))
+            return self._end_with_belief(StopReason.MODEL, str(error))
 
     async def step(self) -> TrialResult | None:
         """One generation tells the belief with all results so far taken in, and what to do next."""
         self.number += 1
         last = self.number >= self.job.steps or _now() > self._ends_at - self.job.reserve
         names = (SUBMIT,) if last else self.job.offer.named(self.job.allowed(self.number))
-        turn = await self._ask(names)
+        unusable: list[Reply] = []
+        problem = ""
+        # An unusable reply is asked for again with what was wrong, a few times.
+        for attempt in range(self.job.settings.retries + 1):
+            reply = await self.job.model.complete(self._request(names, attempt))
+            try:
+                turn = read_reply(reply, self.job.offer, names)
+                break
+            except UnusableTurn as error:
+                problem = str(error)
+            unusable.insert(0, reply)
+            self._believe(belief_in(reply, self.job.offer))
+            self._history.add_unusable(reply, problem, names)
+            self._emit_tool(UNUSABLE, {"attempt": attempt + 1}, Observation(text=problem, failed=True))
+        else:
+            turn = await self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
         if isinstance(turn, TrialResult):
             return turn
         notes = self._revise(turn)
         if turn.final is not None:
             return self._submit(turn)
         return await self._act(self._pushed(turn), notes)
-
-    async def _ask(self, names: Sequence[str]) -> AgentTurn | TrialResult:
-        """A turn that can be carried out: an unusable reply is asked for again with what was wrong, a few times."""
-        unusable: list[Reply] = []
-        problem = ""
-        for attempt in range(self.job.settings.again + 1):
-            reply = await self.job.model.complete(self._request(names, attempt))
-            try:
-                return read_reply(reply, self.job.offer, names)
-            except UnusableTurn as error:
-                problem = str(error)
-            unusable.insert(0, reply)
-            self._believe(belief_in(reply, self.job.offer))
-            self._history.object_to(reply, problem, names)
-            self._tell(UNUSABLE, {"attempt": attempt + 1}, Observation(text=problem, failed=True))
-        return await self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
 
     def _request(self, names: Sequence[str], attempt: int) -> Request:
         slot = f"{self.job.request.slot}/step {self.number}/{attempt}"
@@ -297,7 +296,7 @@ class AgentTrial:
         seen = self.number - 1
         sources = self.job.toolbox.shelf.ids
         self.belief, notes = self.belief.revise(statement, self.job.offer.form, step=seen, sources=sources)
-        self._tell_belief()
+        self._emit_belief()
         return notes
 
     def _pushed(self, turn: AgentTurn) -> AgentTurn:
@@ -305,17 +304,17 @@ class AgentTrial:
         if push is None or push.step != self.number or self.job.offer.form.thresholds is not None:
             return turn
         self.belief = self.belief.overwrite(push.p, self.job.offer.form)
-        self._tell_belief()
+        self._emit_belief()
         return restated(turn, self.job.offer.form.write(self.belief.stated), self.job.offer)
 
     async def _act(self, turn: AgentTurn, notes: Sequence[str]) -> TrialResult | None:
         """Carry out the actions and add what came of them to the conversation."""
         seen = await asyncio.gather(*(self._use(action) for action in turn.actions))
         for action, observation in zip(turn.actions, seen, strict=True):
-            self._tell(action.tool, action.arguments, observation or NO_BUDGET)
+            self._emit_tool(action.tool, action.arguments, observation or NO_BUDGET)
         done = [observation.text for observation in seen if observation is not None]
         if len(done) < len(seen):
-            return self._stand(StopReason.BUDGET, "while a tool was at work")
+            return self._end_with_belief(StopReason.BUDGET, "while a tool was at work")
         done[-1] += self._footer(notes)
         self._history.add(turn, done)
         return None
@@ -330,13 +329,13 @@ class AgentTrial:
             return Observation(text=f"{action.tool} failed: {error}. Try another way.", failed=True)
 
     def _footer(self, notes: Sequence[str]) -> str:
-        told = f"\n\n(Step {self.number} of {self.job.steps} is done"
-        return told + "".join(f"; {note}" for note in notes) + ".)"
+        text = f"\n\n(Step {self.number} of {self.job.steps} is done"
+        return text + "".join(f"; {note}" for note in notes) + ".)"
 
     def _submit(self, turn: AgentTurn) -> TrialResult:
         assert turn.final is not None
         p = self.job.offer.form.coherent(turn.final.p)
-        self._tell(SUBMIT, {"p": p, "reason": turn.reason}, Observation(text="submitted"))
+        self._emit_tool(SUBMIT, {"p": p, "reason": turn.reason}, Observation(text="submitted"))
         return self._end(StopReason.SUBMITTED, p=p, distribution=turn.final.distribution, reason=turn.reason)
 
     async def _salvage(self, unusable: Sequence[Reply], problem: str, *, last: bool) -> TrialResult:
@@ -349,7 +348,7 @@ class AgentTrial:
         if found is None and self.belief.origin != "model":
             stop, found = StopReason.PLAIN, await self._ask_plainly()
         if found is None:
-            return self._stand(StopReason.STEPS if last else StopReason.UNUSABLE, problem)
+            return self._end_with_belief(StopReason.STEPS if last else StopReason.UNUSABLE, problem)
         p = self.job.offer.form.coherent(found.p)
         return self._end(stop, p=p, distribution=found.distribution, detail=problem)
 
@@ -357,8 +356,8 @@ class AgentTrial:
         """No tools, no belief, no conversation: the question, what was found, and a schema that holds the numbers."""
         offer = replace(self.job.offer, form=replace(self.job.offer.form, percent=True))
         found = self._history.found()
-        told = "\n\n".join(filter(None, [found and f"What was found:\n{found}", PLAINLY.format(offer.form.field)]))
-        messages = (*self.job.request.messages, UserMessage(text=told))
+        text = "\n\n".join(filter(None, [found and f"What was found:\n{found}", PLAINLY.format(offer.form.field)]))
+        messages = (*self.job.request.messages, UserMessage(text=text))
         slot = f"{self.job.request.slot}/step {self.number}/plain"
         request = replace(self.job.request, messages=messages, schema=offer.numbers_alone(), slot=slot)
         try:
@@ -366,13 +365,13 @@ class AgentTrial:
         except ModelError:
             return None
 
-    def _stand(self, stop: StopReason, detail: str = "") -> TrialResult:
+    def _end_with_belief(self, stop: StopReason, detail: str = "") -> TrialResult:
         return result_from_belief(stop, self.belief, detail=detail, steps=self.number)
 
-    def _end(self, stop: StopReason, **told: Any) -> TrialResult:
-        return TrialResult(stop=stop, belief=self.belief, steps=self.number, **told)
+    def _end(self, stop: StopReason, **fields: Any) -> TrialResult:
+        return TrialResult(stop=stop, belief=self.belief, steps=self.number, **fields)
 
-    def _tell(self, tool: str, arguments: Mapping[str, Any], seen: Observation) -> None:
+    def _emit_tool(self, tool: str, arguments: Mapping[str, Any], seen: Observation) -> None:
         event = ToolUsed(
             step=self.number,
             tool=tool,
@@ -383,7 +382,7 @@ class AgentTrial:
         )
         self.job.emit(event)
 
-    def _tell_belief(self) -> None:
+    def _emit_belief(self) -> None:
         belief = self.belief
         self.job.emit(BeliefRevised(step=belief.step, p=belief.p, reason=belief.reason, belief=belief.as_json()))
 

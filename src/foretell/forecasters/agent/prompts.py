@@ -15,7 +15,7 @@ from foretell.forecasters.agent.actions import ACTION, ACTIONS, TOOL, AgentTools
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import BELIEF
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.models.model import Message, SystemMessage, ToolSpec, UserMessage
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
@@ -76,8 +76,8 @@ def question_prompt(question: Question, as_of: AsOf, offer: AgentToolset, start:
         ("Base rate", _prior(start, offer.form) if offer.variant.prior else ""),
         ("Where to begin", tool_hint(offer.by_name)),
     ]
-    told = [f"# {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
-    return "\n\n".join([*told, start.extra.strip()] if start.extra.strip() else told)
+    message = [f"# {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
+    return "\n\n".join([*message, start.extra.strip()] if start.extra.strip() else message)
 
 
 def _asked(question: Question, form: AnswerFormat) -> str:
@@ -86,11 +86,11 @@ def _asked(question: Question, form: AnswerFormat) -> str:
         return f"State {levels}. They are used for these targets: {', '.join(form.thresholds)}."
     if len(form.targets) == 1:
         target = question.targets[0]
-        told = f" ({target.label})" if target.label and target.label != question.text else ""
-        return f"One probability, that it resolves YES{told}.{_day(target)}"
+        text = f" ({target.label})" if target.label and target.label != question.text else ""
+        return f"One probability, that it resolves YES{text}.{_day(target)}"
     lines = [f"- `{key}`: {_line(target)}" for key, target in zip(form.targets, question.targets, strict=True)]
-    told = "Exactly one of these comes true, so" if form.exclusive else "Each stands on its own:"
-    return f"{told} give one probability for every line, under its key.\n" + "\n".join(lines)
+    text = "Exactly one of these comes true, so" if form.exclusive else "Each stands on its own:"
+    return f"{text} give one probability for every line, under its key.\n" + "\n".join(lines)
 
 
 def _line(target: Target) -> str:
@@ -111,15 +111,15 @@ def _crowd(start: StartingSignals, form: AnswerFormat) -> str:
     if not start.crowd:
         return ""
     when = f"On {start.crowd_day} the" if start.crowd_day else "The"
-    told = f"{when} market stood at {_numbers(start.crowd, form)}."
-    return f"{told} Traders know much of what you can find: leave the price only for reasons they may have missed."
+    text = f"{when} market stood at {_numbers(start.crowd, form)}."
+    return f"{text} Traders know much of what you can find: leave the price only for reasons they may have missed."
 
 
 def _prior(start: StartingSignals, form: AnswerFormat) -> str:
     if not start.prior:
         return ""
-    told = f"Of earlier questions of this kind this share came true: {_numbers(start.prior, form)}."
-    return f"{told} Begin there and adjust for this case."
+    text = f"Of earlier questions of this kind this share came true: {_numbers(start.prior, form)}."
+    return f"{text} Begin there and adjust for this case."
 
 
 def _tools_as_text(offer: AgentToolset) -> str:
@@ -150,10 +150,10 @@ def crowd_of(question: Question, as_of: AsOf) -> tuple[dict[str, float] | None, 
     return prices, min(known[id].at for id in prices).date().isoformat()
 
 
-def prior_of(question: Question, context: AgentContext) -> dict[str, float] | None:
+def prior_of(question: Question, context: Context) -> dict[str, float] | None:
     """Base rates by target, for questions about data sets; markets have their price."""
-    if context.rates is None or question.kind != "dataset":
+    if question.kind != "dataset":
         return None
-    rates = {t.id: context.rates.rate(question, t, context.as_of) for t in question.targets}
+    rates = {t.id: context.past.rate(question, t, context.as_of) for t in question.targets}
     known = {id: rate for id, rate in rates.items() if rate is not None}
     return known or None

@@ -1,14 +1,17 @@
-"""The numbers of the loop, in one place."""
+"""The options of the agent: how near to certainty it may go, how long it may work, and which form it has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.models.model import ModelSettings, ToolSpec
+from foretell.models.structured_output import closed_object
+from foretell.questions.errors import InputError
 from foretell.tools.names import SUBMIT
 
-# The answer: the one tool every variant has, and the one place where probabilities are clamped.
+if TYPE_CHECKING:
+    from foretell.forecasters.agent.agent import BeliefAgent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,15 @@ class Clamp:
         if not 0 <= self.low < self.high <= 1:
             raise ValueError(f"a clamp needs 0 <= low < high <= 1, not [{self.low}, {self.high}]")
 
+    @classmethod
+    def read(cls, given: "Clamp | Sequence[float]") -> "Clamp":
+        """From two numbers; a clamp stays itself."""
+        if isinstance(given, Clamp):
+            return given
+        if not isinstance(given, list | tuple) or len(given) != 2:
+            raise ValueError(f"clamp is {given!r}, write two numbers such as [0.01, 0.99]")
+        return cls(low=float(given[0]), high=float(given[1]))
+
     def apply(self, p: Mapping[str, float], *, exclusive: bool = False) -> dict[str, float]:
         """Each probability within the bounds.
 
@@ -44,12 +56,7 @@ class Clamp:
 def submit_spec(form: AnswerFormat) -> ToolSpec:
     """The tool that ends a trial."""
     reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
-    parameters: dict[str, Any] = {
-        "type": "object",
-        "properties": {"reason": reason, form.field: form.schema()},
-        "required": ["reason", form.field],
-        "additionalProperties": False,
-    }
+    parameters = closed_object({"reason": reason, form.field: form.schema()})
     return ToolSpec(name=SUBMIT, description="Give the final answer and end the research.", parameters=parameters)
 
 
@@ -65,7 +72,7 @@ class AgentSettings:
     seconds: float = 600.0
     reserve: float = 60.0
     """With less time than this left, the next step is the last: an answer beats one more search."""
-    again: int = 2
+    retries: int = 2
     """How often a reply that cannot be used is asked for again, within one step."""
     clamp: Clamp = field(default_factory=Clamp)
     asking: Asking = "tools"
@@ -78,18 +85,15 @@ class AgentSettings:
     """Show in a backtest when the market closes. Some sources report when it really closed, which tells the outcome."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.again < 0 or self.seconds <= 0:
+        if self.steps < 1 or self.retries < 0 or self.seconds <= 0:
             raise ValueError("an agent needs at least one step, some time, and a count of repetitions >= 0")
-
-
-# The forms the agent comes in, as data: what it keeps, what it may call, and what it is told at the start.
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentVariant:
     """One way to run the loop. Ablations differ in these values and in nothing else.
 
-    >>> FULL.name, FULL.told(crowd=True, prior=False).name
+    >>> FULL.name, FULL.with_signals(crowd=True, prior=False).name
     ('full', 'full+crowd')
     """
 
@@ -114,7 +118,7 @@ class AgentVariant:
         """The kind with its flags, as shown in tables."""
         return self.kind + "+crowd" * self.crowd + "+prior" * self.prior
 
-    def told(self, *, crowd: bool, prior: bool) -> "AgentVariant":
+    def with_signals(self, *, crowd: bool, prior: bool) -> "AgentVariant":
         """The same variant with other starting signals."""
         return replace(self, crowd=crowd, prior=prior)
 
@@ -124,3 +128,58 @@ NOBELIEF = AgentVariant(kind="nobelief", wording="plain", belief=False)
 ZERO_SHOT = AgentVariant(kind="zero-shot", wording="alone", belief=False, tools=False, steps=1)
 BATCH = AgentVariant(kind="batch", wording="batch", belief=False, parallel=True, steps=2)
 VARIANTS = {variant.kind: variant for variant in (FULL, NOBELIEF, ZERO_SHOT, BATCH)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions:
+    """The options of the forecaster `agent`, as a run, the command line or a page gives them.
+
+    >>> AgentOptions(variant="zero-shot").build().name
+    'zero-shot+crowd+prior'
+    """
+
+    asks_models: ClassVar[bool] = True
+
+    variant: str = "full"
+    """Which form of the agent: its prompt, its tools and whether it keeps a belief."""
+    crowd: bool = True
+    """Show the market's price, and start from it."""
+    prior: bool = True
+    """Show the base rate of such questions and, without a price, start from it."""
+    steps: int = 10
+    """How many replies of the model at most; at the last one it must answer."""
+    seconds: float = 600.0
+    """How long one trial may take."""
+    asking: Asking = "tools"
+    """How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools."""
+    clamp: tuple[float, float] = (0.05, 0.95)
+    """The least and the greatest probability that is submitted."""
+    bypass: Sequence[str] = ("dbnomics",)
+    """Sources whose questions are answered from their time series, without a model."""
+    fixed: bool = True
+    """Use the tools step by step as laid down for some sources."""
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            hint = f"variants are {', '.join(VARIANTS)}"
+            raise InputError(f"there is no variant {self.variant!r}", column="options", hint=hint)
+        self.settings  # noqa: B018 - raises now what does not fit
+
+    @property
+    def settings(self) -> AgentSettings:
+        """As the loop reads them."""
+        return AgentSettings(
+            steps=self.steps,
+            seconds=self.seconds,
+            asking=self.asking,
+            fixed=self.fixed,
+            clamp=Clamp.read(self.clamp),
+        )
+
+    def build(self) -> "BeliefAgent":
+        """The agent."""
+        from foretell.forecasters.agent.agent import BeliefAgent
+        from foretell.forecasters.series.forecasters import Auto
+
+        variant = VARIANTS[self.variant].with_signals(crowd=self.crowd, prior=self.prior)
+        return BeliefAgent(variant=variant, settings=self.settings, bypass={source: Auto() for source in self.bypass})

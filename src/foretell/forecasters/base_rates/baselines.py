@@ -1,14 +1,15 @@
 """Forecasters without a model: a constant, the crowd, the market's quotes, the base rate."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
 
 
-def _forecast(question: Question, context: RunContext, name: str, p: dict[str, float], rationale: str) -> Forecast:
+def _forecast(question: Question, context: Context, name: str, p: dict[str, float], rationale: str) -> Forecast:
     return Forecast(question_id=question.id, forecaster=name, as_of=context.as_of, p=p, rationale=rationale)
 
 
@@ -27,7 +28,7 @@ class ConstantForecaster:
         """As shown in tables."""
         return f"always {self.p:g}"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The constant for every target."""
         return _forecast(question, context, self.name, {t.id: self.p for t in question.targets}, "")
 
@@ -40,7 +41,7 @@ class CrowdForecaster:
     """Said where a target has no price; None refuses the question."""
     name: str = "crowd"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The price of every target, as it is."""
         p = {t.id: _price_or(t, self.fallback, question, context) for t in question.targets}
         return _forecast(question, context, self.name, p, "The market's own price.")
@@ -54,7 +55,7 @@ class MarketForecaster:
     """Scale the targets of an exclusive question to sum one as well."""
     name: str = "market"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The implied probability of every target; a target without quotes refuses the question."""
         p = {t.id: _price_or(t, None, question, context) for t in question.targets}
         total = sum(p.values())
@@ -67,10 +68,13 @@ class MarketForecaster:
 class BaseRateForecaster:
     """How often questions of this source and template came true before."""
 
-    rates: Rates
+    not_options: ClassVar[tuple[str, ...]] = ("rates",)
+
+    rates: Rates | None = None
+    """Other rates than those counted from the past."""
     name: str = "prior"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The base rate of every target."""
         p = {t.id: _rate(self.rates, question, t, context) for t in question.targets}
         return _forecast(question, context, self.name, p, f"Base rate of {question.source} {question.subtype}".strip())
@@ -80,18 +84,21 @@ class BaseRateForecaster:
 class CrowdElseBaseRate:
     """The crowd's price for market questions, the base rate for questions about data sets."""
 
-    rates: Rates
+    not_options: ClassVar[tuple[str, ...]] = ("rates",)
+
+    rates: Rates | None = None
+    """Other rates than those counted from the past."""
     fallback: float | None = None
     name: str = "crowd-else-prior"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """Price or base rate of every target, by the question's kind."""
         if question.kind == "market":
             return await CrowdForecaster(fallback=self.fallback, name=self.name).forecast(question, context)
         return await BaseRateForecaster(rates=self.rates, name=self.name).forecast(question, context)
 
 
-def _price_or(target: Target, fallback: float | None, question: Question, context: RunContext) -> float:
+def _price_or(target: Target, fallback: float | None, question: Question, context: Context) -> float:
     snapshot = target.snapshot
     # A snapshot later than the cutoff is not the crowd of that day.
     if snapshot is not None and context.as_of.admits(snapshot.at) and snapshot.price is not None:
@@ -101,8 +108,8 @@ def _price_or(target: Target, fallback: float | None, question: Question, contex
     return fallback
 
 
-def _rate(rates: Rates, question: Question, target: Target, context: RunContext) -> float:
-    rate = rates.rate(question, target, context.as_of)
+def _rate(rates: Rates | None, question: Question, target: Target, context: Context) -> float:
+    rate = (rates or context.past).rate(question, target, context.as_of)
     if rate is None:
         raise CannotForecast(f"no past outcome of {question.source} {question.subtype} at {context.as_of}")
     return rate

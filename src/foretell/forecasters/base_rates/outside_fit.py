@@ -30,10 +30,10 @@ from foretell.forecasters.base_rates.text_features import (
     TIMED,
     Grams,
     TextFeatures,
+    features_of_past,
     gram_values,
     marks,
     rarity,
-    seen_in,
 )
 from foretell.forecasters.combine.rows import sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
@@ -157,7 +157,7 @@ def table_of(past: PastQuestions, day: date) -> TextModelTable:
     """The table of market questions known by `day`; each question counts as one, however often it was asked."""
     _, code, times = np.unique(past.id, return_inverse=True, return_counts=True)
     share = 1.0 / times[code]
-    found, worth = lessons(past, seen_in(past), share, day)
+    found, worth = lessons(past, features_of_past(past), share, day)
     grams = Grams.of(found.seen)
     telling = rarity(grams, share[found.row])
     return TextModelTable(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.forecasters.base_rates.past import Days, PastQuestions
-from foretell.forecasters.base_rates.rates import HORIZON_EDGES
+from foretell.forecasters.base_rates.rates import HORIZON_EDGES, effective_weights
 from foretell.forecasters.base_rates.text_features import (
     NAMES,
     TextFeatures,
@@ -208,7 +208,7 @@ class RateTable:
             rate = (yes + STRENGTH * rate) / (n + STRENGTH)
         return rate
 
-    def seen(self, kind: RateClass) -> float:
+    def outcomes_counted(self, kind: RateClass) -> float:
         """How many independent outcomes the narrowest class that has any holds."""
         return next((self.counts[level][1] for level in reversed(kind.levels) if level in self.counts), 0.0)
 
@@ -243,8 +243,7 @@ def trusted_sizes(past: PastQuestions) -> Floats:
 
 
 def _tally(outcome: Floats, day: Days) -> tuple[float, float]:
-    _, code, size = np.unique(day, return_inverse=True, return_counts=True)
-    worth = (1.0 / (1.0 + (size - 1) * CORRELATION))[code]
+    worth = effective_weights(day, CORRELATION)
     return float((worth * outcome).sum()), float(worth.sum())
 
 
@@ -414,13 +413,13 @@ def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
     rarity = data["rarity"].astype(np.float64)
     words: Floats = np.zeros(len(rarity))
     words[data["used"]] = data["words"]
-    told = report["level"]
+    written = report["level"]
     level = DriftingLevel(
-        long_run=told["long run"],
-        source=told["source"],
+        long_run=written["long run"],
+        source=written["source"],
         grid=data["grid"].astype(np.int64),
         drift=data["drift"].astype(np.float64),
-        drift_of=dict(zip(told["drifting"], data["drift_of"].astype(np.float64), strict=True)),
+        drift_of=dict(zip(written["drifting"], data["drift_of"].astype(np.float64), strict=True)),
     )
     text = TextModel(
         level=level,

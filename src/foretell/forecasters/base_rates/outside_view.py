@@ -1,7 +1,7 @@
 """The outside view as a forecaster: a number for any question, from past questions alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 
 from foretell.forecasters.base_rates.outside_fit import asking_hash, fit_outside
@@ -13,12 +13,12 @@ from foretell.forecasters.base_rates.outside_model import (
     RateTable,
     shipped_model,
 )
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.past import Past, question_text
 from foretell.forecasters.base_rates.reference_class import ReferenceClass
-from foretell.forecasters.base_rates.text_features import HORIZON, TextFeatures, question_text, seen
+from foretell.forecasters.base_rates.text_features import HORIZON, TextFeatures, text_features
 from foretell.forecasters.base_rates.wording import TURNS, read
 from foretell.forecasters.combine.rows import sigmoid
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
@@ -35,23 +35,23 @@ def reasons_of_text(parts: Sequence[LogOddsPart], seen: TextFeatures, source: st
     """The level, then the strongest parts with the direction and size of their pull; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
-    told = [f"{whose} start at {_percent(level)} at this time."]
+    text = [f"{whose} start at {_percent(level)} at this time."]
     ranked = sorted((p for p in parts if p.name not in ("level", UNSEEN)), key=lambda p: -abs(p.log_odds))
     strong = [p for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
     for pull, way in (("Raised", 1), ("Lowered", -1)):
         these = [f"{_told(p.name, seen)} ({p.log_odds:+.2f})" for p in strong if p.log_odds * way > 0]
         if these:
-            told.append(f"{pull}, in log-odds, by: {'; '.join(these)}.")
+            text.append(f"{pull}, in log-odds, by: {'; '.join(these)}.")
     if seen.days is None:
-        told.append("No deadline is named.")
-    return " ".join(told)
+        text.append("No deadline is named.")
+    return " ".join(text)
 
 
 def reasons_of_rate(kind: RateClass, table: RateTable) -> str:
     """Which class of data-set questions the rate was counted in."""
     days = "" if kind.days is None else f" at a horizon of {kind.days:.0f} days"
     name = f"{kind.source} {kind.subtype}".strip()
-    return f"Base rate of {name}{days}, from about {table.seen(kind):.0f} independent outcomes."
+    return f"Base rate of {name}{days}, from about {table.outcomes_counted(kind):.0f} independent outcomes."
 
 
 def reasons_of_class(found: ReferenceClass) -> str:
@@ -91,29 +91,28 @@ LEAST, MOST = 0.005, 0.995
 class OutsideView:
     """How often questions worded like this one, with this much time left, came true.
 
-    Live, the numbers that come with the package speak, and a bank of past questions adds its reference class. In a
-    backtest the bank is fitted anew for each cutoff, from what was known before it; without a bank, questions asked
-    before the package's own numbers were learnt are refused.
+    Live, the model that comes with the package is used, and past questions add a reference class. In a backtest the
+    model is fitted anew for each cutoff, from what was known before it; without past questions, questions asked before
+    the package's own model was fitted are refused.
     """
 
-    bank: PastQuestions | None = None
     model: OutsideModel | None = None
     """Instead of the package's own."""
     name: str = "outside"
-    _by_day: dict[date, OutsideModel] = field(default_factory=dict[date, OutsideModel], repr=False, compare=False)
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """A probability for every target; those of an exclusive question sum to one."""
         cutoff = AsOf.day(min(context.as_of.at.date(), question.due.date()), context.as_of.mode)
-        model = self._model(question, cutoff)
-        found = None if self.bank is None else ReferenceClass.of(question, self.bank, cutoff)
+        past = context.past.whole
+        model = self._model(question, cutoff, past)
+        found = ReferenceClass.of(question, past.table, cutoff) if past else None
         said = {target.id: self._target(question, target, model, found) for target in question.targets}
         p = {target: value for target, (value, _) in said.items()}
         if question.exclusive and len(p) > 1:
             total = sum(p.values())
             p = {target: value / total for target, value in p.items()}
-        told = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
-        rationale = " ".join(filter(None, told))
+        text = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
+        rationale = " ".join(filter(None, text))
         return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=rationale)
 
     def _target(
@@ -123,19 +122,17 @@ class OutsideView:
         rate = model.rates.rate(kind) if question.kind == "dataset" else None
         if rate is not None:
             return rate, reasons_of_rate(kind, model.rates)
-        looked = seen_of(question, target)
-        parts = model.text.parts(looked, question.source, question.due.date())
+        features = target_features(question, target)
+        parts = model.text.parts(features, question.source, question.due.date())
         p = float(sigmoid(sum(part.log_odds for part in parts)))
-        weighed = p if found is None else found.weighed(p)
+        blended = p if found is None else found.blended(p)
         source = question.source if question.source in model.text.level.source else None
-        return min(max(weighed, LEAST), MOST), reasons_of_text(parts, looked, source)
+        return min(max(blended, LEAST), MOST), reasons_of_text(parts, features, source)
 
-    def _model(self, question: Question, cutoff: AsOf) -> OutsideModel:
+    def _model(self, question: Question, cutoff: AsOf, past: Past) -> OutsideModel:
         day = cutoff.at.date()
-        if self.bank is not None and cutoff.mode == "backtest":
-            if day not in self._by_day:
-                self._by_day[day] = fit_outside(self.bank, cutoff)
-            return self._by_day[day]
+        if past and cutoff.mode == "backtest":
+            return past.cached(("outside view", day), lambda: fit_outside(past.table, cutoff))
         model = self.model or shipped_model()
         if cutoff.mode == "backtest":
             _refuse_hindsight(model, question, day)
@@ -153,13 +150,13 @@ def _refuse_hindsight(model: OutsideModel, question: Question, day: date) -> Non
         raise CannotForecast(f"the outside view's numbers were learnt from this very asking of {question.id}")
 
 
-def seen_of(question: Question, target: Target) -> TextFeatures:
+def target_features(question: Question, target: Target) -> TextFeatures:
     """What is seen of one target: a date of its own is definite, a market's closing date is not."""
     due = question.due.date()
     text = question_text(question, target)
     definite = target.resolves_at is not None
     end = target.resolves_at or question.closes_at
-    return seen(read(text, due), due, end.date() if end else None, definite=definite)
+    return text_features(read(text, due), due, end.date() if end else None, definite=definite)
 
 
 def kind_of(question: Question, target: Target) -> RateClass:

@@ -1,16 +1,22 @@
-"""Questions asked before, side by side: what the outside view learns from and looks up."""
+"""The past: questions asked before, with the outcomes that were known on a day.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+`Past` is the one value from which base rates, the outside view, the stack and calibration learn. It is made once from
+questions and answers; every table that one of them needs is computed from it when it is first used.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from foretell.forecasters.base_rates.rates import PastOutcomes
+from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes, Rates
 from foretell.forecasters.base_rates.wording import QuestionWording, read
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 
 Days = npt.NDArray[np.datetime64]
@@ -18,6 +24,7 @@ Strings = npt.NDArray[np.str_]
 Texts = npt.NDArray[np.object_]
 """Texts differ in length too much for a common width."""
 NEVER = np.datetime64("NaT", "D")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,12 +110,9 @@ def no_past_questions() -> PastQuestions:
     )
 
 
-# Earlier questions with what became of them: what the models of the stack learn from, day by day.
-
-
 @dataclass(frozen=True, kw_only=True)
 class PastAnswer:
-    """How one target of an asking came out, and the day on which that became known."""
+    """The outcome of one target of an earlier question, and the day on which it became known."""
 
     question_id: str
     due: datetime
@@ -119,7 +123,7 @@ class PastAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class PastTarget:
-    """A target of an earlier question with its answer."""
+    """A target of an earlier question with its outcome."""
 
     question: Question
     target: Target
@@ -128,52 +132,197 @@ class PastTarget:
 
     @property
     def horizon(self) -> int:
-        """Days from the asking to the resolution; to the answer where no date was set."""
+        """Days from the asking to the resolution; to the day the outcome was known where no date was set."""
         days = self.question.horizon_days(self.target)
         return (self.known_on - self.question.due.date()).days if days is None else days
 
 
+def question_text(question: Question, target: Target) -> str:
+    """The text of a target: its own sentence where a data set has one, else the question and the option meant."""
+    text = question.text.split("\n\n")[0]
+    if question.kind == "dataset":
+        return target.label or text
+    return f"{text} {target.label}" if target.label and len(question.targets) > 1 else text
+
+
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """Questions asked before and the answers that are known; whoever reads it names the day up to which it may.
+    """Questions asked before and the outcomes that are known of them.
+
+    `before(day)` gives what somebody asking on that day could know. The past of a forecaster's context is cut so;
+    a forecaster that cuts by itself, because it compares several days, reads `whole`.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="fred/DFF", source="fred", text="?", due="2025-03-02", kind="dataset",
     ...              targets=(Target(id="2025-03-09", resolves_at="2025-03-09"),))
     >>> day = date(2025, 3, 9)
-    >>> told = PastAnswer(question_id="fred/DFF", due=q.due, target_id="2025-03-09", outcome=0, known_on=day)
-    >>> [(lesson.target.id, lesson.horizon, lesson.outcome) for lesson in Past.of([q], [told]).lessons]
+    >>> answer = PastAnswer(question_id="fred/DFF", due=q.due, target_id="2025-03-09", outcome=0, known_on=day)
+    >>> past = Past.of([q], [answer])
+    >>> [(one.target.id, one.horizon, one.outcome) for one in past.resolved]
     [('2025-03-09', 7, 0)]
+    >>> past.before(day).resolved
+    ()
     """
 
-    questions: tuple[Question, ...]
-    lessons: tuple[PastTarget, ...]
+    questions: tuple[Question, ...] = ()
+    answers: tuple[PastAnswer, ...] = ()
+    recorded_rates: Rates | None = None
+    """Base rates to use instead of those counted from the answers, such as the ones stored with a run."""
+    day: date | None = None
+    """Only what was known before this day is shown; None shows everything."""
+    _shared: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any], repr=False, compare=False)
 
     @classmethod
-    def of(cls, questions: Iterable[Question], answers: Iterable[PastAnswer]) -> "Past":
-        """Join questions and answers; an answer to nothing that was asked is left out."""
-        asked = {(q.id, q.due): q for q in questions}
-        lessons: list[PastTarget] = []
-        for answer in answers:
-            question = asked.get((answer.question_id, answer.due))
-            target = None if question is None else _target(question, answer.target_id)
-            if question is not None and target is not None:
-                lessons.append(
-                    PastTarget(question=question, target=target, outcome=answer.outcome, known_on=answer.known_on)
-                )
-        return cls(questions=tuple(asked.values()), lessons=tuple(lessons))
+    def of(cls, questions: Iterable[Question], answers: Iterable[PastAnswer] = ()) -> "Past":
+        """From questions and answers; an answer to nothing that was asked is ignored."""
+        return cls(questions=tuple(questions), answers=tuple(answers))
 
-    @cached_property
+    @classmethod
+    def of_table(cls, table: PastQuestions) -> "Past":
+        """From a table of past questions alone, for those who only read the table."""
+        past = cls()
+        past._shared["table"] = table
+        return past
+
+    def __bool__(self) -> bool:
+        """Whether there is any earlier question."""
+        return bool(self.questions) or ("table" in self._shared and len(self._table) > 0)
+
+    def before(self, day: date) -> "Past":
+        """What somebody asking on that day could know. What was computed once is shared."""
+        return replace(self, day=day if self.day is None else min(day, self.day))
+
+    @property
+    def whole(self) -> "Past":
+        """The past without a limit, for code that names the day with every look."""
+        return replace(self, day=None)
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, computed once for this past and all its cuts; name the day in the key where it matters."""
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
+
+    @property
+    def resolved(self) -> tuple[PastTarget, ...]:
+        """Every target whose outcome is known, in the order of the answers."""
+        found = self.cached("resolved", self._join)
+        return found if self.day is None else tuple(one for one in found if one.known_on < self.day)
+
+    @property
+    def table(self) -> PastQuestions:
+        """One row for every target of every question, resolved or not, with its price then."""
+        return self._table if self.day is None else self._table.before(self.day)
+
+    @property
+    def rates(self) -> Rates | None:
+        """Base rates, each question seeing only what was known before its date; None where nothing is resolved.
+
+        Answers count at the horizon from the asking to the day on which they became known.
+        """
+        if self.recorded_rates is not None:
+            return self.recorded_rates
+        return self.cached("rates", lambda: BaseRates(past=found) if len(found := self._answer_outcomes()) else None)
+
+    def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
+        """The base rate of a target; None where nothing like it was resolved."""
+        return None if self.rates is None else self.rates.rate(question, target, as_of)
+
+    @property
     def outcomes(self) -> PastOutcomes:
-        """The answers as base rates are counted from them."""
-        return PastOutcomes(
-            known_on=np.array([x.known_on for x in self.lessons], "M8[D]"),
-            source=np.array([x.question.source for x in self.lessons], str),
-            subtype=np.array([x.question.subtype for x in self.lessons], str),
-            horizon_days=np.array([x.horizon for x in self.lessons], np.int64),
-            outcome=np.array([x.outcome for x in self.lessons], np.float64),
+        """The resolved targets as columns, at the horizons that the questions name."""
+        return _outcomes((one.known_on, one.question, one.horizon, one.outcome) for one in self.resolved)
+
+    def _answer_outcomes(self) -> PastOutcomes:
+        """The answers as columns, at the horizon from the asking to the day on which each became known."""
+        pairs = ((self._by_asking.get((one.question_id, one.due)), one) for one in self.answers)
+        return _outcomes(
+            (one.known_on, question, (one.known_on - question.due.date()).days, one.outcome)
+            for question, one in pairs
+            if question is not None
         )
 
+    @property
+    def _by_asking(self) -> Mapping[tuple[str, datetime], Question]:
+        return self.cached("by asking", lambda: {(q.id, q.due): q for q in self.questions})
 
-def _target(question: Question, id: str) -> Target | None:
-    return next((target for target in question.targets if target.id == id), None)
+    @property
+    def _table(self) -> PastQuestions:
+        return self.cached("table", self._make_table)
+
+    def _join(self) -> tuple[PastTarget, ...]:
+        found: list[PastTarget] = []
+        for answer in self.answers:
+            question = self._by_asking.get((answer.question_id, answer.due))
+            for target in () if question is None else question.targets:
+                if question is not None and target.id == answer.target_id:
+                    found.append(
+                        PastTarget(question=question, target=target, outcome=answer.outcome, known_on=answer.known_on)
+                    )
+                    break
+        return tuple(found)
+
+    def _make_table(self) -> PastQuestions:
+        answers = {(one.question_id, one.due, one.target_id): one for one in self.answers}
+        rows = [
+            (
+                *_question_columns(question, target),
+                *_outcome_columns(answers.get((question.id, question.due, target.id))),
+            )
+            for question in self.questions
+            for target in question.targets
+        ]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(_TABLE_TYPES)
+        arrays = (np.array(column, dtype=kind) for column, kind in zip(columns, _TABLE_TYPES.values(), strict=True))
+        return PastQuestions(**dict(zip(_TABLE_TYPES, arrays, strict=True)))
+
+
+_TABLE_TYPES = {
+    "id": "U",
+    "text": "O",
+    "source": "U",
+    "subtype": "U",
+    "kind": "U",
+    "url": "U",
+    "due": "M8[D]",
+    "resolves": "M8[D]",
+    "price_on": "M8[D]",
+    "price": "f8",
+    "size": "f8",
+    "known_on": "M8[D]",
+    "outcome": "f8",
+}
+
+
+def _question_columns(question: Question, target: Target) -> tuple[Any, ...]:
+    snapshot, resolves = target.snapshot, target.resolves_at or question.closes_at
+    price = None if snapshot is None else snapshot.price
+    return (
+        question.id,
+        question_text(question, target),
+        question.source,
+        question.subtype,
+        question.kind,
+        question.url,
+        question.due.date(),
+        None if resolves is None else resolves.date(),
+        None if price is None or snapshot is None else snapshot.at.date(),
+        np.nan if price is None else price,
+        np.nan if question.last_value is None else question.last_value.value,
+    )
+
+
+def _outcome_columns(answer: PastAnswer | None) -> tuple[Any, ...]:
+    return (None, np.nan) if answer is None else (answer.known_on, float(answer.outcome))
+
+
+def _outcomes(rows: Iterable[tuple[date, Question, int, int]]) -> PastOutcomes:
+    columns = list(zip(*((known, q.source, q.subtype, days, outcome) for known, q, days, outcome in rows), strict=True))
+    known, source, subtype, horizon, outcome = columns or [()] * 5
+    return PastOutcomes(
+        known_on=np.array(known, "M8[D]"),
+        source=np.array(source, str),
+        subtype=np.array(subtype, str),
+        horizon_days=np.array(horizon, np.int64),
+        outcome=np.array(outcome, np.float64),
+    )

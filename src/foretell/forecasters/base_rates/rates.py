@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -146,6 +146,11 @@ def _count(past: PastOutcomes, known: Bools, correlation: float) -> _RateCounts:
 
 def _effective_counts(outcome: Floats, day: npt.NDArray[np.datetime64], correlation: float) -> tuple[float, float]:
     """Yes and all, each day's outcomes counted for as many as they are independently worth."""
-    _, code, size = np.unique(day, return_inverse=True, return_counts=True)
-    worth = (1.0 / (1.0 + (size - 1) * correlation))[code]
+    worth = effective_weights(day, correlation)
     return float(worth @ outcome), float(worth.sum())
+
+
+def effective_weights(group: npt.NDArray[Any], correlation: float) -> Floats:
+    """What each outcome counts among those of its group, such as its day: m of them are worth m / (1 + (m−1)·ρ)."""
+    _, code, size = np.unique(group, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / (1.0 + (size - 1) * correlation), np.float64)[code]

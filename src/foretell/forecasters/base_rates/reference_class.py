@@ -6,18 +6,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.past import PastQuestions, question_text
 from foretell.forecasters.base_rates.text_features import (
     BUCKETS,
     Grams,
     TextFeatures,
     buckets,
+    features_of_past,
     gram_values,
     lengths,
     one_text,
-    question_text,
     rarity,
-    seen_in,
 )
 from foretell.forecasters.base_rates.wording import read
 from foretell.metrics.arrays import Bools, Floats, Ints
@@ -26,7 +25,7 @@ from foretell.questions.question import Question
 
 SIZE = 40
 STRENGTH = 20.0
-"""How many fully similar questions a forecast is worth where both are weighed against each other."""
+"""How many fully similar questions a forecast is worth where both are blended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +80,7 @@ class ReferenceClass:
             return "no similar question was answered before"
         return f"of the {len(self)} most similar questions {self.rate:.0%} resolved yes"
 
-    def weighed(self, p: float, strength: float = STRENGTH) -> float:
+    def blended(self, p: float, strength: float = STRENGTH) -> float:
         """A probability pulled towards the class: (s·p + Σ wᵢ·yᵢ) / (s + Σ wᵢ), w being the similarity."""
         counted = [m for m in self.members if m.deadline_over]
         total = sum(m.similarity for m in counted)
@@ -112,10 +111,10 @@ class _AnsweredQuestions:
 def _answered(bank: PastQuestions, day: date, kind: str) -> _AnsweredQuestions:
     now = np.datetime64(day, "D")
     asked = (bank.due < now) & (bank.kind == kind)
-    every = Grams.of(seen_in(bank.take(_last_askings(bank, asked))))
+    every = Grams.of(features_of_past(bank.take(_last_askings(bank, asked))))
     telling = rarity(every, np.ones(len(every.start) - 1))
     row = _last_askings(bank, asked & (bank.known_on < now))
-    seen = seen_in(bank.take(row))
+    seen = features_of_past(bank.take(row))
     grams = Grams.of(seen)
     return _AnsweredQuestions(day=day, row=row, seen=seen, grams=grams, telling=telling, length=lengths(grams, telling))
 

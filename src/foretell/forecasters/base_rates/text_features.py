@@ -14,7 +14,6 @@ import numpy as np
 from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.wording import MASK, TURNS, Course, QuestionWording
 from foretell.metrics.arrays import Floats, Ints
-from foretell.questions.question import Question, Target
 
 # Words and word pairs as numbers in a fixed range: the same on every machine and in every version of Python.
 
@@ -118,16 +117,10 @@ class TextFeatures:
         return np.array([*(float(turn in self.reading.turns) for turn in TURNS), length, *horizon, *rest])
 
 
-def question_text(question: Question, target: Target) -> str:
-    """What is read of a target: its own sentence where a data set has one, else the question and the option meant."""
-    text = question.text.split("\n\n")[0]
-    if question.kind == "dataset":
-        return target.label or text
-    return f"{text} {target.label}" if target.label and len(question.targets) > 1 else text
-
-
 @lru_cache(maxsize=1 << 16)
-def seen(reading: QuestionWording, due: date, resolves: date | None, *, definite: bool = False) -> TextFeatures:
+def text_features(
+    reading: QuestionWording, due: date, resolves: date | None, *, definite: bool = False
+) -> TextFeatures:
     """What is seen of a reading and the date on which it is decided.
 
     A market's closing date is often nominal, so a deadline named outright in the text goes before it; a `definite`
@@ -147,11 +140,11 @@ def seen(reading: QuestionWording, due: date, resolves: date | None, *, definite
     return TextFeatures(reading=reading, course=course, days=days)
 
 
-def seen_in(past: PastQuestions) -> list[TextFeatures]:
+def features_of_past(past: PastQuestions) -> list[TextFeatures]:
     """What is seen of every past question."""
     dues: list[date] = past.due.astype("M8[D]").tolist()
     ends: list[date | None] = past.resolves.astype("M8[D]").tolist()
-    return [seen(r, due, end) for r, due, end in zip(past.readings, dues, ends, strict=True)]
+    return [text_features(r, due, end) for r, due, end in zip(past.readings, dues, ends, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

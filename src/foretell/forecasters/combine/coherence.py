@@ -135,9 +135,9 @@ def _best(loss: Floats, weight: Floats) -> int:
 def _variance(rows: TrialRows) -> Floats:
     """Of the mean log-odds of each row's trials, halfway to the mean over all rows; 1 where trials never differ."""
     x = logit(rows.trials)
-    said = ~np.isnan(x)
-    n = np.maximum(said.sum(axis=0), 1)
-    centred = np.where(said, x - np.where(said, x, 0.0).sum(axis=0) / n, 0.0)
+    answered = ~np.isnan(x)
+    n = np.maximum(answered.sum(axis=0), 1)
+    centred = np.where(answered, x - np.where(answered, x, 0.0).sum(axis=0) / n, 0.0)
     own = (centred**2).sum(axis=0) / np.maximum(n - 1, 1) / n
     usual = float(own.mean())
     return (own + usual) / 2 if usual > 0 else np.ones(len(rows))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from foretell.forecasters.base_rates.rates import HORIZON_EDGES
+from foretell.forecasters.base_rates.rates import HORIZON_EDGES, effective_weights
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows, logit, sigmoid
 from foretell.forecasters.combine.rules import Training
@@ -150,8 +150,7 @@ class Trust:
     def _worth(self, examples: Examples) -> Floats:
         """How much each example counts, given how many of its source became known on the same day."""
         days = np.datetime_as_string(examples.known_on, "D")
-        _, code, size = np.unique(_joined(examples.rows.source, days), return_inverse=True, return_counts=True)
-        return np.asarray(1.0 / (1.0 + (size - 1) * self.correlation), np.float64)[code]
+        return effective_weights(_joined(examples.rows.source, days), self.correlation)
 
 
 def log_odds(rows: TrialRows) -> tuple[Floats, Floats]:

@@ -232,10 +232,10 @@ class GreedySelection:
     def fit(self, examples: Examples) -> Ensemble:
         """The selection, or equal weights where later rounds show no gain beyond noise."""
         check_members(examples.rows, self.names)
-        length, told = self._length(self._judged(examples))
+        length, text = self._length(self._judged(examples))
         weights = bag_weights(self._path(examples)[:length], len(self.names)) if length else equal(self.names)
         training = Training.of(examples)
-        return Ensemble(names=self.names, weights=weights, space=self.space, training=training, told=told)
+        return Ensemble(names=self.names, weights=weights, space=self.space, training=training, told=text)
 
     def _length(self, judged: "_GreedyScore") -> tuple[int, str]:
         """How many steps to take, 0 for equal weights, and why."""
@@ -321,7 +321,7 @@ class SkillWeights:
     def fit(self, examples: Examples) -> Ensemble:
         """Weights from the examples; equal ones where there are none or nothing tells members apart."""
         p = check_members(examples.rows, self.names)
-        weights, told = equal(self.names), "equal: no past"
+        weights, text = equal(self.names), "equal: no past"
         if len(examples) and len(self.names) > 1:
             found = self._gains(p, examples)
             trust = reliability(found)
@@ -330,9 +330,9 @@ class SkillWeights:
             log_weights = -RATE * clusters * trust * (excess - excess.mean())
             unscaled = np.exp(log_weights - log_weights.max())
             weights = tuple(map(float, unscaled / unscaled.sum()))
-            told = f"{trust:.0%} of the spread between members is skill"
+            text = f"{trust:.0%} of the spread between members is skill"
         training = Training.of(examples)
-        return Ensemble(names=self.names, weights=weights, space=self.space, training=training, told=told)
+        return Ensemble(names=self.names, weights=weights, space=self.space, training=training, told=text)
 
     def _gains(self, p: Floats, examples: Examples) -> list[Gain]:
         together = Ensemble(names=self.names, weights=equal(self.names), space=self.space)

@@ -94,9 +94,9 @@ class TrialRows:
     def log_odds(self, edge: float) -> Floats:
         """The mean log-odds of the trials that gave an answer, none taken for surer than `edge`; NaN without any."""
         x = logit(self.trials, edge)
-        said = ~np.isnan(x)
-        n = said.sum(axis=0)
-        return np.where(n > 0, np.where(said, x, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
+        answered = ~np.isnan(x)
+        n = answered.sum(axis=0)
+        return np.where(n > 0, np.where(answered, x, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
     @cached_property
     def anchor(self) -> Floats:

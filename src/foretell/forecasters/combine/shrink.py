@@ -31,10 +31,10 @@ class TrialSpread:
     def of(cls, rows: TrialRows, edge: float) -> "TrialSpread":
         """From rows, with probabilities kept `edge` away from certainty."""
         x = logit(rows.trials, edge)
-        said = ~np.isnan(x)
-        count = said.sum(axis=0).astype(np.float64)
-        mean = np.where(said, x, 0.0).sum(axis=0) / np.maximum(count, 1)
-        apart = np.where(said, x - mean, 0.0)
+        answered = ~np.isnan(x)
+        count = answered.sum(axis=0).astype(np.float64)
+        mean = np.where(answered, x, 0.0).sum(axis=0) / np.maximum(count, 1)
+        apart = np.where(answered, x - mean, 0.0)
         # Equal trials can differ from their mean by a rounding error, which is no disagreement.
         std = np.sqrt((apart**2).sum(axis=0) / np.maximum(count, 1))
         std[std < 1e-12 * (1 + np.abs(mean))] = 0.0

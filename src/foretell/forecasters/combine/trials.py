@@ -12,16 +12,15 @@ from foretell.forecasters.agent.prompts import StartingSignals, question_prompt
 from foretell.forecasters.agent.settings import ZERO_SHOT, Clamp
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.forecaster import (
-    AgentContext,
     CannotForecast,
+    Context,
     Forecaster,
-    RunContext,
-    TracedModel,
     UsageMeter,
+    attempt,
 )
 from foretell.models.model import ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import ask_typed
+from foretell.models.structured_output import ask_typed, closed_object
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, ForecastMade
@@ -70,39 +69,37 @@ class ReasonsPanel:
         """As shown in tables."""
         return PANEL
 
-    async def judge(self, question: Question, forecasts: Sequence[Forecast], context: RunContext) -> Forecast:
+    async def judge(self, question: Question, forecasts: Sequence[Forecast], context: Context) -> Forecast:
         """The panel's forecast, or the logit mean and why; `CannotForecast` only where there is no trial at all."""
         if not forecasts:
             raise CannotForecast("a panel needs at least one trial")
-        if not isinstance(context, AgentContext):
-            raise TypeError("a panel needs a model: give it an AgentContext")
-        tally = UsageMeter(context.emit)
+        meter = UsageMeter(context.emit)
         form = AnswerFormat.of(question)
         mean = form.coherent(Aggregate(rule="logit-mean").apply([one.p for one in forecasts]))
         try:
-            opinion = await self._ask(question, forecasts, replace(context, emit=tally))
+            opinion = await self._ask(question, forecasts, replace(context, emit=meter))
             stated, reason = form.read(opinion.said()), opinion.reason.strip()
         except ModelError as error:
             stated, reason = StatedProbabilities(p={}, problems=(str(error),)), ""
         p = self.clamp.apply(form.coherent({**mean, **stated.p}), exclusive=form.exclusive) if stated.p else mean
-        told = _told(stated, len(forecasts))
-        tally(ForecastMade(p=p, how=told.rstrip(".")))
+        text = _told(stated, len(forecasts))
+        meter(ForecastMade(p=p, how=text.rstrip(".")))
         return Forecast(
             question_id=question.id,
             forecaster=self.name,
             as_of=context.as_of,
             p=p,
             trial=context.trial,
-            rationale="\n\n".join(filter(None, [told, reason])),
-            usage=tally.usage,
+            rationale="\n\n".join(filter(None, [text, reason])),
+            usage=meter.usage,
             distribution=form.distribution(p, stated.distribution),
         )
 
-    async def _ask(self, question: Question, forecasts: Sequence[Forecast], context: AgentContext) -> "_Opinion":
-        model = TracedModel(context.model, context.emit, self.role, context.prices)
+    async def _ask(self, question: Question, forecasts: Sequence[Forecast], context: Context) -> "_Opinion":
+        model = context.model(self.role)
         return await ask_typed(model, self.request(question, forecasts, context), _Opinion, attempts=self.attempts)
 
-    def request(self, question: Question, forecasts: Sequence[Forecast], context: AgentContext) -> Request:
+    def request(self, question: Question, forecasts: Sequence[Forecast], context: Context) -> Request:
         """What the model is asked."""
         form = AnswerFormat.of(question)
         reports = [f"## Report {n}\n\n{self._reasons(one)}" for n, one in enumerate(forecasts, start=1)]
@@ -114,7 +111,7 @@ class ReasonsPanel:
             UserMessage(text=question_prompt(question, context.as_of, offer, start)),
         )
         slot = f"{question.id}/panel {context.trial}"
-        return replace(context.models.request(self.role, messages, slot=slot), schema=_schema(form))
+        return context.request(self.role, messages, slot=slot, schema=_schema(form), call=None)
 
     def _reasons(self, forecast: Forecast) -> str:
         return without_numbers(forecast.rationale)[: self.longest] or "(no reasons given)"
@@ -134,12 +131,7 @@ class _Opinion:
 
 def _schema(form: AnswerFormat) -> dict[str, Any]:
     properties = {"reason": {"type": "string", "description": "Which evidence decided, and why."}}
-    return {
-        "type": "object",
-        "properties": {**properties, form.field: form.schema()},
-        "required": ["reason", form.field],
-        "additionalProperties": False,
-    }
+    return closed_object({**properties, form.field: form.schema()})
 
 
 def _told(stated: StatedProbabilities, trials: int) -> str:
@@ -153,7 +145,7 @@ def _told(stated: StatedProbabilities, trials: int) -> str:
 class TrialJudge(Protocol):
     """Puts trials together by reading their reasons."""
 
-    async def judge(self, question: Question, forecasts: Sequence[Forecast], context: RunContext) -> Forecast:
+    async def judge(self, question: Question, forecasts: Sequence[Forecast], context: Context) -> Forecast:
         """The forecast it makes of them, or `CannotForecast`."""
         ...
 
@@ -180,7 +172,7 @@ class RepeatedTrials:
         how = "judge" if self.judge else self.combine.name
         return f"{self.forecaster.name} x{self.count} {how}"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The trials put together, or `CannotForecast` with the reason of the first failure."""
         answers = await self.run(question, context)
         made = [answer for answer in answers if isinstance(answer, Forecast)]
@@ -189,28 +181,24 @@ class RepeatedTrials:
             raise CannotForecast(f"all {self.count} trials failed; the first: {failures[0].error}")
         return await self._together(question, context, made, failures)
 
-    async def run(self, question: Question, context: RunContext) -> list[Forecast | Failure]:
+    async def run(self, question: Question, context: Context) -> list[Forecast | Failure]:
         """Every trial's own answer, in the order of trials."""
         return list(await asyncio.gather(*(self._one(question, context, trial) for trial in range(self.count))))
 
-    async def _one(self, question: Question, context: RunContext, trial: int) -> Forecast | Failure:
-        if isinstance(context, AgentContext):
-            context = context.for_trial(trial, self.listen(trial) if self.listen else None)
-        try:
-            return replace(await self.forecaster.forecast(question, context), trial=trial)
-        except CannotForecast as error:
-            name = self.forecaster.name
-            return Failure(question_id=question.id, forecaster=name, as_of=context.as_of, error=str(error), trial=trial)
+    async def _one(self, question: Question, context: Context, trial: int) -> Forecast | Failure:
+        context = context.for_trial(trial, self.listen(trial) if self.listen else None)
+        made = await attempt(self.forecaster, question, context)
+        return replace(made, trial=trial)
 
     async def _together(
-        self, question: Question, context: RunContext, made: list[Forecast], failures: list[Failure]
+        self, question: Question, context: Context, made: list[Forecast], failures: list[Failure]
     ) -> Forecast:
         judged = await self._judged(question, context, made)
         p = judged.p if judged else self.combine.apply([forecast.p for forecast in made], failed=len(failures))
         if question.exclusive and len(p) > 1:
             p = Categorical(p=p, normalise=True).p
         spread = max(abs(a.p[t] - b.p[t]) for a in made for b in made for t in p)
-        told = f"{len(made)} of {self.count} trials answered; they differ by at most {spread:.3f}."
+        text = f"{len(made)} of {self.count} trials answered; they differ by at most {spread:.3f}."
         reasons = [f"Trial {one.trial}:\n{one.rationale}" for one in made]
         failed = [f"Trial {one.trial} failed: {one.error}" for one in failures]
         return Forecast(
@@ -218,17 +206,16 @@ class RepeatedTrials:
             forecaster=self.name,
             as_of=context.as_of,
             p=p,
-            rationale="\n\n".join([told, *([judged.rationale] if judged else []), *reasons, *failed]),
+            rationale="\n\n".join([text, *([judged.rationale] if judged else []), *reasons, *failed]),
             usage=Cost.side_by_side([*(one.usage for one in made), *([judged.usage] if judged else [])]),
             distribution=_distribution(made, p),
         )
 
-    async def _judged(self, question: Question, context: RunContext, made: list[Forecast]) -> Forecast | None:
+    async def _judged(self, question: Question, context: Context, made: list[Forecast]) -> Forecast | None:
         if self.judge is None or len(made) < 2:
             return None
-        if isinstance(context, AgentContext):
-            # One trial past the last: the judge's calls are journalled apart from all of theirs.
-            context = context.for_trial(self.count, self.listen(self.count) if self.listen else None)
+        # One trial past the last: the judge's calls are journalled apart from all of theirs.
+        context = context.for_trial(self.count, self.listen(self.count) if self.listen else None)
         try:
             return await self.judge.judge(question, made, context)
         except CannotForecast:

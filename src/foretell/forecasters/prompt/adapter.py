@@ -1,25 +1,23 @@
 """Any forecaster under the same rules: the shared context as its opening material, its tools on or off."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, Forecaster, RunContext
-from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.forecasters.forecaster import AdmitAll, CannotForecast, Context, Forecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, RankedSource
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view
 from foretell.forecasters.prompt.summaries import words
 from foretell.models.model import ToolSpec
+from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.questions.trace import EmitEvent, Failed
+from foretell.questions.trace import EmitEvent
 from foretell.tools.fence import FencedTools
-from foretell.tools.leak_filter import Excerpt, LeakVerdict
 from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
 from foretell.tools.tool import SourceItem, ToolMaterial, required_text
@@ -33,20 +31,8 @@ SPEC = ToolSpec(
         "Search the sources that were gathered for this question; nothing else can be reached. Returns those that "
         "share words with the query, the closest first, or all of them where none does."
     ),
-    parameters={
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "The words to search for."}},
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+    parameters=closed_object({"query": {"type": "string", "description": "The words to search for."}}),
 )
-
-
-class _AdmitAll:
-    """What a context holds passed every layer when it was made."""
-
-    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        return [LeakVerdict(word="KEEP", reason="part of the context")] * len(excerpts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,20 +63,11 @@ class ContextSearchTool:
 def context_toolbox(context: PredictionContext, emit: EmitEvent, *, searchable: bool = True) -> FencedTools:
     """A toolbox over the sources of a context; without any tool where nothing of it may be searched."""
     tools = (ContextSearchTool(context=context),) if searchable and context.sources else ()
-    return FencedTools.around(tools, FenceRules(as_of=context.as_of, question=context.question, emit=emit), _AdmitAll())
+    return FencedTools.around(tools, FenceRules(as_of=context.as_of, question=context.question, emit=emit), AdmitAll())
 
 
 CLAIRVOYANT = "+clairvoyant"
 GATHERED = "The following was gathered for this question beforehand. Evidence from it counts as part of the question."
-
-
-@runtime_checkable
-class AttemptingForecaster(Protocol):
-    """A forecaster that ends every trial in a value."""
-
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
-        """A forecast, or why there is none."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,26 +99,20 @@ class ContextAdapter:
         """The view as a value."""
         return read_view(self.view)
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
-        """What the other forecaster says, under this name."""
-        answer = await self.attempt(question, context)
-        if isinstance(answer, Failure):
-            raise CannotForecast(answer.error)
-        return answer
-
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
-        """One trial."""
+    async def forecast(self, question: Question, context: Context) -> Forecast:
+        """The forecast of the other forecaster, under this name."""
+        shared = await self.contexts.of(question, context.as_of)
+        shown, surroundings = self._told(shared), self._surroundings(shared, question, context)
         try:
-            shared = await self.contexts.of(question, context.as_of)
-            made = await _attempted(self._inner(), self._told(shared), self._surroundings(shared, question, context))
+            made = await self._inner().forecast(shown, surroundings)
         except CannotForecast as reason:
-            if isinstance(context, AgentContext):
-                context.emit(Failed(error=str(reason)))
-            return Failure(question_id=question.id, forecaster=self.name, as_of=context.as_of, error=str(reason))
-        named = self.name + CLAIRVOYANT * made.forecaster.endswith(CLAIRVOYANT)
-        if isinstance(made, Failure):
-            return replace(made, forecaster=named)
+            raise CannotForecast(str(reason), forecaster=self._marked(reason.forecaster)) from reason
+        named = self._marked(made.forecaster)
         return replace(made, forecaster=named, trace=made.trace or f"context {shared.digest}")
+
+    def _marked(self, inner: str) -> str:
+        """This name, marked as that of the other forecaster is."""
+        return self.name + CLAIRVOYANT * inner.endswith(CLAIRVOYANT)
 
     def _inner(self) -> Forecaster:
         """The belief agent is told in its instructions, too, that there is nothing to look up."""
@@ -157,70 +128,37 @@ class ContextAdapter:
         parts = [GATHERED, shown, question.background] if shown else [question.background]
         return replace(question, background="\n\n".join(filter(None, parts)))
 
-    def _surroundings(self, shared: PredictionContext, question: Question, context: RunContext) -> RunContext:
+    def _surroundings(self, shared: PredictionContext, question: Question, context: Context) -> Context:
         """The same context with another toolbox.
 
         Tools see the question as it was asked: the addresses of its sources, now in its background, would else count
         as pages that decide it, and be closed.
         """
-        if not isinstance(context, AgentContext):
-            return context
         if not self.tools:
 
-            def sources(_: Question, run: AgentContext) -> FencedTools:
+            def sources(_: Question, run: Context) -> FencedTools:
                 return context_toolbox(shared, run.emit, searchable=self.shown.sources)
 
-            return replace(context, toolbox=sources)
-        make = context.toolbox
+            return replace(context, tools=sources)
+        make = context.tools
         # Only markets have a tool for prices.
         seen = question if self.shown.market else replace(question, kind="dataset")
 
-        def toolbox(_: Question, run: AgentContext) -> FencedTools:
+        def tools(_: Question, run: Context) -> FencedTools:
             return make(seen, run)
 
-        return replace(context, toolbox=toolbox)
+        return replace(context, tools=tools)
 
 
-async def _attempted(forecaster: Forecaster, question: Question, context: RunContext) -> Forecast | Failure:
-    if isinstance(forecaster, AttemptingForecaster):
-        return await forecaster.attempt(question, context)
-    return await forecaster.forecast(question, context)
-
-
-# Forecasters on a context from the options of a run: one prompt, or another forecaster handed the same material.
-
-PROMPT_OPTIONS = ("view", "elicitation", "attempts", "distance", "clamp", "label")
 ADAPTER_OPTIONS = ("view", "tools", "label")
-
-
-def context_forecaster(options: Mapping[str, Any], contexts: PredictionContexts) -> PromptForecaster:
-    """The single-prompt forecaster that options describe; an unknown or wrong option is named."""
-    _known(options, PROMPT_OPTIONS, "the context forecaster")
-    given = dict(options)
-    try:
-        if "clamp" in given:
-            given["clamp"] = _clamp(given["clamp"])
-        return PromptForecaster(contexts=contexts, **given)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the options of the context forecaster do not fit: {error}", column="options") from None
 
 
 def on_context(forecaster: Forecaster, options: Mapping[str, Any], contexts: PredictionContexts) -> ContextAdapter:
     """Another forecaster on the same contexts; an unknown or wrong option is named."""
-    _known(options, ADAPTER_OPTIONS, "a forecaster on a context")
+    for name in options:
+        if name not in ADAPTER_OPTIONS:
+            hint = f"options are {', '.join(ADAPTER_OPTIONS)}"
+            raise InputError(f"a forecaster on a context has no option {name!r}", column="options", hint=hint)
     if not isinstance(options.get("tools", True), bool):
         raise InputError(f"tools is {options['tools']!r}, write true or false", column="options")
     return ContextAdapter(forecaster=forecaster, contexts=contexts, **options)
-
-
-def _known(options: Mapping[str, Any], known: tuple[str, ...], who: str) -> None:
-    for name in options:
-        if name not in known:
-            raise InputError(f"{who} has no option {name!r}", column="options", hint=f"options are {', '.join(known)}")
-
-
-def _clamp(given: Any) -> Clamp:
-    if not isinstance(given, list | tuple) or len(given) != 2:
-        raise ValueError(f"clamp is {given!r}, write two numbers such as [0.01, 0.99]")
-    low, high = given
-    return Clamp(low=float(low), high=float(high))

@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from foretell.forecasters.agent.actions import UnusableTurn, read_object
 from foretell.forecasters.agent.answer_format import target_keys
-from foretell.models.model import AssistantMessage, Message, Model, ModelError, Reply, Request, UserMessage
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question
 
@@ -128,14 +126,14 @@ def _entries(said: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeNa
     return {str(name): part for name, part in entries.items()}
 
 
-def _paired(items: list[Any], told: str) -> dict[str, Any]:
+def _paired(items: list[Any], text: str) -> dict[str, Any]:
     """[{"outcome": …, "probability": …}, …] as a mapping."""
     pairs: dict[str, Any] = {}
     for item in items[: MOST_ENTRIES + 1]:
         row = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {}
         name = next((row[key] for key in ("outcome", "name", "key", "id") if isinstance(row.get(key), str)), None)
         if name is None or name in pairs:
-            raise UnusableReply(f"`{told}` must be an object with one entry for every outcome, not a list")
+            raise UnusableReply(f"`{text}` must be an object with one entry for every outcome, not a list")
         rest = {key: part for key, part in row.items() if part != name}
         number = next((rest[key] for key in ("probability", "p", "value") if key in rest), None)
         pairs[name] = rest if number is None else number
@@ -157,8 +155,8 @@ def _by_target(entries: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict
         found[target] = said
     missing = [key for key, target in outcomes.keys.items() if target not in found]
     if missing:
-        told = ", ".join(f"`{key}`" for key in missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
-        raise UnusableReply(f"{told} missing; give exactly the outcomes that are listed, under their names")
+        text = ", ".join(f"`{key}`" for key in missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
+        raise UnusableReply(f"{text} missing; give exactly the outcomes that are listed, under their names")
     notes = [f"{extra} outcomes that nobody asked about left out"] if extra else []
     return found, (*notes, *([f"{respelt} outcomes named in another way"] if respelt else []))
 
@@ -194,19 +192,19 @@ def _are_percentages(numbers: Sequence[float], *, exclusive: bool) -> bool:
 
 def _number(value: Any) -> float:
     """A finite number, also as text, as "35 %" or inside an object; anything else is refused in words."""
-    told = repr(value)[:40]
+    text = repr(value)[:40]
     if isinstance(value, Mapping):
         inner = cast("Mapping[str, Any]", value)
         value = next((inner[name] for name in ("probability", "p", "value") if name in inner), None)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"is {told}, not a number from 0 to 1")
+        raise ValueError(f"is {text}, not a number from 0 to 1")
     percent = _PERCENT.fullmatch(value[:40]) if isinstance(value, str) else None
     try:
         number = float(percent[1]) / 100 if percent else float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"is {told}, not a number from 0 to 1") from None
+        raise ValueError(f"is {text}, not a number from 0 to 1") from None
     if not isfinite(number) or (percent and not 0 <= number <= 1):
-        raise ValueError(f"is {told}, not a number from 0 to 1")
+        raise ValueError(f"is {text}, not a number from 0 to 1")
     return number
 
 
@@ -246,67 +244,3 @@ def _only(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 Reader = Callable[[Mapping[str, Any]], ElicitedAnswer]
-
-
-# Asking a model until its answer can be used: what was wrong goes back to it, in few words.
-
-T = TypeVar("T")
-LONGEST_ECHO = 2_000
-"""Characters of a bad answer that are sent back: a model that rambles must not be paid to read itself."""
-LONGEST_PROBLEM = 1_000
-
-
-class NoUsableAnswer(ModelError):
-    """The model answered, but never in a way that can be read."""
-
-
-async def ask_until(model: Model, request: Request, read: Callable[[Mapping[str, Any]], T], *, attempts: int = 3) -> T:
-    """What `read` makes of the JSON object in the reply.
-
-    Where it raises `UnusableReply`, the model is told why and asked again, at most `attempts` times in all; then
-    `NoUsableAnswer`.
-    """
-    messages = request.messages
-    problem = ""
-    for _ in range(attempts):
-        reply = await model.complete(replace(request, messages=messages))
-        try:
-            return read(object_in(reply))
-        except UnusableReply as error:
-            problem = str(error)[:LONGEST_PROBLEM]
-        messages = (*messages, *_said(reply), UserMessage(text=_again(problem)))
-    raise NoUsableAnswer(f"{request.model} gave no usable answer in {attempts} attempts; the last: {problem}")
-
-
-def object_in(reply: Reply) -> dict[str, Any]:
-    """The JSON object of a reply, in its text or in the arguments of a call it made instead; or `UnusableReply`."""
-    if reply.finish == "refusal":
-        raise UnusableReply("it was declined")
-    text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
-    if not text:
-        raise UnusableReply("it was empty" + " because the length limit was reached" * (reply.finish == "length"))
-    try:
-        return read_object(text)
-    except UnusableTurn as error:
-        raise UnusableReply(str(error)) from None
-
-
-def closed(properties: Mapping[str, Any], told: str = "") -> dict[str, Any]:
-    """JSON schema of an object with these fields, all needed, and no others."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return schema | ({"description": told} if told else {})
-
-
-def _said(reply: Reply) -> tuple[Message, ...]:
-    """The turn to argue with; an empty one is left out, since some providers refuse it. Half characters are mended."""
-    text = reply.text.strip()[:LONGEST_ECHO].encode("utf-8", "replace").decode()
-    return (AssistantMessage(text=text),) if text else ()
-
-
-def _again(problem: str) -> str:
-    return f"That answer could not be used: {problem}. Answer again, with one JSON object and nothing else."

@@ -73,13 +73,13 @@ class ContextBuild:
     def __str__(self) -> str:
         """One line for people."""
         why = ", ".join(f"{n} {reason}" for reason, n in sorted(self.dropped.items(), key=lambda one: -one[1]))
-        told = f"{len(self.context.sources)} sources of {self.found} results" + (f" ({why})" if why else "")
-        return "; ".join([told, *self.notes])
+        text = f"{len(self.context.sources)} sources of {self.found} results" + (f" ({why})" if why else "")
+        return "; ".join([text, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in ("found", "dropped", "queries", "notes")}
-        return {**told, "context": self.context.to_json(), "usage": vars(self.usage)}
+        text: dict[str, Any] = {name: getattr(self, name) for name in ("found", "dropped", "queries", "notes")}
+        return {**text, "context": self.context.to_json(), "usage": vars(self.usage)}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> "ContextBuild":
@@ -218,8 +218,8 @@ class ContextBuildRun:
             room = MOST_SOURCES - len(sources)
             batch, left = left[:room], left[room:]
             texts = await self._texts(batch)
-            told = await asyncio.gather(*(self._told(page, text) for page, text in zip(batch, texts, strict=True)))
-            for page, one, keep in zip(batch, told, await self._without_leaks(told), strict=True):
+            message = await asyncio.gather(*(self._told(page, text) for page, text in zip(batch, texts, strict=True)))
+            for page, one, keep in zip(batch, message, await self._without_leaks(message), strict=True):
                 if keep and page.url.strip() and (one.title or one.summary):
                     source = RankedSource(url=page.url, title=one.title, summary=one.summary, published=page.published)
                     sources.append(source)
@@ -243,14 +243,14 @@ class ContextBuildRun:
                 self._unsummed.append(str(error))
         return extracted(page, text, self._question)
 
-    async def _without_leaks(self, told: Sequence[PageSummary]) -> list[bool]:
+    async def _without_leaks(self, text: Sequence[PageSummary]) -> list[bool]:
         """In a backtest a summary is judged like any other text: who wrote it may know what came later."""
         if not self._fence.active or self._filter is None or self._summariser is None:
-            return [True] * len(told)
-        excerpts = [Excerpt(title=one.title, text=one.summary) for one in told]
+            return [True] * len(text)
+        excerpts = [Excerpt(title=one.title, text=one.summary) for one in text]
         verdicts = await self._filter.judge(excerpts, self._fence.as_of, self._question.text)
-        if len(verdicts) != len(told):
-            return [False] * len(told)
+        if len(verdicts) != len(text):
+            return [False] * len(text)
         return [verdict.keeps for verdict in verdicts]
 
     def _troubles(self) -> list[str]:

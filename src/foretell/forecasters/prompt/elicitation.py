@@ -15,13 +15,13 @@ from foretell.forecasters.prompt.answers import (
     ElicitedAnswer,
     OutcomeNames,
     Reader,
-    closed,
     read_probabilities,
     read_votes,
 )
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import ContextView, render
 from foretell.models.model import Message, SystemMessage, UserMessage
+from foretell.models.structured_output import closed_object
 from foretell.questions.errors import InputError
 
 Kind = Literal["probability", "complement", "vote", "confident"]
@@ -192,10 +192,10 @@ def _schema(kind: Kind, outcomes: OutcomeNames) -> dict[str, Any]:
         "probability": number,
         "complement": number,
         "vote": decision,
-        "confident": closed({"answer": decision, "confidence": number}),
+        "confident": closed_object({"answer": decision, "confidence": number}),
     }[kind]
     field = "answers" if kind in ("vote", "confident") else "probabilities"
-    return closed({"rationale": {"type": "string"}, field: closed(dict.fromkeys(outcomes.keys, one))})
+    return closed_object({"rationale": {"type": "string"}, field: closed_object(dict.fromkeys(outcomes.keys, one))})
 
 
 def _reader(kind: Kind, outcomes: OutcomeNames) -> Reader:

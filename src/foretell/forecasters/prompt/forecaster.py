@@ -3,25 +3,24 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.coherence import CoherentProbabilities, coherent
 from foretell.forecasters.combine.projection import Distance
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext, TracedModel, UsageMeter
-from foretell.forecasters.prompt.answers import ElicitedAnswer, ask_until
+from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.prompt.answers import ElicitedAnswer
 from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, PromptCall, call_of, read_elicitation
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view
 from foretell.models.model import ModelError, ModelSettings, Request
 from foretell.models.names import ModelRole
-from foretell.questions.forecast import Categorical, Failure, Forecast
+from foretell.models.structured_output import ask_until_usable
+from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question
-from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, TraceEvent
+from foretell.questions.trace import BeliefRevised, ForecastMade, TraceEvent
 
-SEEDS = 1_000
-"""Between the seeds of two calls of one trial; there are fewer trials than that."""
 MADE = "one prompt on a shared context"
 WIDE = Clamp(low=0, high=1)
 
@@ -37,11 +36,11 @@ class CallResult:
 
     def as_json(self) -> dict[str, Any]:
         """For the record."""
-        told: dict[str, Any] = {"ask": self.ask.name}
+        text: dict[str, Any] = {"ask": self.ask.name}
         if self.answer is None:
-            return told | {"problem": self.problem}
-        told |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
-        return told | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
+            return text | {"problem": self.problem}
+        text |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
+        return text | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,9 @@ class PromptForecaster:
     Of exclusive outcomes the forecast is the nearest set of probabilities that sums to one; what the model said is
     kept beside it, in a `BeliefRevised` event and in the rationale. Other outcomes stay exactly as stated.
     """
+
+    asks_models: ClassVar[bool] = True
+    not_options: ClassVar[tuple[str, ...]] = ("contexts", "role", "sampling")
 
     contexts: PredictionContexts = field(default_factory=QuestionOnly)
     view: ContextView | str = BOTH
@@ -62,12 +64,14 @@ class PromptForecaster:
     """None: what the run says for the role."""
     distance: Distance = "squared"
     """Which nearest: `squared` never has a worse Brier score than what was stated, `log` never ends at zero."""
-    clamp: Clamp = WIDE
+    clamp: Clamp | tuple[float, float] = WIDE
+    """The least and the greatest probability that is submitted."""
     label: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", read_view(self.view))
         object.__setattr__(self, "elicitation", read_elicitation(self.elicitation))
+        object.__setattr__(self, "clamp", Clamp.read(self.clamp))
         if self.attempts < 1:
             raise ValueError(f"attempts = {self.attempts}: at least one is needed")
 
@@ -91,66 +95,47 @@ class PromptForecaster:
         """The elicitation as a value."""
         return read_elicitation(self.elicitation)
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every outcome, or `CannotForecast`."""
-        answer = await self.attempt(question, context)
-        if isinstance(answer, Failure):
-            raise CannotForecast(answer.error)
-        return answer
-
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
-        """One trial. Whatever the model says, it ends in one of the two."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("a context forecaster needs a model: give it an AgentContext")
-        tally = UsageMeter(context.emit)
-        began = asyncio.get_running_loop().time()
-        try:
-            shared = await self.contexts.of(question, context.as_of)
-        except CannotForecast as reason:
-            return self._failed(question, context, str(reason))
+        shared = await self.contexts.of(question, context.as_of)
         _check(shared, question, context)
-        run = replace(context, emit=tally)
-        said = await asyncio.gather(*(self._ask(ask, shared, run) for ask in self.way.asks()))
+        said = await asyncio.gather(*(self._ask(ask, shared, context) for ask in self.way.asks()))
         answered = [(one.ask, one.answer) for one in said if one.answer is not None]
         stated = self.way.pool(answered)
         if stated is None:
-            return self._failed(question, context, _lost(said))
-        usage = replace(tally.usage, seconds=asyncio.get_running_loop().time() - began)
-        return replace(self._made(shared, run, said, stated), usage=usage)
+            raise CannotForecast(_lost(said))
+        return self._made(shared, context, said, stated)
 
-    async def _ask(self, ask: ElicitationCall, shared: PredictionContext, context: AgentContext) -> CallResult:
+    async def _ask(self, ask: ElicitationCall, shared: PredictionContext, context: Context) -> CallResult:
         call = call_of(ask, shared, self.shown)
-        model = TracedModel(context.model, context.emit, self.role, context.prices)
+        model = context.model(self.role)
         try:
-            answer = await ask_until(
+            answer = await ask_until_usable(
                 model, self._request(ask, call, shared, context), call.read, attempts=self.attempts
             )
         except ModelError as error:
             return CallResult(ask=ask, answer=None, problem=str(error))
         return CallResult(ask=ask, answer=answer)
 
-    def _request(
-        self, ask: ElicitationCall, call: PromptCall, shared: PredictionContext, context: AgentContext
-    ) -> Request:
+    def _request(self, ask: ElicitationCall, call: PromptCall, shared: PredictionContext, context: Context) -> Request:
         """The slot tells apart what is asked in equal words: trials and votes. Each is paid for once."""
-        sampling = self.sampling or context.models.setting(self.role)
-        if context.seed is not None:
-            sampling = replace(sampling, seed=context.seed + context.trial + SEEDS * ask.number)
-        return Request(
-            model=context.models.name(self.role),
-            messages=call.messages,
+        return context.request(
+            self.role,
+            call.messages,
             schema=call.schema,
-            settings=sampling,
+            settings=self.sampling,
             slot=f"{shared.question.id}/trial {context.trial}/{ask.name}",
+            call=ask.number,
         )
 
     def _made(
-        self, shared: PredictionContext, context: AgentContext, said: Sequence[CallResult], stated: Mapping[str, float]
+        self, shared: PredictionContext, context: Context, said: Sequence[CallResult], stated: Mapping[str, float]
     ) -> Forecast:
         question = shared.question
         fitted = fit(question, stated, self.distance)
         several = question.exclusive and len(question.targets) > 1
-        p = dict(fitted.p) if self.clamp == WIDE else self.clamp.apply(fitted.p, exclusive=several)
+        clamp = Clamp.read(self.clamp)
+        p = dict(fitted.p) if clamp == WIDE else clamp.apply(fitted.p, exclusive=several)
         reasons = _reasons(said)
         context.emit(
             BeliefRevised(step=1, p=dict(stated), reason=reasons, belief=self._record(shared, said, stated, fitted))
@@ -196,12 +181,6 @@ class PromptForecaster:
         was = f"; stated {_numbers(stated)}" if fitted.moved > 0 else ""
         return f"{FORECAST}{_numbers(p)} ({self.way.name}, {self.shown.name}, context {shared.digest[:12]}{was})."
 
-    def _failed(self, question: Question, context: AgentContext, error: str) -> Failure:
-        context.emit(Failed(error=error))
-        return Failure(
-            question_id=question.id, forecaster=self.name, as_of=context.as_of, error=error, trial=context.trial
-        )
-
 
 def fit(question: Question, stated: Mapping[str, float], distance: Distance = "squared") -> CoherentProbabilities:
     """Exclusive outcomes made to sum to one; all others as they are, whatever their wording implies.
@@ -223,11 +202,11 @@ def stated_in(events: Sequence[TraceEvent]) -> Mapping[str, float] | None:
     return kept[-1] if kept else None
 
 
-def _check(shared: PredictionContext, question: Question, context: AgentContext) -> None:
+def _check(shared: PredictionContext, question: Question, context: Context) -> None:
     if shared.as_of != context.as_of:
         raise ValueError(f"the context is of {shared.as_of}, the question is asked at {context.as_of}")
-    told, asked = ([target.id for target in one.targets] for one in (shared.question, question))
-    if shared.question.id != question.id or told != asked or shared.question.exclusive != question.exclusive:
+    text, asked = ([target.id for target in one.targets] for one in (shared.question, question))
+    if shared.question.id != question.id or text != asked or shared.question.exclusive != question.exclusive:
         raise ValueError(f"the context is about another question than {question.id}, or about other outcomes")
 
 
@@ -240,9 +219,9 @@ def _lost(said: Sequence[CallResult]) -> str:
 
 def _reasons(said: Sequence[CallResult]) -> str:
     """The reasons of every call, each text once, and which calls were lost or repaired."""
-    told = [(one.ask, one.answer) for one in said if one.answer is not None]
-    texts = dict.fromkeys(answer.rationale for _, answer in told if answer.rationale)
-    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in told for note in answer.notes)
+    text = [(one.ask, one.answer) for one in said if one.answer is not None]
+    texts = dict.fromkeys(answer.rationale for _, answer in text if answer.rationale)
+    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in text for note in answer.notes)
     lost = [f"({one.ask.name} came to nothing: {one.problem})" for one in said if one.answer is None]
     return "\n\n".join([*texts, *notes, *lost])
 

@@ -270,17 +270,17 @@ class StoredContexts:
     """Contexts that were made before, by question, round and moment."""
 
     def __init__(self, contexts: Iterable[PredictionContext]) -> None:
-        self._kept: dict[Key, PredictionContext] = {}
+        self._contexts: dict[Key, PredictionContext] = {}
         for context in contexts:
-            if self._kept.setdefault(context.key, context) != context:
+            if self._contexts.setdefault(context.key, context) != context:
                 raise ValueError(f"two contexts differ for question {context.question.id} at {context.as_of}")
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._contexts)
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
         """The stored one."""
-        found = self._kept.get(key_of(question, as_of))
+        found = self._contexts.get(key_of(question, as_of))
         if found is None:
             raise CannotForecast(f"no context is stored for question {question.id} at {as_of}")
         return found
@@ -299,13 +299,13 @@ class BuiltContexts:
 
     def __init__(self, builder: BuildsContext) -> None:
         self._builder = builder
-        self._made: dict[Key, PredictionContext] = {}
-        self._turns: dict[Key, asyncio.Lock] = {}
+        self._contexts: dict[Key, PredictionContext] = {}
+        self._locks: dict[Key, asyncio.Lock] = {}
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
         """The context, built if need be."""
         key = key_of(question, as_of)
-        async with self._turns.setdefault(key, asyncio.Lock()):
-            if key not in self._made:
-                self._made[key] = await self._builder.context(question, as_of)
-        return self._made[key]
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._contexts:
+                self._contexts[key] = await self._builder.context(question, as_of)
+        return self._contexts[key]

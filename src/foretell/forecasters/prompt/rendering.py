@@ -72,8 +72,8 @@ def render(context: PredictionContext, view: ContextView = BOTH) -> str:
         ("Now", _now(context)),
         ("Outcomes", outcomes(question)),
     ]
-    told = [f"# {heading}\n\n{text}" for heading, text in sections if text]
-    return "\n\n".join([*told, *filter(None, [material(context, view)])])
+    message = [f"# {heading}\n\n{text}" for heading, text in sections if text]
+    return "\n\n".join([*message, *filter(None, [material(context, view)])])
 
 
 def material(context: PredictionContext, view: ContextView = BOTH) -> str:
@@ -108,11 +108,11 @@ def _label(target: Target) -> str:
 
 
 def _now(context: PredictionContext) -> str:
-    told = f"It is {_moment(context.as_of.at)}."
+    text = f"It is {_moment(context.as_of.at)}."
     closes = context.question.closes_at
     if closes is None or not (context.closing_time or context.as_of.mode == "live"):
-        return told
-    return f"{told} Trading is to end at {_moment(closes)}."
+        return text
+    return f"{text} Trading is to end at {_moment(closes)}."
 
 
 def _source(source: RankedSource) -> str:
@@ -123,8 +123,8 @@ def _source(source: RankedSource) -> str:
 def _quotes(context: PredictionContext) -> Iterator[str]:
     targets = context.question.targets
     for key, target in zip(target_keys(context.question), targets, strict=True):
-        if target.snapshot is not None and (told := _quote(target.snapshot)):
-            yield f"- `{key}`: {told} ({_moment(target.snapshot.at)})"
+        if target.snapshot is not None and (text := _quote(target.snapshot)):
+            yield f"- `{key}`: {text} ({_moment(target.snapshot.at)})"
 
 
 def _quote(shot: Snapshot) -> str:
@@ -135,8 +135,8 @@ def _quote(shot: Snapshot) -> str:
         ("ask for yes", shot.yes_ask),
         ("ask for no", shot.no_ask),
     )
-    told = [f"{name} {value:.3f}" for name, value in named if value is not None]
-    return ", ".join([*told, f"volume {shot.volume:,.0f}"] if told and shot.volume is not None else told)
+    text = [f"{name} {value:.3f}" for name, value in named if value is not None]
+    return ", ".join([*text, f"volume {shot.volume:,.0f}"] if text and shot.volume is not None else text)
 
 
 def _moment(at: datetime) -> str:

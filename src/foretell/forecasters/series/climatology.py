@@ -100,12 +100,12 @@ def normals(past: SeriesHistory) -> Normals | None:
     origins = past.origins
     level, day = _levels(past)
     used = past.fresh[origins]
-    mean = _least_squares(harmonics(day, columns)[used], level[used])
+    mean = least_squares(harmonics(day, columns)[used], level[used])
     values = past.values[origins]
     waves = harmonics(past.day[origins], columns)
     residual = np.abs(values - waves @ mean)
     k = min(columns, 2 * SPREAD_HARMONICS + 1)
-    spread = _least_squares(waves[used, :k], residual[used] * np.sqrt(np.pi / 2))
+    spread = least_squares(waves[used, :k], residual[used] * np.sqrt(np.pi / 2))
     center, scale = _normal(waves, mean, spread)
     deviation = level - harmonics(day, columns) @ mean
     anomalies = [values - center, deviation, *(_trailing(deviation, width) for width in WINDOWS)]
@@ -219,7 +219,8 @@ def _normal(waves: Floats, mean: Floats, spread: Floats) -> tuple[Floats, Floats
     return waves @ mean, np.maximum(scale, max(0.2 * float(spread[0]), 1e-12))
 
 
-def _least_squares(x: Floats, y: Floats) -> Floats:
+def least_squares(x: Floats, y: Floats) -> Floats:
+    """The coefficients that fit best, with a trace of a ridge so that there always are some."""
     solved: Floats = np.linalg.solve(x.T @ x + 1e-9 * np.eye(x.shape[1]), x.T @ y).astype(np.float64)
     return solved
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foretell.data.series.series import Days, Values
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.series.auto import NOTHING_KNOWN, TRUST_OF_PRICES, AutoChoice, Expectation, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
@@ -42,7 +42,7 @@ class SeriesQuestion:
         return chances.above if self.ref.comparison == "above" else chances.below
 
 
-async def read_series_question(question: Question, context: RunContext) -> SeriesQuestion:
+async def read_series_question(question: Question, context: Context) -> SeriesQuestion:
     """Read the series of a question as of the cutoff, or say why it cannot be forecast."""
     series = await context.series_of(question)
     assert question.series is not None
@@ -65,7 +65,7 @@ async def read_series_question(question: Question, context: RunContext) -> Serie
     )
 
 
-def _answer(question: Question, context: RunContext, name: str, p: Floats, rationale: str) -> Forecast:
+def _answer(question: Question, context: Context, name: str, p: Floats, rationale: str) -> Forecast:
     return Forecast(
         question_id=question.id,
         forecaster=name,
@@ -76,7 +76,7 @@ def _answer(question: Question, context: RunContext, name: str, p: Floats, ratio
 
 
 async def _run(
-    question: Question, context: RunContext, name: str, model: Callable[[SeriesQuestion], SeriesChances]
+    question: Question, context: Context, name: str, model: Callable[[SeriesQuestion], SeriesChances]
 ) -> Forecast:
     asked = await read_series_question(question, context)
     try:
@@ -99,7 +99,7 @@ class SeasonalKnn:
     """How far back to look; None for the whole record."""
     name: str = "knn"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per date."""
         near = Neighbourhood(window=self.window, age=None if self.years is None else round(self.years * 365))
         return await _run(question, context, self.name, lambda a: knn(*a.arrays, threshold=a.ref.threshold, near=near))
@@ -111,7 +111,7 @@ class Climatology:
 
     name: str = "climatology"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per date."""
         return await _run(question, context, self.name, lambda a: climatology(*a.arrays, threshold=a.ref.threshold))
 
@@ -124,7 +124,7 @@ class LinearTrend:
     alpha: float = 0.5
     name: str = "linear"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per date."""
 
         def model(asked: SeriesQuestion) -> SeriesChances:
@@ -142,7 +142,7 @@ class Hybrid:
     beta: float = 0.5
     name: str = "hybrid"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per date."""
         line = (self.window, self.alpha, self.beta)
         return await _run(
@@ -157,7 +157,7 @@ class Walk:
     drift: float = 0.0
     name: str = "walk"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per date."""
 
         def model(asked: SeriesQuestion) -> SeriesChances:
@@ -176,7 +176,7 @@ class Auto:
 
     name: str = "auto"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per date, with the weights of the models in the rationale."""
         asked = await read_series_question(question, context)
         expected = PRICES if asked.ref.provider in PRICE_PROVIDERS else NOTHING_KNOWN

@@ -127,7 +127,7 @@ class ConflictModel:
         references = ReferenceValues.of(q for q in past.questions if self.covers(q))
         lessons = [
             x
-            for x in past.lessons
+            for x in past.resolved
             if x.question.subtype == INCREASE
             and self.covers(x.question)
             and x.question.due.date() not in references.outages
@@ -167,29 +167,29 @@ class ConflictEstimator:
         reference, n = reference_of(question), len(question.targets)
         if question.subtype == SPIKE:
             words = f"Counts around {reference.average:g} a month: ten times as many is next to never."
-            return Estimate(p=np.full(n, chance(reference, spike=True)), words=words)
+            return Estimate(p=np.full(n, chance(reference, spike=True)), rationale=words)
         if question.due.date() in self.references.outages:
             p, words = self._stand_in(reference)
-            return Estimate(p=np.full(n, p), words=words)
+            return Estimate(p=np.full(n, p), rationale=words)
         p = float(self.learnt.pooled.chances(_cases([reference], [""]))[0])
         usual = f"{reference.average:g} in an average month of the past year" if reference.average else "none in a year"
         words = (
             f"{reference.kind.capitalize()} in {reference.place}: {usual}. A negative-binomial count says "
             f"{chance(reference):.0%} for more, and {len(self.learnt.outcome)} past outcomes make it {p:.0%}."
         )
-        return Estimate(p=np.full(n, p), words=words)
+        return Estimate(p=np.full(n, p), rationale=words)
 
     def _stand_in(self, asked: ReferenceValue) -> tuple[float, str]:
         """What earlier rounds said of the place, else of the kind: the round's own references are all nil."""
-        told = "Every reference value of this round is nil, so its feed was down;"
+        text = "Every reference value of this round is nil, so its feed was down;"
         place = self.references.before(asked.place, self.day)
         same = [r for r in place if r.kind == asked.kind]
         if same:
             p = float(self.learnt.pooled.chances(_cases(same[-1:], [""]))[0])
-            return p, f"{told} an earlier round had {same[-1].average:g} {asked.kind.lower()} a month here."
+            return p, f"{text} an earlier round had {same[-1].average:g} {asked.kind.lower()} a month here."
         around = sum(chance(r) for r in place)
         p = (around + NEIGHBOURS * self._by_kind(asked.kind)) / (len(place) + NEIGHBOURS)
-        return p, f"{told} what is known of {asked.place} and of {asked.kind.lower()} elsewhere stands in."
+        return p, f"{text} what is known of {asked.place} and of {asked.kind.lower()} elsewhere stands in."
 
     def _by_kind(self, kind: str) -> float:
         return self._kinds.get(kind, float(np.mean(list(self._kinds.values()))) if self._kinds else 0.2)

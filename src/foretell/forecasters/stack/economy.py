@@ -97,7 +97,7 @@ class ShareModel:
         """A little above even, more so at longer horizons."""
         p = drifting(horizons(question))
         words = f"A price without its series: a walk with the usual upward drift, {p[0]:.0%} to {p[-1]:.0%}."
-        return Estimate(p=p, words=words)
+        return Estimate(p=p, rationale=words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ class EconomyModel:
 
     def study(self, past: Past) -> PooledSourceModel:
         """All earlier outcomes of the source."""
-        lessons = [x for x in past.lessons if self.covers(x.question)]
+        lessons = [x for x in past.resolved if self.covers(x.question)]
         taught = PastCases(
             cases=_cases([(x.question, x.target) for x in lessons]),
             outcome=np.array([x.outcome for x in lessons], np.float64),
@@ -140,7 +140,7 @@ class EconomyEstimator:
             else ""
         )
         words = f"{_a(kind)} series{rose}: {p[0]:.0%} at the first date, {p[-1]:.0%} at the last."
-        return Estimate(p=p, words=words)
+        return Estimate(p=p, rationale=words)
 
 
 def _a(kind: str) -> str:

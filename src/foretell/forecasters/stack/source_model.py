@@ -209,7 +209,7 @@ class Estimate:
     """One probability per target, and where they come from in words."""
 
     p: Floats
-    words: str
+    rationale: str
 
 
 class Estimator(Protocol):

@@ -11,10 +11,10 @@ import numpy as np
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.past import Past, PastTarget
-from foretell.forecasters.base_rates.rates import BaseRates, Rates
+from foretell.forecasters.base_rates.rates import Rates, effective_weights
 from foretell.forecasters.combine.projection import falling, rising
 from foretell.forecasters.combine.rows import Days, sigmoid
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.stack.conflict import ConflictModel
 from foretell.forecasters.stack.economy import EconomyModel, ShareModel
@@ -46,9 +46,7 @@ def trust_in_model(gain: Floats, known_on: Days) -> float:
     """
     if not len(gain):
         return float(sigmoid(PRIOR))
-    _, code, size = np.unique(known_on, return_inverse=True, return_counts=True)
-    worth = (1.0 / (1.0 + (size - 1) * CORRELATION))[code]
-    return float(sigmoid(PRIOR + RATE * float(worth @ gain)))
+    return float(sigmoid(PRIOR + RATE * float(effective_weights(known_on, CORRELATION) @ gain)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +65,7 @@ class TrackRecord:
     def of(cls, family: SourceModel, estimator: Callable[[date], Estimator], past: Past, rates: Rates) -> "TrackRecord":
         """Of the answers to questions the family covers, by the round they were asked in."""
         rounds: dict[date, list[PastTarget]] = {}
-        for lesson in past.lessons:
+        for lesson in past.resolved:
             if family.covers(lesson.question):
                 rounds.setdefault(lesson.question.due.date(), []).append(lesson)
         return cls(estimator=estimator, rates=rates, rounds=rounds)
@@ -156,27 +154,25 @@ class Stack:
     given, the models speak from what they believe beforehand.
     """
 
-    past: Past | None = None
     rates: Rates | None = None
-    """For questions no model covers, and for markets without a price; counted from `past` if not given."""
+    """Other base rates than those of the past, for questions no model covers and for markets without a price."""
     families: Sequence[SourceModel] = FAMILIES
     coherent: bool = True
     """Make the dates of things that stay changed fit each other: by March never exceeds by June."""
     name: str = "stack"
-    _known: list[LearntModels] = field(default_factory=list[LearntModels], repr=False, compare=False)
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per target, with the estimate used and why in the rationale."""
         if question.kind == "market":
             return await self._market(question, context)
         estimate = await self._dataset(question, context)
         p = {t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, estimate.p, strict=True)}
-        return self._said(question, context, p, estimate.words)
+        return self._said(question, context, p, estimate.rationale)
 
-    def _said(self, question: Question, context: RunContext, p: dict[str, float], words: str) -> Forecast:
+    def _said(self, question: Question, context: Context, p: dict[str, float], words: str) -> Forecast:
         return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=words)
 
-    async def _market(self, question: Question, context: RunContext) -> Forecast:
+    async def _market(self, question: Question, context: Context) -> Forecast:
         try:
             said = await CrowdForecaster(name=self.name).forecast(question, context)
             return self._said(question, context, dict(said.p), "The market's own price, taken as it is.")
@@ -184,11 +180,11 @@ class Stack:
             estimate = self._base_rate(question, context)
             if estimate is None:
                 raise
-            words = f"{reason}. {estimate.words}"
+            words = f"{reason}. {estimate.rationale}"
             p = {t.id: float(x) for t, x in zip(question.targets, estimate.p, strict=True)}
             return self._said(question, context, p, words)
 
-    async def _dataset(self, question: Question, context: RunContext) -> Estimate:
+    async def _dataset(self, question: Question, context: Context) -> Estimate:
         record = await _record(question, context)
         family = next((family for family in self.families if family.covers(question)), None)
         by_series = await _by_series(question, context, record)
@@ -203,39 +199,35 @@ class Stack:
         estimate = self._by_family(family, question, context, record)
         return estimate if by_series is None else _blend(by_series, estimate, TRUST_IN_SERIES[question.source])
 
-    def _by_family(
-        self, family: SourceModel, question: Question, context: RunContext, record: Series | None
-    ) -> Estimate:
+    def _by_family(self, family: SourceModel, question: Question, context: Context, record: Series | None) -> Estimate:
         day = min(context.as_of.at.date(), question.due.date())
-        known = self._learnt()
+        known = self._learnt(context)
         own = known.estimator(family, day).estimate(question, record)
         simple = self._base_rate(question, context)
         if simple is not None:
             weight = known.weight(family, day)
             words = (
-                f"{own.words} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
+                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
                 f"rate, which says {simple.p[0]:.0%}."
             )
-            own = Estimate(p=weight * own.p + (1 - weight) * simple.p, words=words)
-        return Estimate(p=_fitting(question, own.p), words=own.words) if self.coherent else own
+            own = Estimate(p=weight * own.p + (1 - weight) * simple.p, rationale=words)
+        return Estimate(p=_fitting(question, own.p), rationale=own.rationale) if self.coherent else own
 
-    def _base_rate(self, question: Question, context: RunContext) -> Estimate | None:
-        rates = self.rates or self._learnt().rates
+    def _base_rate(self, question: Question, context: Context) -> Estimate | None:
+        rates = self.rates or context.past
         found = [rates.rate(question, target, context.as_of) for target in question.targets]
         if any(rate is None for rate in found):
             return None
         p = np.asarray(found, np.float64)
         of = " ".join(filter(None, [question.source, question.subtype]))
-        return Estimate(p=p, words=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
+        return Estimate(p=p, rationale=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
 
-    def _learnt(self) -> LearntModels:
-        if not self._known:
-            past = self.past or Past(questions=(), lessons=())
-            self._known.append(LearntModels(past=past, rates=self.rates or BaseRates(past=past.outcomes)))
-        return self._known[0]
+    def _learnt(self, context: Context) -> LearntModels:
+        past = context.past.whole
+        return past.cached(("stack", id(self.rates)), lambda: LearntModels(past=past, rates=self.rates or past))
 
 
-async def _record(question: Question, context: RunContext) -> Series | None:
+async def _record(question: Question, context: Context) -> Series | None:
     """The question's series as far as known, however old; None where there is none."""
     if question.series is None:
         return None
@@ -245,15 +237,17 @@ async def _record(question: Question, context: RunContext) -> Series | None:
         return None
 
 
-async def _by_series(question: Question, context: RunContext, record: Series | None) -> Estimate | None:
+async def _by_series(question: Question, context: Context, record: Series | None) -> Estimate | None:
     """What `auto` says, while the series is fresh enough to be the one asked about."""
     if record is None or not fresh(record, question.due.date()):
         return None
     try:
-        said = await Auto().forecast(question, RunContext(as_of=context.as_of, series=_FetchedSeries(series=record)))
+        said = await Auto().forecast(question, Context(as_of=context.as_of, series=_FetchedSeries(series=record)))
     except CannotForecast:
         return None
-    return Estimate(p=np.asarray([said.p[t.id] for t in question.targets]), words=f"From the series: {said.rationale}")
+    return Estimate(
+        p=np.asarray([said.p[t.id] for t in question.targets]), rationale=f"From the series: {said.rationale}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,8 +274,8 @@ def fresh(record: Series, due: date) -> bool:
 
 
 def _blend(first: Estimate, second: Estimate, weight: float) -> Estimate:
-    words = f"{first.words} Blended {weight:.0%} to {1 - weight:.0%} with: {second.words}"
-    return Estimate(p=weight * first.p + (1 - weight) * second.p, words=words)
+    words = f"{first.rationale} Blended {weight:.0%} to {1 - weight:.0%} with: {second.rationale}"
+    return Estimate(p=weight * first.p + (1 - weight) * second.p, rationale=words)
 
 
 def _fitting(question: Question, p: Floats) -> Floats:

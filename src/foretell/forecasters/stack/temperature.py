@@ -13,7 +13,7 @@ import numpy as np
 
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.series.climatology import harmonics
+from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
 from foretell.forecasters.stack.source_model import Estimate, rises
 from foretell.metrics.arrays import Floats
@@ -117,8 +117,8 @@ def from_record(series: Series, due: date) -> Climate | None:
     if len(day) < YEARS_NEEDED * 300:
         return None
     x = harmonics(day, COLUMNS)
-    normal = _least_squares(x, series.values)
-    spread = _least_squares(x[:, :3], np.abs(series.values - x @ normal) * np.sqrt(np.pi / 2))
+    normal = least_squares(x, series.values)
+    spread = least_squares(x[:, :3], np.abs(series.values - x @ normal) * np.sqrt(np.pi / 2))
     years = (float(np.datetime64(due, "D").astype(np.int64)) - float(day.mean())) / DAYS_PER_YEAR
     warmer = np.asarray([WARMING * years, 0, 0, 0, 0])
     return Climate(
@@ -127,10 +127,6 @@ def from_record(series: Series, due: date) -> Climate | None:
         spread=spread,
         slow=0.03 if spread[0] > 2 else 0.3,
     )
-
-
-def _least_squares(x: Floats, y: Floats) -> Floats:
-    return np.linalg.solve(x.T @ x + 1e-9 * np.eye(x.shape[1]), x.T @ y).astype(np.float64)
 
 
 STATION = re.compile(r"\.(\d{5})\.")
@@ -194,7 +190,7 @@ class TemperatureEstimator:
             f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "
             f"{mean[0]:+.1f} ± {spread[0]:.1f} degrees expected by the first date, {mean[-1]:+.1f} by the last."
         )
-        return Estimate(p=ndtr(mean / spread), words=words)
+        return Estimate(p=ndtr(mean / spread), rationale=words)
 
 
 def _seen(question: Question) -> tuple[float, float] | None:

@@ -50,7 +50,7 @@ class RareChanges:
 
     def study(self, past: Past) -> "ChangeHistory":
         """Every earlier question of the templates, as a stretch of watching."""
-        lessons = [x for x in past.lessons if self.covers(x.question)]
+        lessons = [x for x in past.resolved if self.covers(x.question)]
         template = np.array([f"{x.question.source} {x.question.subtype}" for x in lessons], str)
         yes = np.array([x.outcome == 1 for x in lessons], np.bool_)
         means = np.array([TEMPLATES[x.question.source, x.question.subtype] == "changed" for x in lessons], np.bool_)
@@ -111,7 +111,7 @@ class ChangeRate:
             f"{events:.0f} changes in {years:.0f} years of watching such things: the chance of one until the last date "
             f"is {1 - stays[-1]:.1%}."
         )
-        return Estimate(p=1 - stays if says == "changed" else stays, words=words)
+        return Estimate(p=1 - stays if says == "changed" else stays, rationale=words)
 
 
 # Places on a ranking list that is published once a month: will somebody stand as high or higher later?
@@ -138,7 +138,7 @@ class RankModel:
 
     def study(self, past: Past) -> PooledSourceModel:
         """All earlier outcomes of the template."""
-        lessons = [x for x in past.lessons if self.covers(x.question)]
+        lessons = [x for x in past.resolved if self.covers(x.question)]
         taught = PastCases(
             cases=_cases([(x.question, x.target) for x in lessons]),
             outcome=np.array([x.outcome for x in lessons], np.float64),
@@ -163,7 +163,7 @@ class RankEstimator:
             f"{p[-1]:.0%} at the last, from {len(self.learnt.outcome)} outcomes of such questions, {own} of them of "
             "this player."
         )
-        return Estimate(p=p, words=words)
+        return Estimate(p=p, rationale=words)
 
 
 def lists_between(due: date, end: date) -> int:

@@ -4,24 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from foretell.forecasters.tree.formula import ASSUMPTION
-from foretell.forecasters.tree.proposition import (
-    FormulaLink,
-    Grounding,
-    InhibitedNoisyOrLink,
-    LinearLink,
-    Link,
-    NoisyOrLink,
-    Proposition,
-    Tree,
-    post_order,
-)
-from foretell.forecasters.tree.validation import (
-    InvalidTree,
-    TreeProblem,
-    node_problems,
-    raise_errors,
-    structural_problems,
-)
+from foretell.forecasters.tree.links import Link
+from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, pre_order
+from foretell.forecasters.tree.validation import node_problems, structural_problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +128,9 @@ class EditSession:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.nodes = dict(tree.nodes)
-        self.numbers: set[str] = set()
+        self.changed_numbers: set[str] = set()
         """Claims whose own number, children or link changed."""
-        self.words: set[str] = set()
+        self.changed_texts: set[str] = set()
         """Claims with other words or another report."""
         self.relinked: set[str] = set()
         """Claims whose link or children changed: their result must be a probability."""
@@ -161,11 +147,11 @@ class EditSession:
             self._drop_unreachable()
         tree = replace(self.tree, nodes=self.nodes)
         raise_errors(structural_problems(tree) if self.rebuilt else [])
-        touched = [self.nodes[id] for id in sorted(self.numbers | self.words) if id in self.nodes]
+        touched = [self.nodes[id] for id in sorted(self.changed_numbers | self.changed_texts) if id in self.nodes]
         raise_errors([problem for node in touched for problem in node_problems(tree, node)])
-        raise_errors(
-            [_no_link(node) for node in touched if node.children and node.link is None and node.pinned is None]
-        )
+        text, hint = "has children but no link", "set a link in the same list"
+        unlinked = [node.id for node in touched if node.children and node.link is None and node.pinned is None]
+        raise_errors([TreeProblem(node=id, field="link", text=text, hint=hint) for id in unlinked])
         return tree
 
     def _apply(self, edit: Edit) -> None:
@@ -173,15 +159,15 @@ class EditSession:
             case SetP():
                 self._set_p(edit)
             case Unpin():
-                self._put(replace(self._node(edit.id), pinned=None), self.numbers)
+                self._put(replace(self._node(edit.id), pinned=None), self.changed_numbers)
             case SetClaim():
-                self._put(replace(self._node(edit.id), claim=edit.claim), self.words)
+                self._put(replace(self._node(edit.id), claim=edit.claim), self.changed_texts)
             case SetReport():
                 self._set_report(edit)
             case SetGrounding():
                 self._ground(edit)
             case SetLink():
-                self._put(replace(self._node(edit.id), link=edit.link), self.numbers, self.relinked)
+                self._put(replace(self._node(edit.id), link=edit.link), self.changed_numbers, self.relinked)
             case AddNode() | ShareNode() | RemoveNode() | MoveNode():
                 self._rebuild(edit)
 
@@ -199,7 +185,7 @@ class EditSession:
 
     def _node(self, id: str) -> Proposition:
         if id not in self.nodes:
-            raise InvalidTree([TreeProblem(node=id, field="", text="is not in the tree")])
+            raise _problem(id, "is not in the tree")
         return self.nodes[id]
 
     def _put(self, node: Proposition, *marks: set[str]) -> None:
@@ -214,57 +200,56 @@ class EditSession:
             return
         node = self._node(edit.id)
         value = float(edit.p)
-        self._put(replace(node, pinned=value) if node.children else replace(node, p=value), self.numbers)
+        self._put(replace(node, pinned=value) if node.children else replace(node, p=value), self.changed_numbers)
 
     def _assume(self, edit: SetP) -> None:
         node = self._node(edit.id.removesuffix(f":{ASSUMPTION}"))
-        if not isinstance(node.link, FormulaLink) or node.link.assumption is None:
-            raise InvalidTree([TreeProblem(node=node.id, field="link", text="has no assumption to change")])
-        assumption = replace(node.link.assumption, p=float(edit.p))
-        self.assumed[edit.id] = assumption.p
-        self._put(replace(node, link=replace(node.link, assumption=assumption)), self.numbers)
+        link = node.link.with_assumption(float(edit.p)) if node.link is not None else None
+        if link is None:
+            raise _problem(node.id, "has no assumption to change", "link")
+        self.assumed[edit.id] = float(edit.p)
+        self._put(replace(node, link=link), self.changed_numbers)
 
     def _set_report(self, edit: SetReport) -> None:
         node = self._node(edit.id)
         key_factor = node.key_factor if edit.key_factor is None else edit.key_factor
         if node.grounding is None:
-            self._put(replace(node, report=edit.report, key_factor=key_factor), self.words)
+            self._put(replace(node, report=edit.report, key_factor=key_factor), self.changed_texts)
             return
         factor = node.grounding.key_factor if edit.key_factor is None else edit.key_factor
         grounding = replace(node.grounding, report=edit.report, key_factor=factor)
-        self._put(replace(node, grounding=grounding), self.words)
+        self._put(replace(node, grounding=grounding), self.changed_texts)
 
     def _ground(self, edit: SetGrounding) -> None:
         node = self._node(edit.id)
         if node.children:
-            raise InvalidTree([TreeProblem(node=node.id, field="grounding", text="only leaves are grounded")])
+            raise _problem(node.id, "only leaves are grounded", "grounding")
         new = replace(node, p=edit.p, grounding=edit.grounding)
-        self._put(new, self.words, *([self.numbers] if new.p != node.p else []))
+        self._put(new, self.changed_texts, *([self.changed_numbers] if new.p != node.p else []))
 
     def _add(self, edit: AddNode) -> None:
         if edit.node.id in self.nodes:
-            hint = "to let one more claim rest on it, share it"
-            raise InvalidTree([TreeProblem(node=edit.node.id, field="", text="is in the tree already", hint=hint)])
+            raise _problem(edit.node.id, "is in the tree already", hint="to let one more claim rest on it, share it")
         self._node(edit.parent)
-        self._put(edit.node, self.numbers)
+        self._put(edit.node, self.changed_numbers)
         self._attach(edit.node.id, edit.parent, edit.weight)
 
     def _attach(self, id: str, parent: str, weight: float | None) -> None:
         node = self._node(parent)
         if id in node.children:
-            raise InvalidTree([TreeProblem(node=parent, field="children", text=f"{id} is a child already")])
-        link = _with_child(node.link, id, weight)
-        self._put(replace(node, children=(*node.children, id), link=link), self.numbers, self.relinked)
+            raise _problem(parent, f"{id} is a child already", "children")
+        link = node.link if node.link is None or weight is None else node.link.with_child(id, weight)
+        self._put(replace(node, children=(*node.children, id), link=link), self.changed_numbers, self.relinked)
 
     def _detach(self, id: str, parent: str) -> None:
         node = self.nodes[parent]
         left = tuple(child for child in node.children if child != id)
         if left:
-            node = replace(node, children=left, link=_without_child(node.link, id))
+            node = replace(node, children=left, link=node.link and node.link.without_child(id))
         else:
             last = node.p if node.pinned is None else node.pinned
             node = replace(node, children=(), link=None, p=last, pinned=None, incomplete=())
-        self._put(node, self.numbers, self.relinked)
+        self._put(node, self.changed_numbers, self.relinked)
 
     def _parents(self, id: str) -> list[str]:
         return [parent for parent, node in self.nodes.items() if id in node.children]
@@ -272,7 +257,7 @@ class EditSession:
     def _remove(self, id: str) -> None:
         self._node(id)
         if id == self.tree.root:
-            raise InvalidTree([TreeProblem(node=id, field="", text="is the root and cannot be removed")])
+            raise _problem(id, "is the root and cannot be removed")
         for parent in self._parents(id):
             self._detach(id, parent)
 
@@ -281,46 +266,19 @@ class EditSession:
         self._node(edit.to)
         above = self._parents(edit.id)
         if edit.out_of is not None and edit.out_of not in above:
-            text = f"is no parent of {edit.id}"
-            raise InvalidTree([TreeProblem(node=edit.out_of, field="", text=text)])
+            raise _problem(edit.out_of, f"is no parent of {edit.id}")
         for parent in above if edit.out_of is None else [edit.out_of]:
             self._detach(edit.id, parent)
         self._attach(edit.id, edit.to, edit.weight)
 
     def _drop_unreachable(self) -> None:
-        """Claims nobody rests on any longer go; a child that does not exist is left for the check to tell."""
+        """Claims nobody rests on any longer go; a child that does not exist is left for the check to report."""
         known = {
             id: replace(n, children=tuple(c for c in n.children if c in self.nodes)) for id, n in self.nodes.items()
         }
-        reached = set(post_order(Tree(root=self.tree.root, nodes=known)))
+        reached = set(pre_order(known, self.tree.root))
         self.nodes = {id: node for id, node in self.nodes.items() if id in reached}
 
 
-def _no_link(node: Proposition) -> TreeProblem:
-    return TreeProblem(node=node.id, field="link", text="has children but no link", hint="set a link in the same list")
-
-
-def _with_child(link: Link | None, child: str, weight: float | None) -> Link | None:
-    if weight is None:
-        return link
-    match link:
-        case LinearLink():
-            return replace(link, weights={**link.weights, child: weight})
-        case NoisyOrLink() | InhibitedNoisyOrLink():
-            return replace(link, strengths={**link.strengths, child: weight})
-        case _:
-            return link
-
-
-def _without_child(link: Link | None, child: str) -> Link | None:
-    match link:
-        case LinearLink():
-            return replace(link, weights={id: w for id, w in link.weights.items() if id != child})
-        case NoisyOrLink():
-            return replace(link, strengths={id: s for id, s in link.strengths.items() if id != child})
-        case InhibitedNoisyOrLink():
-            strengths = {id: s for id, s in link.strengths.items() if id != child}
-            inhibitors = {id: s for id, s in link.inhibitors.items() if id != child}
-            return replace(link, strengths=strengths, inhibitors=inhibitors)
-        case _:
-            return link
+def _problem(node: str, text: str, field: str = "", hint: str = "") -> InvalidTree:
+    return InvalidTree([TreeProblem(node=node, field=field, text=text, hint=hint)])

@@ -1,225 +1,46 @@
 """The tree as a forecaster: a question becomes a claim, the claim a tree, and the root's probability the forecast."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import AgentContext, CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
-from foretell.forecasters.tree.grow.budget import BudgetWaitingModel, TreeSizeSettings
-from foretell.forecasters.tree.grow.event_log import TreeEventLog
-from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool, GroundSettings
-from foretell.forecasters.tree.grow.grow import GrowthPlan, grow
+from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
+from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool
+from foretell.forecasters.tree.grow.grow import GrowthPlan, TreeSettings, grow
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
+from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
 from foretell.forecasters.tree.tree_file import tree_to_dict
+from foretell.models.budget import BudgetWaitingModel, PendingCalls
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast
 from foretell.questions.question import Question, Target
-from foretell.questions.trace import EmitEvent, Failed, ForecastMade, TreeGrown, ignore_event
+from foretell.questions.trace import EmitEvent, Failed, ForecastMade, TraceEvent, TreeGrown, ignore_event
 
-# A finished tree in words: what came out, what it rests on, and what is missing.
-
-MOST_SOURCES = 20
-
-
-def tree_summary(tree: Tree, target: str = "") -> str:
-    """The reasons behind a root's probability: its report, every leaf with its number, open ends, sources."""
-    root = tree.nodes[tree.root]
-    heading = f"Tree for {target}: " if target else ""
-    told = "" if root.p is None else f"{heading}{root.p:.3f} for: {root.claim}"
-    found = [tree.nodes[id] for id in leaves(tree)]
-    parts = [
-        told,
-        root.key_factor,
-        root.report,
-        "\n".join(["Leaves:", *map(_leaf, found)]),
-        "\n".join(["Notes:", *(f"- {note}" for note in tree.notes)]) if tree.notes else "",
-        _sources(found),
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _leaf(node: Proposition) -> str:
-    source = node.grounding
-    if node.p is None:
-        return f"- {node.id} no number ({source.error if source else 'not grounded'}): {node.claim}"
-    factor = f" [{source.key_factor}]" if source and source.key_factor else ""
-    return f"- {node.id} {node.p:.3f}: {node.claim}{factor}"
-
-
-def _sources(found: list[Proposition]) -> str:
-    """Ids of results are counted leaf by leaf: each is told with its leaf."""
-    cited = [(node.id, source) for node in found if node.grounding for source in node.grounding.sources]
-    lines = [f"{id} {source}" for id, source in cited[:MOST_SOURCES]]
-    more = [f"and {len(cited) - MOST_SOURCES} more"] if len(cited) > MOST_SOURCES else []
-    return "\n".join(["Sources:", *lines, *more]) if lines else ""
-
-
-# Which targets of a question are analysed, and what that makes of the others.
-
-
-def targets_to_analyze(question: Question, *, shortcut: bool) -> tuple[Target, ...]:
-    """The targets to analyse: of two exclusive ones only the first, with the shortcut."""
-    two = question.exclusive and len(question.targets) == 2
-    return question.targets[:1] if two and shortcut else question.targets
-
-
-def target_probabilities(question: Question, found: Mapping[str, float]) -> dict[str, float]:
-    """By target: as found, options of which exactly one comes true divided by their sum.
-
-    >>> from foretell.questions.question import Target
-    >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusive=True,
-    ...              targets=(Target(id="a"), Target(id="b")))
-    >>> target_probabilities(q, {"a": 0.75}), target_probabilities(q, {"a": 0.75, "b": 0.75})
-    ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
-    """
-    if not question.exclusive or len(question.targets) < 2:
-        return dict(found)
-    if len(found) == 1:
-        first, other = (target.id for target in question.targets)
-        return {first: found[first], other: 1.0 - found[first]}
-    total = sum(found.values())
-    return {target: value / total if total else 1.0 / len(found) for target, value in found.items()}
-
+if TYPE_CHECKING:
+    from foretell.forecasters.tree.thought_search import ThoughtSettings
 
 CLAIM = "claim"
 """The subtype of a question whose text is a claim already."""
-StoreTree = Callable[[Question, int, str, Tree], None]
-"""Stores a finished tree: question, trial, target, tree."""
+MOST_SOURCES = 20
+"""Sources that a rationale lists."""
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TreeSettings:
-    """How trees are grown."""
-
-    size: TreeSizeSettings = field(default_factory=TreeSizeSettings)
-    analyze: AnalyzeSettings = field(default_factory=AnalyzeSettings)
-    ground: GroundSettings = field(default_factory=GroundSettings)
-    synthesize: SynthesizeSettings = field(default_factory=SynthesizeSettings)
-    attempts: int = 3
-    """How often an answer that cannot be used is asked for."""
-    clamp: Clamp = field(default_factory=Clamp)
-    """Of the forecast, not of the tree's own numbers."""
-    shortcut: bool = True
-    """Of two exclusive options only the first gets a tree; the other has what is left."""
-
-    @property
-    def name(self) -> str:
-        """What tells one way of growing from another in tables."""
-        rounds = f"^{self.size.rounds}" if self.size.rounds > 1 else ""
-        return f"tree{rounds} {self.synthesize.rule.name}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeForecaster:
-    """Takes a question apart, has the parts examined, and puts them together again."""
-
-    grounder: Grounder = field(default_factory=SearchGrounder)
-    settings: TreeSettings = field(default_factory=TreeSettings)
-    keep: StoreTree | None = None
-    """Called with every finished tree, beside the event that holds it."""
-    watch: EmitEvent = ignore_event
-    """Hears everything at once; the context's own listener hears it in the order of the tree, when it is finished."""
-    label: str = ""
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return self.label or f"{self.settings.name} {self.grounder.name}"
-
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
-        """One probability for every target, or `CannotForecast` where no leaf of a tree could be grounded."""
-        answer = await self.attempt(question, context)
-        if isinstance(answer, Failure):
-            raise CannotForecast(answer.error)
-        return answer
-
-    async def attempt(self, question: Question, context: RunContext) -> Forecast | Failure:
-        """One trial. It ends in one of the two unless the settings themselves cannot work."""
-        if not isinstance(context, AgentContext):
-            raise TypeError("a tree needs models and tools: give it an AgentContext")
-        began = asyncio.get_running_loop().time()
-        targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
-        plans = self._plans(question, replace(context, model=BudgetWaitingModel(context.model)), targets)
-        trees = await _all_grown(plans)
-        for target, tree in trees.items():
-            for event in plans[target].record.events(tree):
-                context.emit(event)
-            context.emit(TreeGrown(tree=target, document=tree_to_dict(tree)))
-            if self.keep is not None:
-                self.keep(question, context.trial, target, tree)
-        answer = self._answer(question, context, trees)
-        if isinstance(answer, Failure):
-            return answer
-        spent = Cost.side_by_side(plan.record.usage() for plan in plans.values())
-        return replace(answer, usage=replace(spent, seconds=asyncio.get_running_loop().time() - began))
-
-    def _plans(self, question: Question, context: AgentContext, targets: tuple[Target, ...]) -> dict[str, GrowthPlan]:
-        """One plan per target; all of them share the crew, and each has an equal part of the money."""
-        settings = self.settings
-        dollars = settings.size.dollars
-        crew = GroundingPool(self.grounder, settings.ground)
-        return {
-            target.id: GrowthPlan(
-                matter=TreeQuestion(question=question, as_of=context.as_of, target=target.id),
-                claim=claim_of_target(question, target),
-                context=context,
-                crew=crew,
-                record=TreeEventLog(self.watch),
-                size=replace(settings.size, dollars=None if dollars is None else dollars / len(targets)),
-                analyze=replace(settings.analyze, hint=settings.synthesize.rule.hint),
-                synthesize=settings.synthesize,
-                attempts=settings.attempts,
-            )
-            for target in targets
-        }
-
-    def _answer(self, question: Question, context: AgentContext, trees: Mapping[str, Tree]) -> Forecast | Failure:
-        marked = context.toolbox(question, context).clairvoyant
-        name = f"{self.name}+clairvoyant" if marked else self.name
-        for target, tree in trees.items():
-            if all(tree.nodes[leaf].p is None for leaf in leaves(tree)):
-                first = tree.nodes[leaves(tree)[0]].grounding
-                error = (
-                    f"no leaf of the tree for {target} could be grounded: {first.error if first else 'none was tried'}"
-                )
-                context.emit(Failed(error=error))
-                return Failure(
-                    question_id=question.id, forecaster=name, as_of=context.as_of, error=error, trial=context.trial
-                )
-        several = question.exclusive and len(question.targets) > 1
-        roots = {target: tree.nodes[tree.root].p or 0.0 for target, tree in trees.items()}
-        p = self.settings.clamp.apply(target_probabilities(question, roots), exclusive=several)
-        context.emit(ForecastMade(p=p, how=self._how(trees)))
-        return Forecast(
-            question_id=question.id,
-            forecaster=name,
-            as_of=context.as_of,
-            p=p,
-            trial=context.trial,
-            rationale="\n\n".join(
-                tree_summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items()
-            ),
-            distribution=Categorical(p=p, normalise=True) if several else None,
-        )
-
-    def _how(self, trees: Mapping[str, Tree]) -> str:
-        lacking = sum(len(tree.nodes[tree.root].incomplete) for tree in trees.values())
-        return f"root of a tree, {lacking} claims without a number of their own" if lacking else "root of a tree"
-
-
-async def _all_grown(plans: Mapping[str, GrowthPlan]) -> dict[str, Tree]:
-    """Every tree, side by side; where one cannot be grown at all, the others are given up."""
-    growing = {target: asyncio.create_task(grow(plan)) for target, plan in plans.items()}
+async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of the jobs, in their order; where one raises, the others are cancelled."""
+    tasks = [asyncio.create_task(job) for job in jobs]
     try:
-        return {target: await task for target, task in growing.items()}
+        return [await task for task in tasks]
     finally:
-        for task in growing.values():
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*growing.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# From a question with targets to claims, and from a number for each claim to a forecast.
 
 
 def claim_of_target(question: Question, target: Target) -> str:
@@ -238,3 +59,225 @@ def claim_of_target(question: Question, target: Target) -> str:
     if question.exclusive:
         return f'The answer to the question "{question.text}" is "{label}"{day}.'
     return f'The answer to the question "{question.text}" is yes for "{label}"{day}.'
+
+
+def targets_to_analyze(question: Question, *, shortcut: bool) -> tuple[Target, ...]:
+    """The targets to analyse: of two exclusive ones only the first, with the shortcut."""
+    two = question.exclusive and len(question.targets) == 2
+    return question.targets[:1] if two and shortcut else question.targets
+
+
+def target_probabilities(question: Question, found: Mapping[str, float]) -> dict[str, float]:
+    """By target: as they are, options of which exactly one comes true divided by their sum.
+
+    >>> from foretell.questions.question import Target
+    >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusive=True,
+    ...              targets=(Target(id="a"), Target(id="b")))
+    >>> target_probabilities(q, {"a": 0.75}), target_probabilities(q, {"a": 0.75, "b": 0.75})
+    ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
+    """
+    if not question.exclusive or len(question.targets) < 2:
+        return dict(found)
+    if len(found) == 1:
+        first, other = (target.id for target in question.targets)
+        return {first: found[first], other: 1.0 - found[first]}
+    total = sum(found.values())
+    return {target: value / total if total else 1.0 / len(found) for target, value in found.items()}
+
+
+def forecast_from_targets(
+    question: Question,
+    context: Context,
+    name: str,
+    numbers: Mapping[str, float],
+    rationale: str,
+    clamp: Clamp,
+) -> Forecast:
+    """The forecast of a question from the probability of each target that was analysed."""
+    several = question.exclusive and len(question.targets) > 1
+    p = clamp.apply(target_probabilities(question, numbers), exclusive=several)
+    return Forecast(
+        question_id=question.id,
+        forecaster=name,
+        as_of=context.as_of,
+        p=p,
+        rationale=rationale,
+        distribution=Categorical(p=p, normalise=True) if several else None,
+    )
+
+
+# What a rationale says about claims and their sources.
+
+
+def claim_line(id: str, claim: str, p: float | None, grounding: Grounding | None) -> str:
+    """One examined claim in a list: its number and what decided it, or why it has none."""
+    if p is None:
+        return f"- {id} no number ({grounding.error if grounding else 'not grounded'}): {claim}"
+    factor = f" [{grounding.key_factor}]" if grounding and grounding.key_factor else ""
+    return f"- {id} {p:.3f}: {claim}{factor}"
+
+
+def source_list(cited: list[tuple[str, str]]) -> str:
+    """Sources with the claim that cites each, since their numbers are counted claim by claim."""
+    lines = [f"{id} {source}" for id, source in cited[:MOST_SOURCES]]
+    more = [f"and {len(cited) - MOST_SOURCES} more"] if len(cited) > MOST_SOURCES else []
+    return "\n".join(["Sources:", *lines, *more]) if lines else ""
+
+
+def tree_summary(tree: Tree, target: str = "") -> str:
+    """The reasons behind a root's probability: its report, every leaf with its number, open ends, sources."""
+    root = tree.nodes[tree.root]
+    heading = f"Tree for {target}: " if target else ""
+    below = [tree.nodes[id] for id in leaves(tree)]
+    parts = [
+        "" if root.p is None else f"{heading}{root.p:.3f} for: {root.claim}",
+        root.key_factor,
+        root.report,
+        "\n".join(["Leaves:", *(claim_line(leaf.id, leaf.claim, leaf.p, leaf.grounding) for leaf in below)]),
+        "\n".join(["Notes:", *(f"- {note}" for note in tree.notes)]) if tree.notes else "",
+        source_list([(leaf.id, source) for leaf in below if leaf.grounding for source in leaf.grounding.sources]),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def tree_summaries(trees: Mapping[str, Tree]) -> str:
+    """The summaries of a question's trees, each with its target where there are several."""
+    return "\n\n".join(tree_summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items())
+
+
+# What trees and lines of thought have in common: every target is analysed by itself, side by side.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetResult:
+    """What the analysis of one target came to: a probability, or the reason why there is none."""
+
+    p: float | None
+    error: str = ""
+    rationale: str = ""
+    events: tuple[TraceEvent, ...] = ()
+    """In an order that does not depend on the clock."""
+    usage: Cost = field(default_factory=Cost)
+    lacking: int = 0
+    """Claims without a number of their own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalyzingForecaster:
+    """Analyses every target of a question with models and a grounder, and makes one forecast of the results."""
+
+    grounder: Grounder = field(default_factory=SearchGrounder)
+    on_event: EmitEvent = ignore_event
+    """Gets every event at once; the context's own listener gets them in a fixed order, at the end."""
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        return self.label or f"{self._settings.name} {self.grounder.name}"
+
+    @property
+    def _settings(self) -> "TreeSettings | ThoughtSettings":
+        raise NotImplementedError
+
+    async def _analyze(
+        self, question: Question, target: Target, context: Context, pool: GroundingPool, count: int
+    ) -> TargetResult:
+        """One target of `count`; they share the pool, and each has an equal part of the money."""
+        raise NotImplementedError
+
+    async def forecast(self, question: Question, context: Context) -> Forecast:
+        """One probability for every target, or `CannotForecast` where nothing could be examined."""
+        answer = await self.attempt(question, context)
+        if isinstance(answer, Failure):
+            raise CannotForecast(answer.error)
+        return answer
+
+    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
+        """One trial. It ends in one of the two unless the settings themselves cannot work."""
+        began = asyncio.get_running_loop().time()
+        targets = targets_to_analyze(question, shortcut=self._settings.shortcut)
+        pending = PendingCalls()
+        waiting = context.with_model(lambda model: BudgetWaitingModel(model, pending))
+        pool = GroundingPool(self.grounder, self._settings.ground)
+        done = await gather_or_cancel(
+            self._analyze(question, target, waiting, pool, len(targets)) for target in targets
+        )
+        results = {target.id: result for target, result in zip(targets, done, strict=True)}
+        for result in results.values():
+            for event in result.events:
+                context.emit(event)
+        name = f"{self.name}+clairvoyant" if context.tools_for(question).clairvoyant else self.name
+        error = next((result.error for result in results.values() if result.p is None), None)
+        if error is not None:
+            context.emit(Failed(error=error))
+            return Failure(
+                question_id=question.id, forecaster=name, as_of=context.as_of, error=error, trial=context.trial
+            )
+        numbers = {target: result.p or 0.0 for target, result in results.items()}
+        rationale = "\n\n".join(result.rationale for result in results.values())
+        forecast = forecast_from_targets(question, context, name, numbers, rationale, self._settings.clamp)
+        context.emit(ForecastMade(p=dict(forecast.p), how=self._how(list(results.values()))))
+        usage = Cost.side_by_side(result.usage for result in results.values())
+        seconds = asyncio.get_running_loop().time() - began
+        return replace(forecast, trial=context.trial, usage=replace(usage, seconds=seconds))
+
+    def _how(self, results: list[TargetResult]) -> str:
+        """How the forecast came about, for the trace."""
+        raise NotImplementedError
+
+
+StoreTree = Callable[[Question, int, str, Tree], None]
+"""Stores a finished tree: question, trial, target, tree."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeForecaster(AnalyzingForecaster):
+    """Takes a question apart, has the parts examined, and puts them together again."""
+
+    settings: TreeSettings = field(default_factory=TreeSettings)
+    store_tree: StoreTree | None = None
+    """Called with every finished tree, beside the event that holds it."""
+
+    @property
+    def _settings(self) -> TreeSettings:
+        return self.settings
+
+    async def _analyze(
+        self, question: Question, target: Target, context: Context, pool: GroundingPool, count: int
+    ) -> TargetResult:
+        log = EventLog[TreeJob](self.on_event)
+        dollars = self.settings.size.dollars
+        plan = GrowthPlan(
+            tree_question=TreeQuestion(question=question, as_of=context.as_of, target=target.id),
+            claim=claim_of_target(question, target),
+            context=context,
+            pool=pool,
+            log=log,
+            settings=self.settings,
+            dollars=None if dollars is None else dollars / count,
+        )
+        tree = await grow(plan)
+        if self.store_tree is not None:
+            self.store_tree(question, context.trial, target.id, tree)
+        root, bottom = tree.nodes[tree.root], [tree.nodes[leaf] for leaf in leaves(tree)]
+        error = ""
+        if all(leaf.p is None for leaf in bottom):
+            reason = bottom[0].grounding.error if bottom[0].grounding else "none was tried"
+            error = f"no leaf of the tree for {target.id} could be grounded: {reason}"
+        lacking = len(root.incomplete)
+        return TargetResult(
+            p=None if error else root.p,
+            error=error,
+            rationale=tree_summary(tree, target.id if count > 1 else ""),
+            events=(
+                *log.events(tree_job_order(tree)),
+                TreeGrown(tree=target.id, document=tree_to_dict(tree)),
+            ),
+            usage=log.usage(),
+            lacking=lacking,
+        )
+
+    def _how(self, results: list[TargetResult]) -> str:
+        lacking = sum(result.lacking for result in results)
+        return f"root of a tree, {lacking} claims without a number of their own" if lacking else "root of a tree"

@@ -54,7 +54,7 @@ class FormulaError(ValueError):
     ...     parse("P1 AND (P2 OR )")
     ... except FormulaError as error:
     ...     print(error)
-    ...     print(error.pointed)
+    ...     print(error.pointer)
     character 15: expected a claim, NOT or "(", found ")"
     P1 AND (P2 OR )
                   ^
@@ -67,7 +67,7 @@ class FormulaError(ValueError):
         super().__init__(f"character {position + 1}: {problem}")
 
     @property
-    def pointed(self) -> str:
+    def pointer(self) -> str:
         """The expression with a caret under the place."""
         flat = re.sub(r"\s", " ", self.text)
         return f"{flat}\n{' ' * self.position}^"
@@ -223,3 +223,20 @@ def truth(expression: Expression, world: Mapping[str, bool]) -> bool:
             return all(truth(item, world) for item in expression.items)
         case Or():
             return any(truth(item, world) for item in expression.items)
+
+
+def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with other names, or numbers for show, in place of claims.
+
+    >>> to_text(renamed(parse("P1 AND NOT P2"), {"P1": "0.4", "P2": "0.1"}))
+    '0.4 AND NOT 0.1'
+    """
+    match expression:
+        case Var():
+            return Var(names.get(expression.name, expression.name))
+        case Not():
+            return Not(renamed(expression.item, names))
+        case And():
+            return And(tuple(renamed(item, names) for item in expression.items))
+        case Or():
+            return Or(tuple(renamed(item, names) for item in expression.items))

@@ -4,15 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities
-from foretell.forecasters.tree.description import (
-    claim_marks,
-    format_probability,
-    link_in_numbers,
-    link_in_words,
-    one_line,
-    outline,
-)
+from foretell.forecasters.tree.description import claim_marks, link_in_numbers, link_in_words, outline
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.text import format_probability, one_line
 from foretell.forecasters.tree.what_if import WhatIfResult
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$#]|:(?=//)|@(?=\w))")
@@ -40,7 +34,7 @@ def to_markdown(tree: Tree, outcomes: Iterable[WhatIfResult] = ()) -> str:
     parts += _warnings(tree)
     parts += [escape_markdown(note) for note in tree.notes]
     parts += ["## The tree", "\n".join(_outline(tree))]
-    parts += _hangs_on(tree)
+    parts += _sensitivities(tree)
     parts += _scenarios(tree, list(outcomes))
     parts += ["## Every claim"]
     parts += [part for line in outline(tree) if not line.again for part in _claim(tree, line.node)]
@@ -66,14 +60,14 @@ def _ends(ends: tuple[float, float]) -> str:
 
 def _outline(tree: Tree) -> Iterator[str]:
     for line in outline(tree):
-        told = "; ".join(["see above"] if line.again else claim_marks(line.node))
-        tail = f" *({escape_markdown(told)})*" if told else ""
+        marks = "; ".join(["see above"] if line.again else claim_marks(line.node))
+        tail = f" *({escape_markdown(marks)})*" if marks else ""
         node = line.node
         p = format_probability(node.p)
         yield f"{'  ' * line.depth}- **{node.id}** {p} {escape_markdown(node.claim)}{tail}"
 
 
-def _hangs_on(tree: Tree) -> Iterator[str]:
+def _sensitivities(tree: Tree) -> Iterator[str]:
     rows = sensitivities(tree)
     if not rows:
         return
@@ -101,8 +95,8 @@ def _scenarios(tree: Tree, outcomes: list[WhatIfResult]) -> Iterator[str]:
 
 
 def _claim(tree: Tree, node: Proposition) -> Iterator[str]:
-    told = "; ".join(claim_marks(node))
-    yield f"### {node.id}: {format_probability(node.p)}" + (f" ({escape_markdown(told)})" if told else "")
+    marks = "; ".join(claim_marks(node))
+    yield f"### {node.id}: {format_probability(node.p)}" + (f" ({escape_markdown(marks)})" if marks else "")
     yield escape_markdown(node.claim)
     if node.children:
         sum_ = link_in_numbers(tree, node)

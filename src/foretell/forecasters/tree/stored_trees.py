@@ -11,25 +11,30 @@ from random import Random
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.forecaster import claim_of_target, target_probabilities, targets_to_analyze, tree_summary
+from foretell.forecasters.tree.forecaster import (
+    claim_of_target,
+    forecast_from_targets,
+    targets_to_analyze,
+    tree_summaries,
+)
 from foretell.forecasters.tree.grow.claims import tidy
-from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
+from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.tree_file import read_tree
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Categorical, Forecast
+from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
-
-# A finished tree under another rule that needs no model: what its links are worth beyond its leaves.
 
 
 def relink(tree: Tree, rule: str, rng: Random) -> Tree:
-    """Every claim joined by `average` or by `random` weights instead of its own link; pinned claims stay pinned.
+    """Every claim joined by a rule that needs no model instead of its own link; pinned claims stay pinned.
 
-    >>> from foretell.forecasters.tree.proposition import LinearLink
+    What that changes shows what the links are worth beyond the leaves.
+
+    >>> from foretell.forecasters.tree.links import LinearLink
     >>> from foretell.forecasters.tree.proposition import Proposition
     >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.2), ("P2", 0.6))}
     >>> top = Proposition(id="P0", claim="c", children=("P1", "P2"), link=LinearLink(weights={"P1": 0.1, "P2": 0.8}))
@@ -73,24 +78,13 @@ class StoredTreesForecaster:
         """As shown in tables."""
         return "tree-file" if self.rule == STORED else f"tree-file {self.rule}"
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """The roots' probabilities, options of which exactly one comes true divided by their sum."""
-        found = {
-            target.id: self._of(question, target, context.as_of)
-            for target in targets_to_analyze(question, shortcut=self.shortcut)
-        }
-        several = question.exclusive and len(question.targets) > 1
-        said = {target: _together(trees) for target, trees in found.items()}
-        p = self.clamp.apply(target_probabilities(question, said), exclusive=several)
-        told = [tree_summary(trees[0], target if len(found) > 1 else "") for target, trees in found.items()]
-        return Forecast(
-            question_id=question.id,
-            forecaster=self.name,
-            as_of=context.as_of,
-            p=p,
-            rationale="\n\n".join(told),
-            distribution=Categorical(p=p, normalise=True) if several else None,
-        )
+        targets = targets_to_analyze(question, shortcut=self.shortcut)
+        trees = {target.id: self._of(question, target, context.as_of) for target in targets}
+        numbers = {target: _root_mean(several) for target, several in trees.items()}
+        rationale = tree_summaries({target: several[0] for target, several in trees.items()})
+        return forecast_from_targets(question, context, self.name, numbers, rationale, self.clamp)
 
     def _of(self, question: Question, target: Target, as_of: AsOf) -> list[Tree]:
         known = self.trees.get(tidy(claim_of_target(question, target)), ())
@@ -118,7 +112,7 @@ def _has_number(tree: Tree) -> bool:
     return any(tree.nodes[leaf].p is not None for leaf in leaves(tree))
 
 
-def _together(trees: Sequence[Tree]) -> float:
+def _root_mean(trees: Sequence[Tree]) -> float:
     found = [tree.nodes[tree.root].p for tree in trees]
     return float(logit_mean([tree.missing if p is None else p for p, tree in zip(found, trees, strict=True)]))
 

@@ -1,22 +1,23 @@
-"""What models do for a line of thought: say what to look into, look into it, rate lines, join thoughts, conclude."""
+"""Thoughts: a model names what to examine, a grounder examines it, and the model concludes from what was found."""
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
+from foretell.forecasters.tree.forecaster import gather_or_cancel
 from foretell.forecasters.tree.grounders.plain import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
 from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.claims import claim_faults, claim_likeness, tidy
-from foretell.forecasters.tree.grow.event_log import JobKey, ThoughtEventLog, ThoughtPosition, job_key
+from foretell.forecasters.tree.grow.event_log import EventLog, ThoughtJob, ThoughtPosition, thought_job
 from foretell.forecasters.tree.grow.ground import GroundingPool, GroundSettings, Leaf
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
     LONGEST_SENTENCE,
     TEXT,
+    ClaimSurroundings,
     StructuredClient,
     StructuredRequest,
     TreeQuestion,
@@ -25,12 +26,12 @@ from foretell.forecasters.tree.grow.prompting import (
     object_schema,
     sections,
 )
-from foretell.forecasters.tree.grow.prompting import ClaimSurroundings as Surroundings
+from foretell.forecasters.tree.proposition import Grounding
 from foretell.models.model import ModelError
+from foretell.models.names import ModelRole
 from foretell.questions.errors import InputError
-from foretell.questions.trace import EmitEvent, NodeGrounded
 
-# Thoughts and lines of them, as values.
+T = TypeVar("T")
 
 LONGEST_REPORTS = 24_000
 """Characters of all reports of a line together, shared out equally."""
@@ -38,24 +39,22 @@ LONGEST_REPORTS = 24_000
 
 @dataclass(frozen=True, kw_only=True)
 class Thought:
-    """A statement that bears on the claim, and what came of looking into it."""
+    """A statement that bears on the claim, and what came of examining it."""
 
     id: str
     claim: str
     why: str = ""
     p: float | None = None
     """None where nothing could be found out."""
-    report: str = ""
-    key_factor: str = ""
-    sources: tuple[str, ...] = ()
-    error: str = ""
+    grounding: Grounding = field(default_factory=Grounding)
 
-    def told(self, room: int) -> str:
-        """As a model reads it."""
-        known = f"Probability: {self.p:.3f}." if self.p is not None else f"It could not be examined ({self.error})."
-        factor = f"What decided it: {self.key_factor}" if self.key_factor else ""
-        asked = f"Why it was asked: {self.why}" if self.why else ""
-        return "\n\n".join(filter(None, [self.claim, asked, known, factor, self.report[:room]]))
+    def as_prompt(self, length: int) -> str:
+        """As a model reads it, with so many characters of the report."""
+        found = self.grounding
+        known = f"Probability: {self.p:.3f}." if self.p is not None else f"It could not be examined ({found.error})."
+        factor = f"What decided it: {found.key_factor}" if found.key_factor else ""
+        why = f"Why it was asked: {self.why}" if self.why else ""
+        return "\n\n".join(filter(None, [self.claim, why, known, factor, found.report[:length]]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +78,14 @@ class ThoughtPath:
         """Whether anything was found out."""
         return any(thought.p is not None for thought in self.thoughts)
 
-    def then(self, *thoughts: Thought) -> "ThoughtPath":
+    def extended(self, *thoughts: Thought) -> "ThoughtPath":
         """The line, longer by these."""
         return ThoughtPath(thoughts=(*self.thoughts, *thoughts))
 
-    def told(self) -> str:
+    def as_prompt(self) -> str:
         """As a model reads it."""
-        room = LONGEST_REPORTS // max(1, len(self.thoughts))
-        return "\n\n".join(f"## {thought.id}\n\n{thought.told(room)}" for thought in self.thoughts)
+        length = LONGEST_REPORTS // max(1, len(self.thoughts))
+        return "\n\n".join(f"## {thought.id}\n\n{thought.as_prompt(length)}" for thought in self.thoughts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +93,9 @@ class ThoughtConclusion:
     """What a line of thought comes down to."""
 
     p: float
-    report: str
-    key_factor: str
+    grounding: Grounding
     line: ThoughtPath
 
-
-# How far thoughts go.
 
 ThoughtKind = Literal["chain", "tree", "graph", "forest"]
 THOUGHT_KINDS: tuple[ThoughtKind, ...] = get_args(ThoughtKind)
@@ -140,32 +136,16 @@ class ThoughtSettings:
         return f"{self.kind} of thoughts"
 
     @property
-    def most(self) -> int:
+    def max_thoughts(self) -> int:
         """Thoughts that are looked into at most.
 
-        >>> [ThoughtSettings(kind=kind).most for kind in THOUGHT_KINDS]
+        >>> [ThoughtSettings(kind=kind).max_thoughts for kind in THOUGHT_KINDS]
         [3, 15, 5, 45]
         """
         tree = self.width + (self.depth - 1) * self.keep * self.width
         return {"chain": self.depth, "tree": tree, "graph": self.width + self.depth - 1, "forest": self.trees * tree}[
             self.kind
         ]
-
-
-# Several jobs at once, none of them left behind.
-
-T = TypeVar("T")
-
-
-async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What the jobs come to, in their order; where one fails for good, the others are given up."""
-    tasks = [asyncio.create_task(job) for job in jobs]
-    try:
-        return [await task for task in tasks]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 THOUGHT = object_schema({"claim": TEXT, "why": TEXT}, optional=("why",))
@@ -176,15 +156,24 @@ RATED = object_schema({"id": TEXT, "reason": TEXT, "value": CHANCE}, optional=("
 SCORED = object_schema({"lines": {"type": "array", "items": RATED}})
 
 
+class _Step(NamedTuple):
+    """One request: what for, where, and at which stage of that position its events are logged."""
+
+    name: str
+    position: ThoughtPosition
+    stage: int
+    role: ModelRole = "analyzer"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Thinker:
     """Thinks about one claim. Requests depend on places and earlier answers, never on who was quicker."""
 
     claim: str
-    matter: TreeQuestion
-    context: AgentContext
-    crew: GroundingPool
-    minutes: ThoughtEventLog
+    tree_question: TreeQuestion
+    context: Context
+    pool: GroundingPool
+    log: EventLog[ThoughtJob]
     slot: str
     attempts: int = 3
     share: float | None = None
@@ -194,138 +183,104 @@ class Thinker:
         self, line: ThoughtPath, count: int, place: ThoughtPosition, standpoint: str = ""
     ) -> list[Thought]:
         """At most so many thoughts to go on with; none where the line says enough already."""
-        many = f"Name {count} different steps." if count > 1 else "Name one step."
-        wanted = self._wanted(
-            f"{_written(place)}/propose",
-            fill_prompts("thoughts_propose", standpoint=standpoint) + "\n\n" + self._rules(),
-            sections(*self._head(), ("The line of thought so far", line.told()), ("Your task", many)),
-            PROPOSED,
-        )
 
-        def read(found: Mapping[str, Any]) -> list[Thought]:
+        def read(answer: Mapping[str, Any]) -> list[Thought]:
             new: list[Thought] = []
             problems: list[str] = []
-            for one in found["thoughts"][:count]:
+            for one in answer["thoughts"][:count]:
                 others = [self.claim, *line.claims, *(thought.claim for thought in new)]
                 problem = _unfit(str(one["claim"]), others)
                 if problem:
                     problems.append(problem)
                 else:
                     new.append(_thought(one, place, len(new) + 1))
-            if not new and not found.get("enough"):
+            if not new and not answer.get("enough"):
                 raise UnfitAnswer("; ".join(problems) or "it names no step and does not say that the line says enough")
             return new
 
-        return await self._asker(self.minutes.of(job_key(place, 0))).ask(wanted, read)
+        many = f"Name {count} different steps." if count > 1 else "Name one step."
+        user = sections(*self._head(), ("The line of thought so far", line.as_prompt()), ("Your task", many))
+        prompt = fill_prompts("thoughts_propose", standpoint=standpoint)
+        return await self._ask(_Step("propose", place, 0), prompt, user, PROPOSED, read)
 
-    async def look_into(self, thoughts: Sequence[Thought], line: ThoughtPath, place: ThoughtPosition) -> list[Thought]:
+    async def examine(self, thoughts: Sequence[Thought], line: ThoughtPath, place: ThoughtPosition) -> list[Thought]:
         """The thoughts with what the grounder found, side by side."""
-        jobs = [self._ground(one, line, job_key(place, 1, number)) for number, one in enumerate(thoughts)]
+        jobs = [self._ground(one, line, thought_job(place, 1, number)) for number, one in enumerate(thoughts)]
         return await gather_or_cancel(jobs)
 
     async def rate(self, lines: Sequence[ThoughtPath], place: ThoughtPosition) -> dict[str, float]:
         """By the id of each line, how much it is worth for judging the claim."""
-        told_lines = "\n\n".join(f"# Line {line.id}\n\n{line.told()}" for line in lines)
-        wanted = self._wanted(
-            f"{_written(place)}/rate",
-            fill_prompts("thoughts_score") + "\n\n" + self._rules(),
-            sections(*self._head()) + "\n\n" + told_lines,
-            SCORED,
-        )
+        described = "\n\n".join(f"# Line {line.id}\n\n{line.as_prompt()}" for line in lines)
         ids = [line.id for line in lines]
 
-        def read(found: Mapping[str, Any]) -> dict[str, float]:
-            values = {str(one["id"]).removeprefix("Line ").strip(): float(one["value"]) for one in found["lines"]}
+        def read(answer: Mapping[str, Any]) -> dict[str, float]:
+            values = {str(one["id"]).removeprefix("Line ").strip(): float(one["value"]) for one in answer["lines"]}
             missing = [id for id in ids if id not in values]
             if missing:
                 raise UnfitAnswer(f"lines without a value: {', '.join(missing)}")
             return {id: values[id] for id in ids}
 
-        return await self._asker(self.minutes.of(job_key(place, 2))).ask(wanted, read)
+        user = sections(*self._head()) + "\n\n" + described
+        return await self._ask(_Step("rate", place, 2), fill_prompts("thoughts_score"), user, SCORED, read)
 
     async def merge(self, thoughts: Sequence[Thought], place: ThoughtPosition) -> Thought:
         """One new thought out of several."""
-        wanted = self._wanted(
-            f"{_written(place)}/merge",
-            fill_prompts("thoughts_merge") + "\n\n" + self._rules(),
-            sections(*self._head(), ("What was looked into", ThoughtPath(thoughts=tuple(thoughts)).told())),
-            THOUGHT,
-        )
 
-        def read(found: Mapping[str, Any]) -> Thought:
-            problem = _unfit(str(found["claim"]), [self.claim, *(thought.claim for thought in thoughts)])
+        def read(answer: Mapping[str, Any]) -> Thought:
+            problem = _unfit(str(answer["claim"]), [self.claim, *(thought.claim for thought in thoughts)])
             if problem:
                 raise UnfitAnswer(problem)
-            return _thought(found, place, 1)
+            return _thought(answer, place, 1)
 
-        return await self._asker(self.minutes.of(job_key(place, 0))).ask(wanted, read)
+        joined = ThoughtPath(thoughts=tuple(thoughts))
+        user = sections(*self._head(), ("What was looked into", joined.as_prompt()))
+        return await self._ask(_Step("merge", place, 0), fill_prompts("thoughts_merge"), user, THOUGHT, read)
 
     async def conclude(self, line: ThoughtPath, place: ThoughtPosition) -> ThoughtConclusion:
         """The probability of the claim itself, in the light of a line."""
-        wanted = StructuredRequest(
-            role="grounder",
-            place=f"{_written(place)}/conclude",
-            system=fill_prompts("thoughts_conclude") + "\n\n" + self._rules(),
-            user=sections(*self._head(), ("What was looked into", line.told())),
-            schema=CONCLUSION_WITHOUT_SOURCES,
-        )
 
-        def read(found: Mapping[str, Any]) -> ThoughtConclusion:
-            said = grounding_from_answer(found, "")
-            assert said.p is not None
-            return ThoughtConclusion(
-                p=said.p, report=said.grounding.report, key_factor=said.grounding.key_factor, line=line
-            )
+        def read(answer: Mapping[str, Any]) -> ThoughtConclusion:
+            result = grounding_from_answer(answer, "")
+            assert result.p is not None
+            return ThoughtConclusion(p=result.p, grounding=result.grounding, line=line)
 
-        return await self._asker(self.minutes.of(job_key(place, 3))).ask(wanted, read)
+        user = sections(*self._head(), ("What was looked into", line.as_prompt()))
+        step = _Step("conclude", place, 3, role="grounder")
+        return await self._ask(step, fill_prompts("thoughts_conclude"), user, CONCLUSION_WITHOUT_SOURCES, read)
 
-    async def _ground(self, thought: Thought, line: ThoughtPath, job: JobKey) -> Thought:
-        emit = self.minutes.of(job)
+    async def _ground(self, thought: Thought, line: ThoughtPath, job: ThoughtJob) -> Thought:
         leaf = Leaf(
             id=thought.id,
             claim=thought.claim,
-            matter=self.matter,
-            place=Surroundings(path=(self.claim, *line.claims)),
+            tree_question=self.tree_question,
+            surroundings=ClaimSurroundings(path=(self.claim, *line.claims)),
             slot=f"{self.slot}/{thought.id}/grounding",
-            purse=LeafBudget(thought.id, self.share),
+            budget=LeafBudget(thought.id, self.share),
         )
-        found = await self.crew.ground(leaf, replace(self.context, emit=emit))
-        known = found.grounding
-        emit(
-            NodeGrounded(
-                node=thought.id,
-                tree=self.matter.target,
-                p=found.p,
-                grounder=known.grounder,
-                attempts=found.attempts,
-                error=known.error,
-            )
-        )
-        return replace(
-            thought,
-            p=found.p,
-            report=known.report,
-            key_factor=known.key_factor,
-            sources=known.sources,
-            error=known.error,
-        )
+        result = await self.pool.ground(leaf, replace(self.context, emit=self.log.job(job)))
+        return replace(thought, p=result.p, grounding=result.grounding)
 
     def _head(self) -> tuple[tuple[str, str], ...]:
-        return (*self.matter.sections(), ("The claim", self.claim))
+        return (*self.tree_question.sections(), ("The claim", self.claim))
 
-    def _rules(self) -> str:
-        return fill_prompts("rules", today=self.matter.today)
-
-    def _wanted(self, place: str, system: str, user: str, schema: Mapping[str, Any]) -> StructuredRequest:
-        return StructuredRequest(role="analyzer", place=place, system=system, user=user, schema=schema)
-
-    def _asker(self, emit: EmitEvent) -> StructuredClient:
-        return StructuredClient(context=replace(self.context, emit=emit), slot=self.slot, attempts=self.attempts)
+    async def _ask(
+        self, step: _Step, prompt: str, user: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]
+    ) -> T:
+        context = replace(self.context, emit=self.log.job(thought_job(step.position, step.stage)))
+        client = StructuredClient(context=context, slot=self.slot, attempts=self.attempts)
+        request = StructuredRequest(
+            role=step.role,
+            slot_suffix=f"{_dotted(step.position)}/{step.name}",
+            system=prompt + "\n\n" + fill_prompts("rules", today=self.tree_question.today),
+            user=user,
+            schema=schema,
+        )
+        return await client.ask(request, read)
 
 
 def _thought(found: Mapping[str, Any], place: ThoughtPosition, number: int) -> Thought:
     why = " ".join(str(found.get("why") or "").split())[:LONGEST_SENTENCE]
-    return Thought(id=f"T{_written(place)}.{number}", claim=tidy(str(found["claim"])), why=why)
+    return Thought(id=f"T{_dotted(place)}.{number}", claim=tidy(str(found["claim"])), why=why)
 
 
 def _unfit(claim: str, others: Sequence[str]) -> str:
@@ -336,7 +291,7 @@ def _unfit(claim: str, others: Sequence[str]) -> str:
     return f'"{tidy(claim)[:200]}": {"; ".join(faults)}' if faults else ""
 
 
-def _written(place: ThoughtPosition) -> str:
+def _dotted(place: ThoughtPosition) -> str:
     """As ids and slots have it."""
     return ".".join(map(str, place))
 
@@ -384,7 +339,7 @@ async def chain_of_thoughts(thinker: Thinker, settings: ThoughtSettings) -> Thou
         new = await _next(thinker, line, 1, (1, level, 1))
         if not new:
             break
-        line = line.then(*new)
+        line = line.extended(*new)
     return await _conclude(thinker, line, (1, settings.depth + 1, 1))
 
 
@@ -401,7 +356,7 @@ async def tree_of_thoughts(
         grown = await gather_or_cancel(steps)
         if not any(grown):
             break
-        longer = [[line.then(one) for one in new] or [line] for line, new in zip(lines, grown, strict=True)]
+        longer = [[line.extended(one) for one in new] or [line] for line, new in zip(lines, grown, strict=True)]
         found = [line for some in longer for line in some if line.thoughts]
         lines = await _best(thinker, found, settings.keep if level < settings.depth else 1, (number, level, 1))
     return await _conclude(thinker, lines[0], (number, settings.depth + 1, 1))
@@ -420,7 +375,7 @@ async def graph_of_thoughts(thinker: Thinker, settings: ThoughtSettings) -> Thou
             joined = await thinker.merge(parts, (1, level, 1))
         except ModelError:
             break
-        pool += await thinker.look_into([joined], ThoughtPath(thoughts=tuple(parts)), (1, level, 1))
+        pool += await thinker.examine([joined], ThoughtPath(thoughts=tuple(parts)), (1, level, 1))
     return await _conclude(thinker, ThoughtPath(thoughts=tuple(pool)), (1, settings.depth + 1, 1))
 
 
@@ -449,23 +404,23 @@ async def _next(
         new = await thinker.propose(line, count, place, standpoint)
     except ModelError:
         return []
-    return await thinker.look_into(new, line, place)
+    return await thinker.examine(new, line, place)
 
 
 async def _best(thinker: Thinker, lines: Sequence[ThoughtPath], keep: int, place: ThoughtPosition) -> list[ThoughtPath]:
     """The lines that are worth most, best first; in the order given where nobody rates them."""
-    told = [line for line in lines if line.grounded] or list(lines)
-    if len(told) == 1:
-        return told
+    grounded = [line for line in lines if line.grounded] or list(lines)
+    if len(grounded) == 1:
+        return grounded
     try:
-        worth = await thinker.rate(told, place)
+        worth = await thinker.rate(grounded, place)
     except ModelError:
-        return told[:keep]
-    return sorted(told, key=lambda line: -worth[line.id])[:keep]
+        return grounded[:keep]
+    return sorted(grounded, key=lambda line: -worth[line.id])[:keep]
 
 
 async def _conclude(thinker: Thinker, line: ThoughtPath, place: ThoughtPosition) -> ThoughtConclusion:
     if not line.grounded:
-        errors = dict.fromkeys(thought.error for thought in line.thoughts if thought.error)
+        errors = dict.fromkeys(thought.grounding.error for thought in line.thoughts if thought.grounding.error)
         raise NothingGrounded("; ".join(errors) or "no thought was proposed")
     return await thinker.conclude(line, place)

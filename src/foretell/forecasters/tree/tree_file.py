@@ -1,24 +1,26 @@
 """Tree files: JSON that a person can read and edit, with a version."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
-from foretell.forecasters.tree.edits import Scenario
+from foretell.forecasters.tree.edits import Edit, Scenario
+from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_json import (
-    ObjectFields,
+    JsonObject,
     node_to_dict,
     object_from_pairs,
     read_node,
     read_scenario,
     scenario_to_dict,
 )
-from foretell.forecasters.tree.validation import InvalidTree, TreeProblem, raise_errors, tree_problems
+from foretell.forecasters.tree.validation import tree_problems
+from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 
@@ -39,6 +41,10 @@ class TreeFile:
     def with_scenario(self, scenario: Scenario) -> "TreeFile":
         """One more scenario, in place of an older one of that name."""
         return replace(self, scenarios={**self.scenarios, scenario.name: scenario})
+
+    def with_edits(self, edits: Iterable[Edit]) -> "TreeFile":
+        """The tree after some edits, every number above them brought up to date; scenarios stay."""
+        return replace(self, tree=resynthesize(self.tree, edits), warnings=())
 
 
 def read_tree_file(path: str | Path) -> TreeFile:
@@ -113,46 +119,63 @@ def tree_from_text(text: str) -> TreeFile:
 def tree_from_dict(data: object) -> TreeFile:
     """Read a tree from a parsed JSON object. Only its form is checked: see `evaluate` for the rest."""
     found: list[TreeProblem] = []
-    fields = ObjectFields(data, found)
-    schema = fields.text("schema", SCHEMA)
-    if schema != SCHEMA:
-        fields.wrong("schema", f"{schema!r} is not {SCHEMA!r}", "written by another version?")
-    limit, missing = fields.number("intercept_limit"), fields.number("missing")
-    tree = Tree(root=fields.text("root", None), nodes=_nodes(fields), as_of=_as_of(fields), notes=fields.texts("notes"))
-    tree = replace(tree, intercept_limit=tree.intercept_limit if limit is None else limit)
-    tree = replace(tree, missing=tree.missing if missing is None else missing)
-    given = fields.inner("scenarios")
-    scenarios = {name: read_scenario(name, body, found) for name, body in given.data.items()} if given else {}
-    fields.done()
+    given = JsonObject(data, found)
+    schema = given.get("schema", str)
+    if schema not in (None, SCHEMA):
+        given.wrong("schema", f"{schema!r} is not {SCHEMA!r}", "written by another version?")
+    values: dict[str, Any] = {
+        "root": given.get("root", str, required=True),
+        "nodes": _nodes(given),
+        "as_of": _as_of(given),
+        "notes": given.get("notes", tuple[str, ...]),
+        "intercept_limit": given.get("intercept_limit", float),
+        "missing": given.get("missing", float),
+    }
+    listed = given.inner("scenarios")
+    scenarios = {name: read_scenario(name, body, found) for name, body in listed.data.items()} if listed else {}
+    given.finish()
     raise_errors(found)
-    return TreeFile(tree=tree, scenarios=scenarios)
+    return TreeFile(tree=Tree(**{k: v for k, v in values.items() if v is not None}), scenarios=scenarios)
 
 
-def _nodes(fields: ObjectFields) -> dict[str, Proposition]:
-    given = fields.inner("nodes")
-    if given is None:
-        fields.wrong("nodes", "is missing")
+def edits_from_json(data: object) -> list[Edit]:
+    """Edits from a parsed JSON list, as they stand under `edits` of a scenario in a tree file.
+
+    >>> edits_from_json([{"edit": "set_p", "id": "P1", "p": 0.2}])
+    [SetP(id='P1', p=0.2)]
+    """
+    problems: list[TreeProblem] = []
+    scenario = read_scenario("edits", {"edits": data}, problems)
+    raise_errors([replace(one, field=one.field.removeprefix("scenarios.edits.")) for one in problems])
+    return list(scenario.edits)
+
+
+def _nodes(given: JsonObject) -> dict[str, Proposition]:
+    listed = given.inner("nodes")
+    if listed is None:
+        given.wrong("nodes", "is missing")
         return {}
-    return {id: read_node(id, ObjectFields(body, fields.problems, node=id)) for id, body in given.data.items()}
+    read = {id: read_node(id, JsonObject(body, given.problems, node=id)) for id, body in listed.data.items()}
+    return {id: node for id, node in read.items() if node is not None}
 
 
-def _as_of(fields: ObjectFields) -> AsOf | None:
+def _as_of(given: JsonObject) -> AsOf | None:
     """A moment with its mode, or just a day."""
-    given = fields.take("as_of")
-    if given is None:
+    value = given.take("as_of")
+    if value is None:
         return None
     try:
-        if isinstance(given, str):
-            return AsOf.day(given) if len(given) == 10 else AsOf(at=instant(given))
-        inner = ObjectFields(given, fields.problems, within="as_of")
-        at, mode = inner.text("at", None), inner.text("mode", "backtest")
-        inner.done()
+        if isinstance(value, str):
+            return AsOf.day(value) if len(value) == 10 else AsOf(at=instant(value))
+        inner = JsonObject(value, given.problems, within="as_of")
+        at, mode = inner.get("at", str, required=True), inner.get("mode", str) or "backtest"
+        inner.finish()
         if mode not in ("live", "backtest"):
             inner.wrong("mode", f"{mode!r} is neither live nor backtest")
             return None
         return AsOf(at=instant(at), mode=mode) if at else None
     except ValueError as error:
-        fields.wrong("as_of", str(error))
+        given.wrong("as_of", str(error))
         return None
 
 

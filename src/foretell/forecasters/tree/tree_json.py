@@ -1,40 +1,88 @@
-"""Edits and scenarios as JSON objects."""
+"""Claims, links, groundings, edits and scenarios as JSON objects.
+
+The dataclasses themselves say which fields there are and what they hold, so that a new field, edit or kind of link is
+read and written without a line here. Reading collects everything that is wrong instead of stopping at the first.
+"""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields as dataclass_fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any, cast
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from foretell.forecasters.tree.edits import (
-    AddNode,
-    Edit,
-    MoveNode,
-    RemoveNode,
-    Scenario,
-    SetClaim,
-    SetGrounding,
-    SetLink,
-    SetP,
-    SetReport,
-    ShareNode,
-    Unpin,
-)
-from foretell.forecasters.tree.proposition import (
-    AverageLink,
-    FormulaAssumption,
-    FormulaLink,
-    Grounding,
-    InhibitedNoisyOrLink,
-    JudgedLink,
-    LinearLink,
-    Link,
-    NoisyOrLink,
-    Proposition,
-)
-from foretell.forecasters.tree.validation import TreeProblem
+from foretell.forecasters.tree import edits
+from foretell.forecasters.tree.edits import Edit, Scenario, SetP
+from foretell.forecasters.tree.links import Link, link_class
+from foretell.forecasters.tree.problems import TreeProblem
+from foretell.forecasters.tree.proposition import Proposition
+from foretell.questions.errors import InputError
 
-# Reading JSON objects field by field, collecting what is wrong instead of stopping at the first.
+T = TypeVar("T")
+
+EDIT_KINDS: Mapping[str, type[Edit]] = {
+    "set_p": edits.SetP,
+    "unpin": edits.Unpin,
+    "set_claim": edits.SetClaim,
+    "set_report": edits.SetReport,
+    "set_grounding": edits.SetGrounding,
+    "set_link": edits.SetLink,
+    "add_node": edits.AddNode,
+    "share_node": edits.ShareNode,
+    "remove_node": edits.RemoveNode,
+    "move_node": edits.MoveNode,
+}
+
+
+# Writing.
+
+
+def to_dict(value: object) -> dict[str, Any]:
+    """A claim, link, grounding or edit as plain JSON, without what is empty and need not be there.
+
+    >>> from foretell.forecasters.tree.links import LinearLink
+    >>> to_dict(LinearLink(weights={"P1": 0.4, "P2": 0.5}, intercept=0.05))
+    {'kind': 'linear', 'intercept': 0.05, 'weights': {'P1': 0.4, 'P2': 0.5}}
+    >>> to_dict(SetP(id="P1", p=0.2))
+    {'edit': 'set_p', 'id': 'P1', 'p': 0.2}
+    """
+    body: dict[str, Any] = {}
+    if isinstance(value, Link):
+        body["kind"] = value.kind
+    elif isinstance(value, Edit):
+        body["edit"] = next(name for name, kind in EDIT_KINDS.items() if type(value) is kind)
+    for one in fields(cast(Any, value)):
+        given = getattr(value, one.name)
+        empty = given is None or given is False or (isinstance(given, str | tuple | Mapping) and not given)
+        if not (empty and _has_default(one)):
+            body[one.name] = _plain(given)
+    return body
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    if isinstance(value, tuple):
+        return list(cast("tuple[Any, ...]", value))
+    return to_dict(value) if is_dataclass(value) else value
+
+
+def node_to_dict(node: Proposition) -> dict[str, Any]:
+    """A claim as it stands in a file under its id."""
+    return {name: value for name, value in to_dict(node).items() if name != "id"}
+
+
+def scenario_to_dict(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as plain JSON; new probabilities, if that is all there is, in the short form `set`."""
+    body: dict[str, Any] = {"text": scenario.text} if scenario.text else {}
+    sets = [edit for edit in scenario.edits if isinstance(edit, SetP)]
+    if len(sets) == len(scenario.edits) and len({edit.id for edit in sets}) == len(sets):
+        return body | {"set": {edit.id: edit.p for edit in sets}}
+    return body | {"edits": [to_dict(edit) for edit in scenario.edits]}
+
+
+# Reading.
 
 
 class ObjectWithRepeatedKeys(dict[str, Any]):
@@ -52,8 +100,8 @@ def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-class ObjectFields:
-    """The fields of one object. Whatever does not fit becomes a `TreeProblem` and reads as its default."""
+class JsonObject:
+    """One JSON object while it is read. Whatever does not fit becomes a `TreeProblem` and reads as None."""
 
     def __init__(self, data: object, problems: list[TreeProblem], *, node: str = "", within: str = "") -> None:
         self.node = node
@@ -66,91 +114,78 @@ class ObjectFields:
             for name in data.names if isinstance(data, ObjectWithRepeatedKeys) else ():
                 self.wrong(name, "is given twice")
         else:
-            self.wrong("", f"expected an object {{…}}, found {_told(data)}")
+            self.wrong("", f"expected an object {{…}}, found {_shown(data)}")
 
     def wrong(self, name: str, text: str, hint: str = "") -> None:
         """Something does not fit."""
-        field = ".".join(filter(None, [self.within, name]))
-        self.problems.append(TreeProblem(node=self.node, field=field, text=text, hint=hint))
+        self.problems.append(TreeProblem(node=self.node, field=self.path(name), text=text, hint=hint))
+
+    def path(self, name: str) -> str:
+        """The field as errors name it."""
+        return ".".join(filter(None, [self.within, name]))
 
     def take(self, name: str) -> Any:
         """The raw value; None where absent."""
         self._read.add(name)
         return self.data.get(name)
 
-    def text(self, name: str, default: str | None = "") -> str:
-        """A text; without a default it must be there."""
-        value = self.take(name)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, str):
-            self.wrong(name, "is missing" if value is None else f"expected a text, found {_told(value)}")
-            return default or ""
-        return value
-
-    def number(self, name: str, default: float | None = None, *, required: bool = False) -> float | None:
-        """A finite number."""
-        value = self.take(name)
-        if value is None:
-            if required:
-                self.wrong(name, "is missing")
-            return default
-        return default if not self._is_number(name, value) else float(value)
-
-    def flag(self, name: str) -> bool:
-        """True or false; false where absent."""
-        value = self.take(name)
-        if value is not None and not isinstance(value, bool):
-            self.wrong(name, f"expected true or false, found {_told(value)}")
-        return value is True
-
-    def numbers(self, name: str, *, required: bool = False) -> dict[str, float]:
-        """Numbers by id."""
-        value = self.take(name)
-        if value is None:
-            if required:
-                self.wrong(name, "is missing")
-            return {}
-        inner = ObjectFields(value, self.problems, node=self.node, within=".".join(filter(None, [self.within, name])))
-        return {key: float(item) for key, item in inner.data.items() if inner._is_number(key, item)}
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts."""
-        value = self.take(name)
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[Any]", value)):
-            self.wrong(name, f"expected a list of texts, found {_told(value)}")
-            return ()
-        return tuple(cast("list[str]", value))
-
-    def inner(self, name: str) -> "ObjectFields | None":
+    def inner(self, name: str) -> "JsonObject | None":
         """An object within this one; None where absent."""
         value = self.take(name)
-        within = ".".join(filter(None, [self.within, name]))
-        return None if value is None else ObjectFields(value, self.problems, node=self.node, within=within)
+        return None if value is None else self._within(name, value)
 
-    def done(self) -> None:
-        """Every field that nobody asked for is a mistake worth telling."""
+    def _within(self, name: str, value: object) -> "JsonObject":
+        return JsonObject(value, self.problems, node=self.node, within=self.path(name))
+
+    def finish(self) -> None:
+        """Every field that nothing has read is a mistake worth reporting."""
         for name in self.data:
             if name not in self._read:
                 near = get_close_matches(name, sorted(self._read), n=1)
                 self.wrong(name, "is not a field here", f"did you mean {near[0]}?" if near else "")
 
-    def _is_number(self, name: str, value: object) -> bool:
+    def get(self, name: str, kind: Any, *, required: bool = False) -> Any:
+        """The value of a field of that type; None where it is absent or does not fit."""
+        value = self.take(name)
+        if value is None:
+            if required:
+                self.wrong(name, "is missing")
+            return None
+        return self._read_value(name, value, kind)
+
+    def _read_value(self, name: str, value: Any, kind: Any) -> Any:
+        if kind is str:
+            return value if isinstance(value, str) else self._unexpected(name, "a text", value)
+        if kind is float:
+            return self._number(name, value)
+        if kind is bool:
+            return value if isinstance(value, bool) else self._unexpected(name, "true or false", value)
+        if get_origin(kind) is tuple:
+            texts = cast("list[Any]", value)
+            fits = isinstance(value, list) and all(isinstance(item, str) for item in texts)
+            return tuple(texts) if fits else self._unexpected(name, "a list of texts", value)
+        inner = self._within(name, value)
+        if kind is Link:
+            return read_link(inner)
+        if kind is Proposition:
+            return read(Proposition, inner, incomplete=())
+        if is_dataclass(kind):
+            return read(cast(type, kind), inner)
+        return {key: number for key, item in inner.data.items() if (number := inner._number(key, item)) is not None}
+
+    def _number(self, name: str, value: object) -> float | None:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.wrong(name, f"expected a number, found {_told(value)}")
-            return False
+            return self._unexpected(name, "a number", value)
         if not math.isfinite(value):
-            self.wrong(name, f"{value} is not a finite number")
-            return False
-        return True
+            return self.wrong(name, f"{value} is not a finite number")
+        return float(value)
+
+    def _unexpected(self, name: str, wanted: str, value: object) -> None:
+        self.wrong(name, f"expected {wanted}, found {_shown(value)}")
 
 
-def _told(value: object) -> str:
-    kinds: Mapping[type, str] = {dict: "an object", list: "a list", bool: "true or false"}
-    if value is None:
-        return "nothing"
+def _shown(value: object) -> str:
+    kinds: Mapping[type, str] = {dict: "an object", list: "a list", bool: "true or false", NoneType: "nothing"}
     for kind, words in kinds.items():
         if isinstance(value, kind):
             return words
@@ -158,303 +193,77 @@ def _told(value: object) -> str:
     return shown if len(shown) <= 40 else shown[:37] + "…"
 
 
-# Links as JSON objects.
-
-LINK_KINDS: Mapping[str, type] = {
-    "linear": LinearLink,
-    "formula": FormulaLink,
-    "noisy_or": NoisyOrLink,
-    "inhibited_noisy_or": InhibitedNoisyOrLink,
-    "average": AverageLink,
-    "judged": JudgedLink,
-}
+def _has_default(one: "Field[Any]") -> bool:
+    return one.default is not MISSING or one.default_factory is not MISSING
 
 
-def link_kind(link: Link) -> str:
-    """The name of a link's kind, as in files."""
-    return next(name for name, kind in LINK_KINDS.items() if isinstance(link, kind))
+@cache
+def _field_types(kind: type) -> dict[str, Any]:
+    """The type of every field, `X | None` as X."""
+    hints = get_type_hints(kind)
+    return {name: _not_none(hint) for name, hint in hints.items()}
 
 
-def link_to_dict(link: Link) -> dict[str, Any]:
-    """The link as plain JSON.
+def _not_none(hint: Any) -> Any:
+    parts = [part for part in get_args(hint) if part is not NoneType] if isinstance(hint, UnionType) else []
+    return parts[0] if len(parts) == 1 else hint
 
-    >>> link_to_dict(LinearLink(weights={"P1": 0.4, "P2": 0.5}, intercept=0.05))
-    {'kind': 'linear', 'intercept': 0.05, 'weights': {'P1': 0.4, 'P2': 0.5}}
+
+def read(kind: type[T], given: JsonObject, **known: Any) -> T | None:
+    """An object as a dataclass of that kind; None, with the reasons among the problems, where it is not one.
+
+    Fields that are `known` already are accepted in the object and not used.
     """
-    body: dict[str, Any] = {"kind": link_kind(link)}
-    match link:
-        case LinearLink():
-            body |= {"intercept": link.intercept, "weights": dict(link.weights)}
-        case FormulaLink():
-            body |= {"expression": link.expression}
-            if link.assumption is not None:
-                body |= {"assumption": {"text": link.assumption.text, "p": link.assumption.p}}
-        case NoisyOrLink():
-            body |= {"leak": link.leak, "strengths": dict(link.strengths)}
-        case InhibitedNoisyOrLink():
-            body |= {"leak": link.leak, "strengths": dict(link.strengths), "inhibitors": dict(link.inhibitors)}
-        case AverageLink():
-            pass
-        case JudgedLink():
-            body |= {"p": link.p} | ({"stale": True} if link.stale else {})
-    return body
-
-
-def read_link(fields: ObjectFields) -> Link | None:
-    """The link an object describes; None, with the reason among the problems, where it describes none."""
-    kind = fields.text("kind", None)
-    link = _LINK_READERS[kind](fields) if kind in _LINK_READERS else None
-    if link is None:
-        if kind:
-            fields.wrong("kind", f"{kind!r} is no kind of link", f"the kinds are {', '.join(LINK_KINDS)}")
-        return None
-    fields.done()
-    return link
-
-
-def _linear(fields: ObjectFields) -> Link:
-    return LinearLink(
-        intercept=fields.number("intercept", 0.0) or 0.0, weights=fields.numbers("weights", required=True)
-    )
-
-
-def _formula(fields: ObjectFields) -> Link:
-    assumption = None
-    inner = fields.inner("assumption")
-    if inner is not None:
-        assumption = FormulaAssumption(text=inner.text("text"), p=inner.number("p", 0.5, required=True) or 0.0)
-        inner.done()
-    return FormulaLink(expression=fields.text("expression", None), assumption=assumption)
-
-
-def _noisy_or(fields: ObjectFields) -> Link:
-    return NoisyOrLink(strengths=fields.numbers("strengths", required=True), leak=fields.number("leak") or 0.0)
-
-
-def _inhibited(fields: ObjectFields) -> Link:
-    return InhibitedNoisyOrLink(
-        strengths=fields.numbers("strengths", required=True),
-        inhibitors=fields.numbers("inhibitors"),
-        leak=fields.number("leak") or 0.0,
-    )
-
-
-def _average(_: ObjectFields) -> Link:
-    return AverageLink()
-
-
-def _judged(fields: ObjectFields) -> Link:
-    return JudgedLink(p=fields.number("p", required=True) or 0.0, stale=fields.flag("stale"))
-
-
-_LINK_READERS = {
-    "linear": _linear,
-    "formula": _formula,
-    "noisy_or": _noisy_or,
-    "inhibited_noisy_or": _inhibited,
-    "average": _average,
-    "judged": _judged,
-}
-
-
-# Claims as JSON objects.
-
-
-def node_to_dict(node: Proposition) -> dict[str, Any]:
-    """The claim as plain JSON, without its id and without what is empty."""
-    body: dict[str, Any] = {
-        "claim": node.claim,
-        "p": node.p,
-        "pinned": node.pinned,
-        "children": list(node.children),
-        "causality": node.causality,
-        "link": link_to_dict(node.link) if node.link is not None else None,
-        "key_factor": node.key_factor,
-        "report": node.report,
-        "grounding": grounding_to_dict(node.grounding) if node.grounding is not None else None,
-        "incomplete": list(node.incomplete),
-        "notes": list(node.notes),
-    }
-    return {name: value for name, value in body.items() if value not in (None, "", [])}
-
-
-def grounding_to_dict(grounding: Grounding) -> dict[str, Any]:
-    """A grounding as plain JSON, without what is empty."""
-    body: dict[str, Any] = {
-        "grounder": grounding.grounder,
-        "key_factor": grounding.key_factor,
-        "report": grounding.report,
-        "sources": list(grounding.sources),
-        "notebook": grounding.notebook,
-        "error": grounding.error,
-    }
-    return {name: value for name, value in body.items() if name == "grounder" or value not in ("", [])}
-
-
-def read_node(id: str, fields: ObjectFields) -> Proposition:
-    """A claim from its object. What is computed (`incomplete`) is accepted and computed anew."""
-    inner = fields.inner("link")
-    grounding = fields.inner("grounding")
-    fields.texts("incomplete")
-    fields.take("id")
-    node = Proposition(
-        id=id,
-        claim=fields.text("claim", None),
-        children=fields.texts("children"),
-        causality=fields.text("causality"),
-        link=read_link(inner) if inner is not None else None,
-        p=fields.number("p"),
-        pinned=fields.number("pinned"),
-        grounding=read_grounding(grounding) if grounding is not None else None,
-        report=fields.text("report"),
-        key_factor=fields.text("key_factor"),
-        notes=fields.texts("notes"),
-    )
-    fields.done()
-    return node
-
-
-def read_grounding(fields: ObjectFields) -> Grounding:
-    """A grounding from its object."""
-    found = Grounding(
-        grounder=fields.text("grounder"),
-        report=fields.text("report"),
-        key_factor=fields.text("key_factor"),
-        sources=fields.texts("sources"),
-        notebook=fields.text("notebook"),
-        error=fields.text("error"),
-    )
-    fields.done()
-    return found
-
-
-EDIT_KINDS: Mapping[str, type] = {
-    "set_p": SetP,
-    "unpin": Unpin,
-    "set_claim": SetClaim,
-    "set_report": SetReport,
-    "set_grounding": SetGrounding,
-    "set_link": SetLink,
-    "add_node": AddNode,
-    "share_node": ShareNode,
-    "remove_node": RemoveNode,
-    "move_node": MoveNode,
-}
-
-
-def edit_to_dict(edit: Edit) -> dict[str, Any]:
-    """The edit as plain JSON.
-
-    >>> edit_to_dict(SetP(id="P1", p=0.2))
-    {'edit': 'set_p', 'id': 'P1', 'p': 0.2}
-    """
-    body: dict[str, Any] = {"edit": next(name for name, kind in EDIT_KINDS.items() if isinstance(edit, kind))}
-    for field in dataclass_fields(edit):
-        value = getattr(edit, field.name)
-        if isinstance(edit, SetLink) and field.name == "link":
-            value = link_to_dict(edit.link)
-        if isinstance(edit, SetGrounding) and field.name == "grounding":
-            value = grounding_to_dict(edit.grounding)
-        if isinstance(edit, AddNode) and field.name == "node":
-            value = {"id": edit.node.id, **node_to_dict(edit.node)}
+    problems = len(given.problems)
+    values: dict[str, Any] = {}
+    for one in fields(cast(Any, kind)):
+        if one.name in known:
+            given.take(one.name)
+            continue
+        value = given.get(one.name, _field_types(kind)[one.name], required=not _has_default(one))
         if value is not None:
-            body[field.name] = value
-    return body
+            values[one.name] = value
+    given.finish()
+    return kind(**known, **values) if len(given.problems) == problems else None
 
 
-def read_edit(fields: ObjectFields) -> Edit | None:
-    """The edit an object describes; None, with the reason among the problems, where it describes none."""
-    name = fields.text("edit", None)
+def read_node(id: str, given: JsonObject) -> Proposition | None:
+    """A claim from its object. What is computed (`incomplete`) is accepted and computed anew."""
+    return read(Proposition, given, id=id, incomplete=())
+
+
+def read_link(given: JsonObject) -> Link | None:
+    """The link an object describes."""
+    kind = given.get("kind", str, required=True)
+    try:
+        return read(link_class(kind), given) if kind else None
+    except InputError as error:
+        given.wrong("kind", error.problem, error.hint or "")
+        return None
+
+
+def read_edit(given: JsonObject) -> Edit | None:
+    """The edit an object describes."""
+    name = given.get("edit", str, required=True)
+    if name is None:
+        return None
     if name not in EDIT_KINDS:
-        if name:
-            fields.wrong("edit", f"{name!r} is no edit", f"the edits are {', '.join(EDIT_KINDS)}")
+        given.wrong("edit", f"{name!r} is no edit", f"the edits are {', '.join(EDIT_KINDS)}")
         return None
-    edit = _EDIT_READERS[name](fields)
-    fields.done()
-    return edit
-
-
-def _set_p(fields: ObjectFields) -> Edit:
-    return SetP(id=fields.text("id", None), p=fields.number("p", 0.0, required=True) or 0.0)
-
-
-def _set_report(fields: ObjectFields) -> Edit:
-    key_factor = fields.text("key_factor") if fields.data.get("key_factor") is not None else None
-    return SetReport(id=fields.text("id", None), report=fields.text("report", None), key_factor=key_factor)
-
-
-def _set_grounding(fields: ObjectFields) -> Edit | None:
-    inner = fields.inner("grounding")
-    id, p = fields.text("id", None), fields.number("p")
-    if inner is None:
-        fields.wrong("grounding", "is missing")
-        return None
-    return SetGrounding(id=id, p=p, grounding=read_grounding(inner))
-
-
-def _set_link(fields: ObjectFields) -> Edit | None:
-    inner = fields.inner("link")
-    if inner is None:
-        fields.wrong("link", "is missing")
-    link = read_link(inner) if inner is not None else None
-    id = fields.text("id", None)
-    return None if link is None else SetLink(id=id, link=link)
-
-
-def _add_node(fields: ObjectFields) -> Edit | None:
-    inner = fields.inner("node")
-    parent, weight = fields.text("parent", None), fields.number("weight")
-    if inner is None:
-        fields.wrong("node", "is missing")
-        return None
-    return AddNode(parent=parent, node=read_node(inner.text("id", None), inner), weight=weight)
-
-
-def _share(fields: ObjectFields) -> Edit:
-    return ShareNode(id=fields.text("id", None), parent=fields.text("parent", None), weight=fields.number("weight"))
-
-
-def _move(fields: ObjectFields) -> Edit:
-    out_of = fields.text("out_of") or None
-    return MoveNode(
-        id=fields.text("id", None), to=fields.text("to", None), weight=fields.number("weight"), out_of=out_of
-    )
-
-
-_EDIT_READERS: Mapping[str, Callable[[ObjectFields], Edit | None]] = {
-    "set_p": _set_p,
-    "unpin": lambda fields: Unpin(id=fields.text("id", None)),
-    "set_claim": lambda fields: SetClaim(id=fields.text("id", None), claim=fields.text("claim", None)),
-    "set_report": _set_report,
-    "set_grounding": _set_grounding,
-    "set_link": _set_link,
-    "add_node": _add_node,
-    "share_node": _share,
-    "remove_node": lambda fields: RemoveNode(id=fields.text("id", None)),
-    "move_node": _move,
-}
-
-
-def scenario_to_dict(scenario: Scenario) -> dict[str, Any]:
-    """The scenario as plain JSON; new probabilities, if that is all there is, in the short form `set`."""
-    body: dict[str, Any] = {"text": scenario.text} if scenario.text else {}
-    sets = [edit for edit in scenario.edits if isinstance(edit, SetP)]
-    if len(sets) == len(scenario.edits) and len({edit.id for edit in sets}) == len(sets):
-        return body | {"set": {edit.id: edit.p for edit in sets}}
-    return body | {"edits": [edit_to_dict(edit) for edit in scenario.edits]}
+    return read(EDIT_KINDS[name], given)
 
 
 def read_scenario(name: str, data: object, problems: list[TreeProblem]) -> Scenario:
     """A scenario from its object: `set` first, then `edits`."""
     within = f"scenarios.{name}"
-    fields = ObjectFields(data, problems, within=within)
-    edits: list[Edit] = [SetP(id=id, p=p) for id, p in fields.numbers("set").items()]
-    given = fields.take("edits")
-    if given is not None and not isinstance(given, list):
-        fields.wrong("edits", "expected a list of edits")
-    for i, one in enumerate(given if isinstance(given, list) else []):
-        edit = read_edit(ObjectFields(one, problems, within=f"{within}.edits.{i + 1}"))
-        edits += [edit] if edit is not None else []
-    text = fields.text("text")
-    fields.done()
-    return Scenario(name=name, edits=tuple(edits), text=text)
+    given = JsonObject(data, problems, within=within)
+    found: list[Edit | None] = [SetP(id=id, p=p) for id, p in (given.get("set", Mapping[str, float]) or {}).items()]
+    listed = given.take("edits")
+    if listed is not None and not isinstance(listed, list):
+        given.wrong("edits", "expected a list of edits")
+        listed = None
+    for place, one in enumerate(cast("list[object]", listed or []), start=1):
+        found.append(read_edit(JsonObject(one, problems, within=f"{within}.edits.{place}")))
+    text = given.get("text", str) or ""
+    given.finish()
+    return Scenario(name=name, edits=tuple(edit for edit in found if edit is not None), text=text)

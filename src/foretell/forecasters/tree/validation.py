@@ -2,198 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 
 from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit
-from foretell.forecasters.tree.formula import ASSUMPTION, ID, FormulaError, mentions, parse
-from foretell.forecasters.tree.proposition import (
-    AverageLink,
-    FormulaLink,
-    InhibitedNoisyOrLink,
-    JudgedLink,
-    LinearLink,
-    Link,
-    NoisyOrLink,
-    Proposition,
-    Tree,
-    post_order,
-)
-from foretell.questions.errors import InputError
-
-# What is wrong with a tree: at which node, in which field, and what to do about it.
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeProblem:
-    """One thing that is wrong, or, as a warning, worth knowing.
-
-    >>> outside = "1.4 is outside [-1, 1]"
-    >>> print(TreeProblem(node="P1", field="link.weights.P1.2", text=outside, hint="scale the weights"))
-    node P1, link.weights.P1.2: 1.4 is outside [-1, 1] (scale the weights)
-    """
-
-    node: str
-    """Id of the claim; empty for the tree as a whole."""
-    field: str
-    text: str
-    hint: str = ""
-    pointed: str = ""
-    """A formula with a caret under the place, on two lines."""
-    warning: bool = False
-
-    def __str__(self) -> str:
-        """On one line."""
-        place = ", ".join(filter(None, [f"node {self.node}" if self.node else "", self.field]))
-        return ": ".join(filter(None, [place, self.text])) + (f" ({self.hint})" if self.hint else "")
-
-    def told(self) -> str:
-        """With the formula pointed at, where there is one: for a terminal, or for a model that is asked again."""
-        return "\n".join(filter(None, [str(self), self.pointed]))
-
-
-class InvalidTree(InputError):
-    """A tree, link or edit that cannot be used; `problems` holds all the reasons."""
-
-    def __init__(self, problems: Sequence[TreeProblem], *, path: str | Path | None = None) -> None:
-        self.problems = tuple(problems)
-        first, more = self.problems[0], len(self.problems) - 1
-        place = ", ".join(filter(None, [f"node {first.node}" if first.node else "", first.field]))
-        rest = f"; and {more} more: foretell tree check lists all" if more else ""
-        super().__init__(": ".join(filter(None, [place, first.text])) + rest, path=path, hint=first.hint or None)
-
-    @property
-    def reasons(self) -> str:
-        """All problems, one under the other, formulas pointed at: what to tell a model that is asked again."""
-        return "\n".join(problem.told() for problem in self.problems)
-
-
-def raise_errors(problems: Iterable[TreeProblem], *, path: str | Path | None = None) -> None:
-    """Raise `InvalidTree` if one of them is more than a warning."""
-    errors = [problem for problem in problems if not problem.warning]
-    if errors:
-        raise InvalidTree(errors, path=path)
-
-
-# Whether a link fits its claim: every child used, every number where it must be.
-
-INTERCEPT_LIMIT = 0.1
-
-
-def link_problems(node: Proposition, link: Link, *, intercept_limit: float = INTERCEPT_LIMIT) -> list[TreeProblem]:
-    """What is wrong with `link` as the link of `node`, by itself; whether its result fits is seen in the tree.
-
-    >>> node = Proposition(id="P0", claim="c", children=("P1", "P2"))
-    >>> for problem in link_problems(node, FormulaLink(expression="P1 AND P3")):
-    ...     print(problem.told())
-    node P0, link.expression: character 8: P3 is not a child; the children are P1, P2
-    P1 AND P3
-           ^
-    node P0, link.expression: P2 is a child but does not occur (use every child, or remove it)
-    """
-    match link:
-        case LinearLink():
-            return list(_linear(node, link, intercept_limit))
-        case FormulaLink():
-            return list(_formula(node, link))
-        case NoisyOrLink():
-            return list(_noisy_or(node, link.strengths, {}, link.leak))
-        case InhibitedNoisyOrLink():
-            return list(_noisy_or(node, link.strengths, link.inhibitors, link.leak))
-        case AverageLink():
-            return []
-        case JudgedLink():
-            return list(_chance(node, "link.p", link.p))
-
-
-def _linear(node: Proposition, link: LinearLink, limit: float) -> Iterator[TreeProblem]:
-    yield from _same_ids(node, "link.weights", link.weights)
-    for child, weight in link.weights.items():
-        field = f"link.weights.{child}"
-        if not math.isfinite(weight):
-            yield TreeProblem(node=node.id, field=field, text=f"{weight} is not a finite number")
-        elif abs(weight) > 1:
-            hint = "a child moves its parent at most as far as it moves itself"
-            yield TreeProblem(node=node.id, field=field, text=f"{weight:g} is outside [-1, 1]", hint=hint)
-    if not math.isfinite(link.intercept):
-        yield TreeProblem(node=node.id, field="link.intercept", text=f"{link.intercept} is not a finite number")
-    elif abs(link.intercept) > limit + 1e-12:
-        yield TreeProblem(
-            node=node.id,
-            field="link.intercept",
-            text=f"{link.intercept:g} is outside [-{limit:g}, {limit:g}]",
-            hint="let the children carry the claim, or raise intercept_limit of the tree",
-        )
-
-
-def _formula(node: Proposition, link: FormulaLink) -> Iterator[TreeProblem]:
-    try:
-        parse(link.expression)
-    except FormulaError as error:
-        yield _in_formula(node, error)
-        return
-    found = mentions(link.expression)
-    for name, position in found:
-        if name != ASSUMPTION and name not in node.children:
-            text = f"{name} is not a child; the children are {', '.join(node.children)}"
-            error = FormulaError(text, link.expression, position)
-            near = [known for known in (*node.children, ASSUMPTION) if known.lower() == name.lower()]
-            yield _in_formula(node, error, f"did you mean {near[0]}?" if near else "")
-    named = {name for name, _ in found}
-    for child in node.children:
-        if child not in named:
-            text = f"{child} is a child but does not occur"
-            yield TreeProblem(node=node.id, field="link.expression", text=text, hint="use every child, or remove it")
-    yield from _assumption(node, link, used=ASSUMPTION in named)
-
-
-def _assumption(node: Proposition, link: FormulaLink, *, used: bool) -> Iterator[TreeProblem]:
-    if link.assumption is not None:
-        yield from _chance(node, "link.assumption.p", link.assumption.p)
-        if not used:
-            text = "an assumption is given, but PA does not occur in the expression"
-            yield TreeProblem(node=node.id, field="link.assumption", text=text, warning=True)
-    elif used:
-        hint = 'give "assumption": {"text": …, "p": …}'
-        yield TreeProblem(
-            node=node.id, field="link.assumption", text="PA occurs but nothing says what it is", hint=hint
-        )
-
-
-def _in_formula(node: Proposition, error: FormulaError, hint: str = "") -> TreeProblem:
-    return TreeProblem(node=node.id, field="link.expression", text=str(error), hint=hint, pointed=error.pointed)
-
-
-def _noisy_or(
-    node: Proposition, strengths: Mapping[str, float], inhibitors: Mapping[str, float], leak: float
-) -> Iterator[TreeProblem]:
-    yield from _same_ids(node, "link.strengths", {**strengths, **inhibitors})
-    for child in strengths:
-        if child in inhibitors:
-            text = f"{child} cannot both bring the claim about and prevent it"
-            yield TreeProblem(node=node.id, field="link.inhibitors", text=text)
-    for field, numbers in (("strengths", strengths), ("inhibitors", inhibitors)):
-        for child, number in numbers.items():
-            yield from _chance(node, f"link.{field}.{child}", number)
-    yield from _chance(node, "link.leak", leak)
-
-
-def _same_ids(node: Proposition, field: str, given: Mapping[str, object]) -> Iterator[TreeProblem]:
-    """Every child has a number, and nobody else has."""
-    for child in node.children:
-        if child not in given:
-            yield TreeProblem(node=node.id, field=field, text=f"{child} is a child but has no number here")
-    for name in given:
-        if name not in node.children:
-            text = f"{name} is not a child; the children are {', '.join(node.children)}"
-            yield TreeProblem(node=node.id, field=field, text=text)
-
-
-def _chance(node: Proposition, field: str, p: float) -> Iterator[TreeProblem]:
-    if not (math.isfinite(p) and 0 <= p <= 1):
-        yield TreeProblem(node=node.id, field=field, text=f"{p:g} is outside [0, 1]")
-
+from foretell.forecasters.tree.formula import ASSUMPTION, ID
+from foretell.forecasters.tree.problems import TreeProblem
+from foretell.forecasters.tree.proposition import Proposition, Tree, post_order
 
 _ID = re.compile(ID)
 RESERVED = frozenset({"AND", "OR", "NOT", ASSUMPTION})
@@ -274,7 +88,7 @@ def written_problems(tree: Tree, circuit: Circuit, values: list[float]) -> list[
 
 def _node(tree: Tree, key: str, node: Proposition) -> Iterator[TreeProblem]:
     if key != node.id:
-        yield TreeProblem(node=key, field="id", text=f"is kept under {key} but called {node.id}")
+        yield TreeProblem(node=key, field="id", text=f"is stored under {key} but called {node.id}")
     if not _ID.fullmatch(key) or key.upper() in RESERVED:
         hint = "ids look like P1, P1.2 or inflation_falls, and are none of AND, OR, NOT, PA"
         yield TreeProblem(node=key, field="id", text="cannot be an id", hint=hint)
@@ -302,10 +116,7 @@ def _leaf(node: Proposition) -> Iterator[TreeProblem]:
 
 def _parent(tree: Tree, node: Proposition) -> Iterator[TreeProblem]:
     if node.link is not None:
-        yield from link_problems(node, node.link, intercept_limit=tree.intercept_limit)
-        if isinstance(node.link, JudgedLink) and node.link.stale:
-            text = "was judged before something beneath it changed"
-            yield TreeProblem(node=node.id, field="link", text=text, warning=True)
+        yield from node.link.problems(node.id, node.children, intercept_limit=tree.intercept_limit)
     elif node.pinned is None:
         hint = "the tree's missing stands in; the claims above are marked incomplete"
         yield TreeProblem(node=node.id, field="link", text="has children but no link yet", hint=hint, warning=True)

@@ -1,7 +1,9 @@
 """New numbers after edits, for the claims above them only."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count as count_up
+from itertools import islice
 
 from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit, rerun
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
@@ -13,12 +15,10 @@ from foretell.forecasters.tree.arithmetic.evaluation import (
     with_cache,
     with_numbers,
 )
-from foretell.forecasters.tree.edits import Edit, EditSession, Scenario, SetGrounding, SetLink, SetP
+from foretell.forecasters.tree.edits import Edit, EditSession, Scenario, SetLink, SetP, SetReport
+from foretell.forecasters.tree.links import JudgedLink, Link
+from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import (
-    Grounding,
-    JudgedLink,
-    LinearLink,
-    Link,
     Proposition,
     Tree,
     TreeLayout,
@@ -26,7 +26,7 @@ from foretell.forecasters.tree.proposition import (
     layout,
     own_value,
 )
-from foretell.forecasters.tree.validation import InvalidTree, TreeProblem, raise_errors, result_problems
+from foretell.forecasters.tree.validation import result_problems
 from foretell.questions.as_of import AsOf
 
 
@@ -37,8 +37,8 @@ def recompute(tree: Tree, known: EvaluationCache, editing: EditSession) -> Tree:
     it get their operations anew and read the others as they are.
     """
     plan = layout(tree) if editing.rebuilt else known.plan
-    start = {id for id in editing.numbers if id in tree.nodes}
-    words = {id for id in editing.words if id in tree.nodes}
+    start = {id for id in editing.changed_numbers if id in tree.nodes}
+    words = {id for id in editing.changed_texts if id in tree.nodes}
     above = _upward(tree, plan, start | words, lambda node: node.pinned is None)
     tree = _with_stale(tree, above)
     patch = None
@@ -72,19 +72,19 @@ def _patch(tree: Tree, circuit: Circuit, start: Collection[str], editing: EditSe
         node = tree.nodes[id]
         if has_own_value(node):
             value = own_value(node, tree.missing)
-            if id in circuit.where:
+            if id in circuit.input_places:
                 inputs[id] = value
             elif _read_by_number(circuit, id):
                 forced[circuit.claims[id]] = value
             else:
                 return None
         elif id in editing.relinked:
-            if id in circuit.where or not _read_by_number(circuit, id):
+            if id in circuit.input_places or not _read_by_number(circuit, id):
                 return None
             relinked.append(id)
-        elif id in circuit.where:
+        elif id in circuit.input_places:
             return None
-    return _Patch(inputs, forced, tuple(relinked)) if inputs.keys() <= circuit.where.keys() else None
+    return _Patch(inputs, forced, tuple(relinked)) if inputs.keys() <= circuit.input_places.keys() else None
 
 
 def _read_by_number(circuit: Circuit, id: str) -> bool:
@@ -120,7 +120,7 @@ def _own_operations(tree: Tree, id: str, plan: TreeLayout) -> float:
 
 
 def _compiled(tree: Tree, plan: TreeLayout, editing: EditSession, marked: Collection[str]) -> Tree:
-    start = {id for id in editing.numbers if id in tree.nodes}
+    start = {id for id in editing.changed_numbers if id in tree.nodes}
     affected = {*start, *_upward(tree, plan, start, lambda node: not has_own_value(node))}
     circuit = compile_tree(tree, only=affected, plan=plan)
     values = circuit.run()
@@ -144,7 +144,7 @@ def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callab
 
 
 def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
-    """Judged claims above an edit were said before it."""
+    """Judged claims above an edit were stated before it."""
     nodes = dict(tree.nodes)
     for id in above:
         node = nodes[id]
@@ -166,19 +166,20 @@ def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
     `InvalidTree` says which edit does not fit. A tree whose numbers nobody has worked out yet (read or changed by other
     means) is worked out first.
     """
-    if not isinstance(tree.working, EvaluationCache):
-        tree = evaluated(tree)
+    tree = tree if cached_evaluation(tree) is not None else evaluated(tree)
+    known = cached_evaluation(tree)
+    assert known is not None
     editing = EditSession(tree)
-    return recompute(editing.apply(edits), cached_evaluation(tree), editing)
+    return recompute(editing.apply(edits), known, editing)
 
 
 def clamped_claims(tree: Tree) -> list[str]:
     """Linear claims whose sum leaves [0, 1] at the present values, so that they are held at the end of the range."""
     found: list[str] = []
     for id, node in tree.nodes.items():
-        if isinstance(node.link, LinearLink) and node.pinned is None:
-            numbers = {child: _number(tree, child) for child in node.children}
-            total = node.link.intercept + sum(w * numbers[child] for child, w in node.link.weights.items())
+        form = node.linear_form
+        if form is not None and node.pinned is None:
+            total = form.intercept + sum(w * _number(tree, child) for child, w in form.weights.items())
             if not -ROUNDING <= total <= 1 + ROUNDING:
                 found.append(id)
     return found
@@ -231,7 +232,7 @@ class WhatIfResult:
     """The root's probability."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
-    """Judged claims that were said before the change."""
+    """Judged claims that were stated before the change."""
     held: tuple[str, ...]
     """Claims held at the end of [0, 1], since their link leaves it."""
 
@@ -256,16 +257,16 @@ def compare_scenarios(tree: Tree, scenarios: Iterable[Scenario]) -> list[WhatIfR
 
 def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> WhatIfResult:
     """The tree with other probabilities at some claims, compared with the tree as it is; no model is asked."""
-    tree = tree if isinstance(tree.working, EvaluationCache) else evaluated(tree)
+    tree = tree if cached_evaluation(tree) is not None else evaluated(tree)
     return apply_scenario(tree, Scenario(name=name, edits=tuple(SetP(id=id, p=value) for id, value in p.items())))
 
 
-# Growing a tree step by step: children, groundings and links, each giving a new tree.
+# Building a tree by hand, step by step; each step gives a new tree.
 
 
-def single_claim_tree(claim: str, *, id: str = "P0", as_of: AsOf | None = None) -> Tree:
+def single_claim_tree(claim: str, *, id: str = "P0", p: float | None = None, as_of: AsOf | None = None) -> Tree:
     """A tree of one claim."""
-    return Tree(root=id, nodes={id: Proposition(id=id, claim=claim)}, as_of=as_of)
+    return Tree(root=id, nodes={id: Proposition(id=id, claim=claim, p=p)}, as_of=as_of)
 
 
 def next_ids(tree: Tree, parent: str, count: int) -> list[str]:
@@ -275,29 +276,23 @@ def next_ids(tree: Tree, parent: str, count: int) -> list[str]:
     ['P1', 'P2']
     """
     stem = "P" if parent == "P0" else f"{parent}."
-    found: list[str] = []
-    number = 1
-    while len(found) < count:
-        if f"{stem}{number}" not in tree.nodes:
-            found.append(f"{stem}{number}")
-        number += 1
-    return found
+    free = (f"{stem}{number}" for number in count_up(1) if f"{stem}{number}" not in tree.nodes)
+    return list(islice(free, count))
 
 
 def with_children(tree: Tree, parent: str, children: Iterable[Proposition | str], causality: str = "") -> Tree:
     """Claims put under a parent: new ones as propositions, those already in the tree by their id.
 
-    The parent loses any number and link it had: both follow from the children now.
+    The parent loses any number and link it had: both follow from the children now, as soon as `with_link` says how.
     """
     nodes = dict(tree.nodes)
     ids: list[str] = []
     for child in children:
-        id = child if isinstance(child, str) else child.id
         if isinstance(child, Proposition):
-            if id in nodes:
-                raise InvalidTree([TreeProblem(node=id, field="id", text="is taken already")])
-            nodes[id] = child
-        ids.append(id)
+            if child.id in nodes:
+                raise InvalidTree([TreeProblem(node=child.id, field="id", text="is taken already")])
+            nodes[child.id] = child
+        ids.append(child if isinstance(child, str) else child.id)
     old = nodes[parent]
     nodes[parent] = replace(
         old, children=(*old.children, *ids), causality=causality or old.causality, link=None, p=None, pinned=None
@@ -305,20 +300,13 @@ def with_children(tree: Tree, parent: str, children: Iterable[Proposition | str]
     return replace(tree, nodes=nodes)
 
 
-def with_grounding(tree: Tree, id: str, p: float | None, grounding: Grounding) -> Tree:
-    """A leaf with its probability and where it comes from; without p, `grounding.error` says why.
-
-    Every number above is brought up to date.
-    """
-    return resynthesize(tree, [SetGrounding(id=id, p=p, grounding=grounding)])
-
-
 def with_link(tree: Tree, id: str, link: Link, *, report: str = "", key_factor: str = "") -> Tree:
     """A parent with its link, and every number above brought up to date.
 
-    `InvalidTree` if the link does not fit the claim or its result is no probability; `reasons` can be told to a model.
+    `InvalidTree` if the link does not fit the claim or its result is no probability; its `reasons` can be shown to a
+    model that is to correct the link.
 
-    >>> from foretell.forecasters.tree.proposition import LinearLink
+    >>> from foretell.forecasters.tree.links import LinearLink
     >>> leaf = Proposition(id="P1", claim="Rates fall.", p=0.9)
     >>> tree = with_children(single_claim_tree("Growth picks up."), "P0", [leaf])
     >>> with_link(tree, "P0", LinearLink(weights={"P1": 0.5}, intercept=0.05)).nodes["P0"].p
@@ -326,28 +314,6 @@ def with_link(tree: Tree, id: str, link: Link, *, report: str = "", key_factor: 
     >>> with_link(tree, "P0", LinearLink(weights={"P1": 1.0}, intercept=0.2))
     Traceback (most recent call last):
     ...
-    foretell.forecasters.tree.validation.InvalidTree: node P0, link.intercept: 0.2 is outside [-0.1, 0.1] (let the ...
+    foretell.forecasters.tree.problems.InvalidTree: node P0, link.intercept: 0.2 is outside [-0.1, 0.1] (let the ...
     """
-    done = resynthesize(tree, [SetLink(id=id, link=link)])
-    node = replace(done.nodes[id], report=report, key_factor=key_factor)
-    return with_cache(replace(done, nodes={**done.nodes, id: node}), cached_evaluation(done))
-
-
-def ready_to_synthesize(tree: Tree) -> Sequence[str]:
-    """Parents without a link whose children all have a number: those that can be synthesised next."""
-    return [
-        id
-        for id, node in tree.nodes.items()
-        if node.children and node.link is None and node.pinned is None and not _waiting(tree, node)
-    ]
-
-
-def _waiting(tree: Tree, node: Proposition) -> bool:
-    """Whether a child still awaits its grounding or its own link; one that failed is not waited for."""
-    for child in (tree.nodes[id] for id in node.children):
-        failed = child.grounding is not None and bool(child.grounding.error)
-        if child.children and child.link is None and child.pinned is None:
-            return True
-        if not child.children and child.p is None and not failed:
-            return True
-    return False
+    return resynthesize(tree, [SetLink(id=id, link=link), SetReport(id=id, report=report, key_factor=key_factor)])

@@ -13,7 +13,7 @@ from datetime import date
 from statistics import NormalDist
 from typing import Any
 
-from foretell.forecasters.forecaster import CannotForecast, RunContext
+from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.formats import ModelQuery, ScriptedReply
 from foretell.practice.models.scripts import arena_script, unit
@@ -32,7 +32,7 @@ class OracleForecaster:
     world: SimulatedWorld
     name: str = NAME
 
-    async def forecast(self, question: Question, context: RunContext) -> Forecast:
+    async def forecast(self, question: Question, context: Context) -> Forecast:
         """Straight from the world, over no wire."""
         event = self.world.by_ticker.get(question.targets[0].id)
         if event is None:

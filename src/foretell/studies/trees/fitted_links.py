@@ -15,17 +15,8 @@ from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, run_many
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.formula import ASSUMPTION
-from foretell.forecasters.tree.proposition import (
-    AverageLink,
-    FormulaAssumption,
-    FormulaLink,
-    LinearLink,
-    Link,
-    NoisyOrLink,
-    Proposition,
-    Tree,
-    leaves,
-)
+from foretell.forecasters.tree.links import AverageLink, FormulaAssumption, FormulaLink, LinearLink, Link, NoisyOrLink
+from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
 from foretell.metrics.arrays import Floats
 from foretell.studies.trees.world import INTERCEPT_LIMIT, TreeWorld
 

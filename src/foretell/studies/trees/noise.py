@@ -11,7 +11,8 @@ import numpy as np
 
 from foretell.forecasters.tree.arithmetic.circuit import run_many
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
-from foretell.forecasters.tree.proposition import JudgedLink, Tree, leaves
+from foretell.forecasters.tree.links import JudgedLink
+from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.stored_trees import relink
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums

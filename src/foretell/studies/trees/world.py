@@ -15,16 +15,8 @@ from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, run_many
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.grow.analyze import ROOT, child_id, depth_of
-from foretell.forecasters.tree.proposition import (
-    FormulaAssumption,
-    FormulaLink,
-    LinearLink,
-    Link,
-    Proposition,
-    Tree,
-    leaves,
-    post_order,
-)
+from foretell.forecasters.tree.links import FormulaAssumption, FormulaLink, LinearLink, Link
+from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, post_order
 from foretell.metrics.arrays import Bools, Floats
 
 # How a made-up tree hangs together, before anything is said about numbers.

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.proposition import JudgedLink, LinearLink, Proposition, Tree
+from foretell.forecasters.tree.links import JudgedLink, LinearLink
+from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison

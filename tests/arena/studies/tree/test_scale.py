@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tests.arena.studies.tree.reading import num
 
-from foretell.forecasters.tree.proposition import LinearLink, Proposition, Tree, leaves
+from foretell.forecasters.tree.links import LinearLink
+from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
 from foretell.metrics.bootstrap import Resampling
 from foretell.studies.trees.inputs import TreeStudyInput
 from foretell.studies.trees.scale import SIZES, cut_tree, score_cut, study

@@ -54,7 +54,7 @@ class Circuit:
     [0, 1]. Joint chances are then those of a signed measure; every claim's own number is held within [0, 1]."""
 
     @cached_property
-    def where(self) -> dict[str, int]:
+    def input_places(self) -> dict[str, int]:
         """Place of each input in the list."""
         return {op[1]: i for i, op in enumerate(self.ops) if op[0] == "in"}
 
@@ -137,7 +137,7 @@ def rerun(
     `forced` results hold whatever their operation says.
     """
     readers = circuit.readers
-    places = {*forced, *(circuit.where[name] for name in inputs)}
+    places = {*forced, *(circuit.input_places[name] for name in inputs)}
     stack = list(places)
     while stack:
         for reader in readers[stack.pop()]:
@@ -241,7 +241,7 @@ def read_by(op: Op) -> Sequence[int]:
             return places
 
 
-# A growing list of operations: equal ones are kept once, constants are worked out on the spot.
+# A growing list of operations: equal ones are stored once, constants are worked out on the spot.
 #
 # No other shortcut is taken. What a claim computes must not depend on how its children were computed: then a part of a
 # tree, recomputed from the numbers around it, comes out the same to the last bit as the whole.

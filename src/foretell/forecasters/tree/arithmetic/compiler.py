@@ -6,7 +6,7 @@ reached around w,
 
     E[g·h | ρ] = E[w | ρ]·E[g·h | ρ, w so] + (1 − E[w | ρ])·E[g·h | ρ, w not so],
 
-so w is settled first and the parts come apart (recursive conditioning, Darwiche 2001). Results are kept by what they
+so w is settled first and the parts come apart (recursive conditioning, Darwiche 2001). Results are stored by what they
 hang on. A weighted sum needs no independence at all: its expectation is the weighted sum of expectations.
 """
 
@@ -249,8 +249,8 @@ def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeL
     """The operations that give every claim's probability, exactly, also where branches share claims.
 
     With `only`, the operations for these claims alone: the others enter with the probability they have. `plan` is the
-    tree's layout, where it is known already. The tree must be sound (`checks.problems`); where too much is shared,
-    `Entangled` names the claims.
+    tree's layout, where it is known already. The tree must be sound (`tree_problems`); where too much is shared,
+    `TooManySharedClaims` names the claims.
     """
     gates, emitter = Gates(tree, plan), CircuitBuilder()
     work = Conditioning(gates, emitter)

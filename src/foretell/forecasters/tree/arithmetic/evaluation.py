@@ -5,14 +5,10 @@ from dataclasses import dataclass, replace
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
-from foretell.forecasters.tree.proposition import JudgedLink, Proposition, Tree, TreeLayout, layout, post_order
-from foretell.forecasters.tree.validation import (
-    TreeProblem,
-    raise_errors,
-    result_problems,
-    tree_problems,
-    written_problems,
-)
+from foretell.forecasters.tree.links import JudgedLink
+from foretell.forecasters.tree.problems import TreeProblem, raise_errors
+from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, layout, post_order
+from foretell.forecasters.tree.validation import result_problems, tree_problems, written_problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +28,7 @@ class TreeEvaluation:
 
 @dataclass(frozen=True)
 class EvaluationCache:
-    """What was found out on the way to a tree's numbers."""
+    """What was worked out on the way to a tree's numbers."""
 
     plan: TreeLayout
     circuit: Circuit | None = None
@@ -40,21 +36,32 @@ class EvaluationCache:
     """Every operation's result."""
 
 
-def cached_evaluation(tree: Tree) -> EvaluationCache:
-    """What is known already about how the tree's numbers come about; at the least, how it hangs together."""
-    return tree.working if isinstance(tree.working, EvaluationCache) else EvaluationCache(layout(tree))
+def cached_evaluation(tree: Tree) -> EvaluationCache | None:
+    """What is known about how the tree's numbers come about; None where nobody has worked them out yet."""
+    return tree.cache if isinstance(tree.cache, EvaluationCache) else None
 
 
 def with_cache(tree: Tree, known: EvaluationCache) -> Tree:
-    """The tree, with `known` kept for the next what-if."""
-    object.__setattr__(tree, "working", known)
+    """The tree, with `known` stored for the next what-if."""
+    object.__setattr__(tree, "cache", known)
     return tree
+
+
+def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
+    """The tree's operations and their results at its present values."""
+    known = cached_evaluation(tree) or EvaluationCache(layout(tree))
+    if known.circuit is None:
+        circuit = compile_tree(tree, plan=known.plan)
+        known = EvaluationCache(known.plan, circuit, circuit.run())
+        with_cache(tree, known)
+    assert known.circuit is not None
+    return known.circuit, known.values
 
 
 def evaluate(tree: Tree) -> TreeEvaluation:
     """Check the tree and work out every parent's probability; `InvalidTree` names what cannot be used.
 
-    >>> from foretell.forecasters.tree.proposition import FormulaLink
+    >>> from foretell.forecasters.tree.links import FormulaLink
     >>> leaves = {id: Proposition(id=id, claim=id, p=p) for id, p in (("P1", 0.5), ("P2", 0.9), ("P3", 0.9))}
     >>> twice = FormulaLink(expression="(P1 AND P2) OR (P1 AND P3)")
     >>> top = Proposition(id="P0", claim="top", children=("P1", "P2", "P3"), link=twice)

@@ -5,24 +5,11 @@ Variables are the claims, the assumption of each formula ("P1:PA") and, for nois
 gates are variables or ANDs of literals, and OR is a negated AND.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.proposition import (
-    AverageLink,
-    FormulaLink,
-    InhibitedNoisyOrLink,
-    LinearLink,
-    Link,
-    NoisyOrLink,
-    Tree,
-    TreeLayout,
-    has_own_value,
-    layout,
-    own_value,
-)
+from foretell.forecasters.tree.proposition import Tree, TreeLayout, has_own_value, layout, own_value
 
 
 @dataclass(frozen=True)
@@ -55,11 +42,6 @@ class WeightedBody:
 
 
 Body = InputBody | CoinBody | GateBody | WeightedBody
-
-
-def assumption_of(claim: str) -> str:
-    """The name of a formula's PA among the inputs."""
-    return f"{claim}:{ex.ASSUMPTION}"
 
 
 def is_proper(body: WeightedBody) -> bool:
@@ -96,8 +78,9 @@ class Gates:
             if not has_own_value(node):
                 for child in node.children:
                     cone |= cones[child]
-                if isinstance(node.link, FormulaLink) and node.link.assumption is not None:
-                    cone |= self.bit(assumption_of(claim))
+                assert node.link is not None
+                for name in node.link.assumptions(claim):
+                    cone |= self.bit(name)
             cones[claim] = cone
         return cones
 
@@ -147,55 +130,27 @@ class Gates:
                 self._bodies[name] = InputBody(own_value(node, self.tree.missing))
             else:
                 assert node.link is not None
-                self._bodies[name] = self._made_of(name, node.link, node.children)
+                self._bodies[name] = node.link.compile(name, node.children, self)
         return self._bodies[name]
 
-    def _made_of(self, claim: str, link: Link, children: tuple[str, ...]) -> Body:
-        match link:
-            case LinearLink():
-                terms = tuple((float(link.weights[child]), self.var(child)) for child in children)
-                return WeightedBody(float(link.intercept), terms)
-            case AverageLink():
-                return WeightedBody(0.0, tuple((1.0 / len(children), self.var(child)) for child in children))
-            case FormulaLink():
-                return GateBody(self._formula(claim, link))
-            case NoisyOrLink():
-                return GateBody(self._caused(claim, link.strengths, link.leak, children))
-            case InhibitedNoisyOrLink():
-                caused = self._caused(claim, link.strengths, link.leak, children)
-                blocks = [-self._weak(claim, c, link.inhibitors[c]) for c in children if c in link.inhibitors]
-                return GateBody(self.all_of([caused, *blocks]))
-            case _:
-                raise TypeError(f"{type(link).__name__} has a number of its own")
+    # What links are compiled with.
 
-    def _formula(self, claim: str, link: FormulaLink) -> int:
-        if link.assumption is not None:
-            self._bodies[assumption_of(claim)] = InputBody(link.assumption.p)
+    def weighted(self, base: float, terms: Iterable[tuple[float, str]]) -> WeightedBody:
+        """True with probability base + Σ weight·[child]."""
+        return WeightedBody(float(base), tuple((float(weight), self.var(child)) for weight, child in terms))
 
-        def literal(item: ex.Expression) -> int:
-            match item:
-                case ex.Var():
-                    return self.var(assumption_of(claim) if item.name == ex.ASSUMPTION else item.name)
-                case ex.Not():
-                    return -literal(item.item)
-                case ex.And():
-                    return self.all_of(map(literal, item.items))
-                case ex.Or():
-                    return self.any_of(map(literal, item.items))
+    def exactly(self, literal: int) -> GateBody:
+        """True exactly when a literal is."""
+        return GateBody(literal)
 
-        return literal(ex.parse(link.expression))
-
-    def _caused(self, claim: str, strengths: Mapping[str, float], leak: float, children: tuple[str, ...]) -> int:
-        causes = [self._coin(f"{claim}~", leak)] if leak else []
-        return self.any_of(causes + [self._weak(claim, c, strengths[c]) for c in children if c in strengths])
-
-    def _weak(self, claim: str, child: str, strength: float) -> int:
-        """The child is so, and it has its effect."""
-        return self.all_of([self._coin(f"{claim}~{child}", strength), self.var(child)])
-
-    def _coin(self, name: str, p: float) -> int:
+    def coin(self, name: str, p: float) -> int:
+        """An independent event whose chance is part of a link; `name` must be its own in the whole tree."""
         self._bodies[name] = CoinBody(float(p))
         return self.var(name)
+
+    def set_input(self, name: str, p: float) -> None:
+        """The probability of an input that belongs to a link, such as the assumption of a formula."""
+        self._bodies[name] = InputBody(p)
 
 
 # Which variables parts of a product hang on, which they share, and which of those may be settled first.

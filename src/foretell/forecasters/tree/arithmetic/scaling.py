@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.proposition import LinearLink, Tree
-from foretell.forecasters.tree.validation import InvalidTree, TreeProblem
+from foretell.forecasters.tree.links import LinearLink
+from foretell.forecasters.tree.problems import InvalidTree, TreeProblem
+from foretell.forecasters.tree.proposition import Tree
 
 TOLERANCE = 1e-9
 
@@ -52,7 +53,7 @@ def min_max(link: LinearLink) -> ScaledLink:
     low = min(0.0, *link.weights.values())
     width = max(link.weights.values()) - low
     moved = {id: (w - low) / width if width > 0 else 0.0 for id, w in link.weights.items()}
-    return _told("min-max", link, _fitted(intercept, moved))
+    return _scaled("min-max", link, _fitted(intercept, moved))
 
 
 def softmax(link: LinearLink) -> ScaledLink:
@@ -65,7 +66,7 @@ def softmax(link: LinearLink) -> ScaledLink:
     top = max(link.weights.values())
     raw = {id: math.exp(w - top) for id, w in link.weights.items()}
     total = sum(raw.values())
-    return _told(
+    return _scaled(
         "softmax",
         link,
         LinearLink(intercept=intercept, weights={id: (1 - intercept) * r / total for id, r in raw.items()}),
@@ -75,7 +76,7 @@ def softmax(link: LinearLink) -> ScaledLink:
 def clip(link: LinearLink) -> ScaledLink:
     """Negative numbers set to 0, then the weights shrunk alike until all add up to 1 at most: the least change."""
     intercept = min(max(link.intercept, 0.0), 1.0)
-    return _told("clip", link, _fitted(intercept, {id: min(max(w, 0.0), 1.0) for id, w in link.weights.items()}))
+    return _scaled("clip", link, _fitted(intercept, {id: min(max(w, 0.0), 1.0) for id, w in link.weights.items()}))
 
 
 SCALINGS: Mapping[str, Callable[[LinearLink], ScaledLink]] = {"min-max": min_max, "softmax": softmax, "clip": clip}
@@ -87,7 +88,7 @@ def _fitted(intercept: float, weights: Mapping[str, float]) -> LinearLink:
     return LinearLink(intercept=intercept, weights={id: w * shrink for id, w in weights.items()})
 
 
-def _told(how: str, before: LinearLink, after: LinearLink) -> ScaledLink:
+def _scaled(how: str, before: LinearLink, after: LinearLink) -> ScaledLink:
     return ScaledLink(link=after, note=f"weights scaled by {how}: {_numbers(before)} became {_numbers(after)}")
 
 
@@ -101,7 +102,7 @@ def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
     return [
         TreeProblem(node=id, field="link", text=f"is no conditional chance: {'; '.join(faults)}", hint=hint)
         for id, node in tree.nodes.items()
-        if isinstance(node.link, LinearLink) and node.pinned is None and (faults := bayes_net_faults(node.link))
+        if node.pinned is None and (form := node.linear_form) is not None and (faults := bayes_net_faults(form))
     ]
 
 
@@ -115,9 +116,9 @@ def require_bayes_net(tree: Tree) -> None:
 def scale_tree(tree: Tree, how: str) -> Tree:
     """The tree with every unfit linear link scaled, a note at each, and its numbers worked out anew."""
     nodes = dict(tree.nodes)
-    for problem in links_unfit_for_bayes_net(tree):
-        node = nodes[problem.node]
-        assert isinstance(node.link, LinearLink)
-        scaled = SCALINGS[how](node.link)
-        nodes[node.id] = replace(node, link=scaled.link, notes=(*node.notes, scaled.note))
+    for id, node in tree.nodes.items():
+        form = node.linear_form
+        if form is not None and node.pinned is None and bayes_net_faults(form):
+            scaled = SCALINGS[how](form)
+            nodes[id] = replace(node, link=scaled.link, notes=(*node.notes, scaled.note))
     return evaluated(replace(tree, nodes=nodes))

@@ -6,10 +6,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, run_many, slopes
-from foretell.forecasters.tree.arithmetic.compiler import compile_tree
-from foretell.forecasters.tree.arithmetic.evaluation import EvaluationCache, cached_evaluation, with_cache
-from foretell.forecasters.tree.formula import ASSUMPTION
-from foretell.forecasters.tree.proposition import AverageLink, FormulaLink, LinearLink, Tree, has_own_value
+from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
+from foretell.forecasters.tree.proposition import Tree, has_own_value
 from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,22 +50,11 @@ class TornadoBar:
         return abs(self.at_high - self.at_low)
 
 
-def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
-    """The tree's operations and their results at its present values."""
-    known = cached_evaluation(tree)
-    if known.circuit is None:
-        circuit = compile_tree(tree, plan=known.plan)
-        known = EvaluationCache(known.plan, circuit, circuit.run())
-        with_cache(tree, known)
-    assert known.circuit is not None
-    return known.circuit, known.values
-
-
 def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
     """How the claim (the root, unless another is named) hangs on each input, the most important first."""
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, circuit.claims[of or tree.root])
-    rows = [(name, values[place], slope[place]) for name, place in circuit.where.items() if slope[place] != 0.0]
+    rows = [(name, values[place], slope[place]) for name, place in circuit.input_places.items() if slope[place] != 0.0]
     weights = {name: s * s * p * (1 - p) for name, p, s in rows}
     total = sum(weights.values())
     found = [
@@ -85,12 +72,12 @@ def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
 
 
 def input_text(tree: Tree, name: str) -> str:
-    """The words behind an input."""
-    node = tree.nodes.get(name)
-    if node is not None:
-        return node.claim
-    link = tree.nodes[name.removesuffix(f":{ASSUMPTION}")].link
-    return link.assumption.text if isinstance(link, FormulaLink) and link.assumption else ""
+    """The words behind an input: the claim, or the text of an assumption."""
+    if name in tree.nodes:
+        return tree.nodes[name].claim
+    link = tree.nodes[name.partition(":")[0]].link
+    assumption = link.assumptions(name.partition(":")[0]).get(name) if link is not None else None
+    return assumption.text if assumption is not None else ""
 
 
 def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = None) -> list[TornadoBar]:
@@ -102,7 +89,7 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
     require_inputs(circuit, sd or {})
     place = circuit.claims[of or tree.root]
     found: list[TornadoBar] = []
-    for name, at in circuit.where.items():
+    for name, at in circuit.input_places.items():
         if sd is not None and name not in sd:
             continue
         p = values[at]
@@ -117,7 +104,7 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
 def require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
     """Raise where a name is no input of the tree."""
     for name in names:
-        if name not in circuit.where:
+        if name not in circuit.input_places:
             raise InputError(f"{name} is no input of the tree", hint="name a leaf, a pinned or judged claim, or P1:PA")
 
 
@@ -157,10 +144,9 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
         if claim not in steps:
             node = tree.nodes[claim]
             children = [child for child in node.children if child in circuit.pinnable]
-            if isinstance(node.link, LinearLink):
-                steps[claim] = {child: node.link.weights[child] for child in children}
-            elif isinstance(node.link, AverageLink):
-                steps[claim] = {child: 1 / len(node.children) for child in children}
+            if node.linear_form is not None:
+                weights = node.linear_form.weights
+                steps[claim] = {child: weights[child] for child in children}
             else:
                 slope = slopes(circuit.ops, values, circuit.claims[claim])
                 steps[claim] = {child: slope[circuit.claims[child]] for child in children}
@@ -174,7 +160,7 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
         if has_own_value(node):
             found.append(BetaPath(claims=way, slopes=slope, linear=linear))
             continue
-        still = linear and isinstance(node.link, LinearLink | AverageLink)
+        still = linear and node.linear_form is not None
         stack.extend(((*way, child), (*slope, step), still) for child, step in down(way[-1]).items())
     return sorted(found, key=lambda path: (-abs(path.product), path.claims))
 
@@ -194,12 +180,12 @@ def ranges(tree: Tree) -> Mapping[str, tuple[float, float]] | None:
 
     circuit, values = circuit_and_values(tree)
     incomplete = [id for id, node in tree.nodes.items() if node.incomplete]
-    unknown = sorted({lack for id in incomplete for lack in tree.nodes[id].incomplete if lack in circuit.where})
+    unknown = sorted({lack for id in incomplete for lack in tree.nodes[id].incomplete if lack in circuit.input_places})
     if len(unknown) > MOST_UNKNOWN:
         return None
     count = 2 ** len(unknown)
     worlds = np.arange(count)
-    inputs = {name: np.full(count, values[at]) for name, at in circuit.where.items()}
+    inputs = {name: np.full(count, values[at]) for name, at in circuit.input_places.items()}
     inputs.update({name: (worlds >> i & 1).astype(float) for i, name in enumerate(unknown)})
     found = run_many(circuit, inputs, count)
     ends = {id: found[circuit.claims[id]] for id in incomplete}
@@ -245,7 +231,7 @@ def tree_spread(
     require_inputs(circuit, sd)
     place = circuit.claims[tree.root]
     slope = slopes(circuit.ops, values, place)
-    parts = {name: slope[circuit.where[name]] * s for name, s in sd.items()}
+    parts = {name: slope[circuit.input_places[name]] * s for name, s in sd.items()}
     squares = sum(part * part for part in parts.values())
     variance = squares + correlation * (sum(parts.values()) ** 2 - squares)
     low, high = _percentiles(circuit, values, sd, draws, rng) if draws and rng is not None else (None, None)
@@ -270,7 +256,7 @@ def _exact_spread(circuit: Circuit, values: Sequence[float], sd: Mapping[str, fl
     count = 2 ** len(sd)
     worlds = np.arange(count)
     moved = {
-        name: values[circuit.where[name]] + s * np.where(worlds >> i & 1, 1.0, -1.0)
+        name: values[circuit.input_places[name]] + s * np.where(worlds >> i & 1, 1.0, -1.0)
         for i, (name, s) in enumerate(sd.items())
     }
     found = run_many(circuit, {**_now(circuit, values, count), **moved}, count, capped=False)
@@ -284,7 +270,7 @@ def _percentiles(
 
     worlds = _now(circuit, values, draws)
     for name, s in sd.items():
-        mean = values[circuit.where[name]]
+        mean = values[circuit.input_places[name]]
         if s > 0 and 0 < mean < 1:
             size = mean * (1 - mean) / s**2 - 1
             if size <= 0:
@@ -300,4 +286,4 @@ def _now(circuit: Circuit, values: Sequence[float], count: int) -> "dict[str, Fl
     """Every input as it is, as often as there are worlds."""
     import numpy as np
 
-    return {name: np.full(count, values[at]) for name, at in circuit.where.items()}
+    return {name: np.full(count, values[at]) for name, at in circuit.input_places.items()}

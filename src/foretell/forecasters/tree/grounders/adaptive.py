@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import leaf_task
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
@@ -88,10 +88,10 @@ class AdaptiveGrounder:
         """As it stands in the tree where no grounder came to an answer."""
         return "auto"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Whatever the chosen grounder finds; it is named in the grounding."""
         kind = await self._judged(leaf, context) if self.judged else claim_kind(leaf.claim)
-        return await self.grounders[self.choice(kind, leaf.purse.dollars)].ground(leaf, context)
+        return await self.grounders[self.choice(kind, leaf.budget.dollars)].ground(leaf, context)
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
         """The first grounder for a kind of claim that there is and that a share of the budget can pay for.
@@ -102,10 +102,10 @@ class AdaptiveGrounder:
         fits = [name for name in there if share is None or self.dollars.get(name, 0.0) <= share]
         return fits[0] if fits else min(there, key=lambda name: self.dollars.get(name, 0.0))
 
-    async def _judged(self, leaf: Leaf, context: AgentContext) -> ClaimKind:
+    async def _judged(self, leaf: Leaf, context: Context) -> ClaimKind:
         wanted = StructuredRequest(
             role="grounder",
-            place="kind",
+            slot_suffix="kind",
             system=fill_prompts("kind"),
             user=leaf_task(leaf),
             schema=object_schema({"reason": TEXT, "kind": {"type": "string", "enum": list(CLAIM_KINDS)}}),

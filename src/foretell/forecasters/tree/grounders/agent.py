@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from foretell.forecasters.agent.agent import BeliefAgent, without_numbers
 from foretell.forecasters.agent.settings import FULL, AgentSettings, Clamp
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import LONGEST_REPORT, LONGEST_SENTENCE
 from foretell.forecasters.tree.proposition import Grounding
@@ -33,11 +33,11 @@ class AgentGrounder:
         """As it stands in the tree."""
         return "agent"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The agent's forecast; its rationale is the report."""
 
-        def toolbox(_: Question, inner: AgentContext) -> FencedTools:
-            return context.toolbox(leaf.fenced, inner)
+        def tools(_: Question, inner: Context) -> FencedTools:
+            return context.tools(leaf.fenced, inner)
 
         def emit(event: TraceEvent) -> None:
             # A leaf's number is no forecast: who reads events must not take it for the question's.
@@ -46,7 +46,7 @@ class AgentGrounder:
 
         question = replace(leaf.question, id=leaf.slot)
         models = context.models.with_model("agent", context.models.name("grounder"))
-        found = await self.agent.attempt(question, replace(context, toolbox=toolbox, emit=emit, models=models))
+        found = await attempt(self.agent, question, replace(context, tools=tools, emit=emit, models=models))
         if isinstance(found, Failure):
             if "budget" in found.error:
                 raise BudgetExceeded(found.error)

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from foretell.forecasters.agent.actions import UnusableTurn, read_object
-from foretell.forecasters.forecaster import AgentContext, TracedModel
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import cited_sources, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
@@ -26,7 +26,6 @@ from foretell.forecasters.tree.grow.prompting import (
     fill_prompts,
     object_schema,
     sections,
-    seeded,
 )
 from foretell.models.model import Reply, SystemMessage, ToolSpec, UserMessage
 from foretell.models.names import ModelName
@@ -140,17 +139,17 @@ class SearchServer:
         self._by_slot: dict[str, SearchServerAddress] = {}
 
     @contextmanager
-    def offer(self, slot: str, toolbox: FencedTools) -> Generator[SearchServerAddress]:
-        """A toolbox, reachable while in use; the wire finds it by the slot of its request."""
-        reach = SearchServerAddress(url=self.url, token=secrets.token_urlsafe(32))
-        self._by_token[reach.token] = SearchAndFetch(toolbox=toolbox)
-        self._by_slot[slot] = reach
+    def serve(self, slot: str, toolbox: FencedTools) -> Generator[SearchServerAddress]:
+        """A toolbox, reachable while in use; the provider's client finds it by the slot of its request."""
+        address = SearchServerAddress(url=self.url, token=secrets.token_urlsafe(32))
+        self._by_token[address.token] = SearchAndFetch(toolbox=toolbox)
+        self._by_slot[slot] = address
         try:
-            yield reach
+            yield address
         finally:
-            del self._by_token[reach.token], self._by_slot[slot]
+            del self._by_token[address.token], self._by_slot[slot]
 
-    def reach(self, slot: str) -> SearchServerAddress | None:
+    def address_for(self, slot: str) -> SearchServerAddress | None:
         """Where the tools of a request are; None where it has none on offer."""
         return self._by_slot.get(slot)
 
@@ -176,14 +175,14 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.bind(("127.0.0.1", port))
     own = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    bridge = SearchServer((public_url or own).rstrip("/") + PATH)
-    config = uvicorn.Config(_app(bridge, public_url), log_level="critical", access_log=False, lifespan="on", ws="none")
+    search = SearchServer((public_url or own).rstrip("/") + PATH)
+    config = uvicorn.Config(_app(search, public_url), log_level="critical", access_log=False, lifespan="on", ws="none")
     server = Quiet(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
-        yield bridge
+        yield search
     finally:
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
@@ -191,7 +190,7 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
         listening.close()
 
 
-def _app(bridge: SearchServer, public_url: str | None) -> Asgi:
+def _app(search: SearchServer, public_url: str | None) -> Asgi:
     """The MCP server, behind the check of the token."""
     from mcp.server.lowlevel.server import Server
     from mcp.server.transport_security import TransportSecuritySettings
@@ -204,7 +203,7 @@ def _app(bridge: SearchServer, public_url: str | None) -> Asgi:
         return ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
-        offered = bridge.by_header(context.request.headers.get("authorization", ""))
+        offered = search.by_header(context.request.headers.get("authorization", ""))
         text, worked = ("The token is not valid any more.", False)
         if offered is not None:
             text, worked = await offered.use(params.name, params.arguments or {})
@@ -220,7 +219,7 @@ def _app(bridge: SearchServer, public_url: str | None) -> Asgi:
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             headers = dict(scope["headers"])
-            if bridge.by_header(headers.get(b"authorization", b"").decode("latin-1")) is None:
+            if search.by_header(headers.get(b"authorization", b"").decode("latin-1")) is None:
                 await _refuse(send)
                 return
         await inner(scope, receive, send)
@@ -258,7 +257,7 @@ def is_deep_research_model(model: str) -> bool:
 class DeepResearchGrounder:
     """Hands a claim to a deep-research model. Where that cannot reach our search, our own loop does the work."""
 
-    bridge: SearchServer | None = None
+    server: SearchServer | None = None
     """Where the search is served; None leaves only our own loop."""
     model: str | None = None
     """`provider:name`; None takes the model of the grounder's role."""
@@ -269,29 +268,28 @@ class DeepResearchGrounder:
         """As it stands in the tree."""
         return "deep"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Report and probability of the research."""
         model = self.model or context.models.name("grounder")
-        if self.bridge is None or not is_deep_research_model(model):
+        if self.server is None or not is_deep_research_model(model):
             inner = replace(context, models=context.models.with_model("grounder", model))
             return await self.loop.ground(leaf, inner)
-        reply = await self._research(leaf, context, model, self.bridge)
-        toolbox = context.toolbox(leaf.fenced, context)
+        reply = await self._research(leaf, context, model, self.server)
+        toolbox = context.tools_for(leaf.fenced)
         await self._retrace(reply, toolbox, context)
         return await self._read(reply, leaf, context, toolbox)
 
-    async def _research(self, leaf: Leaf, context: AgentContext, model: str, bridge: SearchServer) -> Reply:
+    async def _research(self, leaf: Leaf, context: Context, model: str, server: SearchServer) -> Reply:
         slot = f"{leaf.slot}/research"
-        system = fill_prompts("ground_role", "ground_deep", "rules", today=leaf.matter.today)
+        system = fill_prompts("ground_role", "ground_deep", "rules", today=leaf.tree_question.today)
         messages = (SystemMessage(text=system), UserMessage(text=leaf_task(leaf)))
-        asked = context.models.request("grounder", messages, slot=slot)
-        asked = replace(asked, model=model, tools=SPECS, settings=seeded(asked.settings, context))
-        # What the fence withholds from the provider is told when its calls are retraced, also in a replay.
-        toolbox = context.toolbox(leaf.fenced, replace(context, emit=ignore_event))
-        with bridge.offer(slot, toolbox):
-            return await TracedModel(context.model, context.emit, "grounder", context.prices).complete(asked)
+        request = replace(context.request("grounder", messages, slot=slot), model=model, tools=SPECS)
+        # What the fence withholds from the provider is reported when its calls are retraced, also in a replay.
+        toolbox = replace(context, emit=ignore_event).tools_for(leaf.fenced)
+        with server.serve(slot, toolbox):
+            return await context.model("grounder").complete(request)
 
-    async def _retrace(self, reply: Reply, toolbox: FencedTools, context: AgentContext) -> None:
+    async def _retrace(self, reply: Reply, toolbox: FencedTools, context: Context) -> None:
         """Make the provider's calls once more, in their order: the journal has the results, and all goes on record."""
         offered = SearchAndFetch(toolbox=toolbox)
         for step, call in enumerate(reply.calls, start=1):
@@ -306,7 +304,7 @@ class DeepResearchGrounder:
                 ToolUsed(step=step, tool=call.name, arguments=arguments, result=text, sources=shown, failed=not worked)
             )
 
-    async def _read(self, reply: Reply, leaf: Leaf, context: AgentContext, toolbox: FencedTools) -> GroundingResult:
+    async def _read(self, reply: Reply, leaf: Leaf, context: Context, toolbox: FencedTools) -> GroundingResult:
         if not reply.text.strip():
             raise CannotGround("the research ended without a report")
         report, found = _parts(reply.text)
@@ -317,11 +315,11 @@ class DeepResearchGrounder:
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
         return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.shelf))
 
-    async def _extract(self, report: str, leaf: Leaf, context: AgentContext) -> Mapping[str, Any]:
-        """The probability that a report without one comes down to, asked of another model."""
+    async def _extract(self, report: str, leaf: Leaf, context: Context) -> Mapping[str, Any]:
+        """The probability that a report without one comes down to, by another model."""
         wanted = StructuredRequest(
             role="judge",
-            place="extract",
+            slot_suffix="extract",
             system=fill_prompts("extract"),
             user=sections(("Claim", leaf.claim), ("Report", report)),
             schema=EXTRACT,

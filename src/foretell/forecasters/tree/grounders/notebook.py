@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
@@ -39,7 +39,7 @@ OpenSession = Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]
 REPLAYED_EVENTS: Mapping[str, type[TraceEvent]] = {
     kind.__name__: kind for kind in (kinds.ModelCalled, kinds.ToolUsed, kinds.LeakBlocked)
 }
-"""What may happen while cells run; it is told again when a turn comes from the journal."""
+"""Events that may occur while cells run; they are emitted again when a turn comes from the journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +69,11 @@ class JournaledNotebook:
     cells: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """The notebook so far, as in its file."""
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
-    _standing: list[NotebookCell] = field(default_factory=list[NotebookCell])
-    """Cells that ran to their end: what a new kernel has to be brought to."""
+    _completed_cells: list[NotebookCell] = field(default_factory=list[NotebookCell])
+    """Cells that ran to their end: a new kernel has to run them first."""
     _session: NotebookSession | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    _told: list[TraceEvent] = field(default_factory=list[TraceEvent])
+    _events: list[TraceEvent] = field(default_factory=list[TraceEvent])
     _turns: int = 0
 
     async def __aenter__(self) -> "JournaledNotebook":
@@ -81,7 +81,7 @@ class JournaledNotebook:
         return self
 
     async def __aexit__(self, *problem: object) -> None:
-        """Give the kernel back."""
+        """Release the kernel."""
         await self._stack.aclose()
 
     async def run(self, cells: Sequence[NotebookCell]) -> NotebookTurn:
@@ -106,11 +106,11 @@ class JournaledNotebook:
             return await self._run(cells, correcting=correcting)
 
         found = await self.journal.once_json(key, "notebook", produce) if self.journal is not None else await produce()
-        return self._take(found, cells, correcting=correcting)
+        return self._apply(found, cells, correcting=correcting)
 
     async def _run(self, cells: Sequence[NotebookCell], *, correcting: bool) -> dict[str, Any]:
-        session = await self._at_work()
-        self._told.clear()
+        session = await self._current_session()
+        self._events.clear()
         before = len(session.notebook.cells)
         fixing = correcting and session.notebook.failing is not None
         first = cells[0] if cells else None
@@ -127,32 +127,32 @@ class JournaledNotebook:
             "notice": step.notice,
             "cells": ipynb(notebook)["cells"][since:],
             "facts": dict(notebook.facts),
-            "events": [[type(event).__name__, dict(vars(event))] for event in self._told],
+            "events": [[type(event).__name__, dict(vars(event))] for event in self._events],
         }
 
-    def _take(self, found: Mapping[str, Any], cells: Sequence[NotebookCell], *, correcting: bool) -> NotebookTurn:
+    def _apply(self, found: Mapping[str, Any], cells: Sequence[NotebookCell], *, correcting: bool) -> NotebookTurn:
         results = found["results"]
         if correcting and self.cells:
             self.cells.pop()
         self.cells += found["cells"]
         self.facts = found["facts"]
         done = zip(cells, results, strict=False)
-        self._standing += [cell for cell, result in done if result["ok"]]
+        self._completed_cells += [cell for cell, result in done if result["ok"]]
         for kind, body in found["events"]:
             self.emit(REPLAYED_EVENTS[kind](**body))
         return NotebookTurn(results=tuple(results), waiting=tuple(cells[len(results) :]), notice=found["notice"])
 
-    async def _at_work(self) -> NotebookSession:
-        """A session that stands where the notebook stands."""
+    async def _current_session(self) -> NotebookSession:
+        """A session in which every completed cell has been run."""
         if self._session is None:
-            self._session = await self._stack.enter_async_context(self.open(self._hear))
-            if self._standing:
-                await self._session.run(self._standing)
+            self._session = await self._stack.enter_async_context(self.open(self._on_event))
+            if self._completed_cells:
+                await self._session.run(self._completed_cells)
         return self._session
 
-    def _hear(self, event: TraceEvent) -> None:
+    def _on_event(self, event: TraceEvent) -> None:
         if type(event).__name__ in REPLAYED_EVENTS:
-            self._told.append(event)
+            self._events.append(event)
 
 
 def _result(result: CellResult) -> dict[str, Any]:
@@ -198,9 +198,9 @@ class NotebookGrounder:
         """As it stands in the tree."""
         return "notebook"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """What the notebook came to; the notebook itself is saved."""
-        toolbox = context.toolbox(leaf.fenced, context)
+        toolbox = context.tools_for(leaf.fenced)
         offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
         listed = [*(FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered), *self.endpoints]
         book = JournaledNotebook(
@@ -216,11 +216,11 @@ class NotebookGrounder:
         return replace(grounded, grounding=replace(grounded.grounding, notebook=self._saved(leaf, context.trial, book)))
 
     def _opener(
-        self, leaf: Leaf, context: AgentContext
+        self, leaf: Leaf, context: Context
     ) -> Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]]:
         def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
-            # A toolbox of its own: what its fence withholds is heard with the turn in which it was.
-            toolbox = context.toolbox(leaf.fenced, replace(context, emit=emit))
+            # A toolbox of its own: what its fence withholds is reported with the turn in which it happened.
+            toolbox = replace(context, emit=emit).tools_for(leaf.fenced)
             offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
             fenced = [FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered]
             return open_notebook(self.pool, context.as_of, [*fenced, *self.endpoints], emit=emit)
@@ -243,71 +243,71 @@ def _data(endpoints: Sequence[Endpoint], leaf: Leaf) -> str:
     if not endpoints:
         return "There is no outside data: work with what you know."
     directory = "\n".join(f"- {summarize_endpoints(endpoint)}" for endpoint in endpoints)
-    return fill_prompts("notebook_data", today=leaf.matter.today, directory=directory)
+    return fill_prompts("notebook_data", today=leaf.tree_question.today, directory=directory)
 
 
 class _NotebookConversation:
     """The model's conversation over one notebook."""
 
     def __init__(
-        self, how: NotebookGrounder, leaf: Leaf, context: AgentContext, book: JournaledNotebook, data: str
+        self, grounder: NotebookGrounder, leaf: Leaf, context: Context, book: JournaledNotebook, data: str
     ) -> None:
-        self._how = how
+        self._grounder = grounder
         self._leaf = leaf
         self._context = context
         self._book = book
-        self._asker = StructuredClient(context=context, slot=leaf.slot)
-        self._talk: list[Message] = []
+        self._client = StructuredClient(context=context, slot=leaf.slot)
+        self._messages: list[Message] = []
         self._system = fill_prompts(
-            "ground_role", "ground_notebook", "rules", steps=how.steps, data=data, today=leaf.matter.today
+            "ground_role", "ground_notebook", "rules", steps=grounder.steps, data=data, today=leaf.tree_question.today
         )
         self._given_up = 0
 
     async def work(self) -> None:
         """Turn after turn until the model has seen enough, the turns are used up, or the money runs low."""
-        for step in range(1, self._how.steps + 1):
+        for step in range(1, self._grounder.steps + 1):
             found = await self._ask(f"cells {step}", CELLS, _usable)
             cells = [_cell(one) for one in found["cells"]]
             ran = await self._book.run(cells) if cells else NotebookTurn(results=())
-            self._say(found, step, ran)
-            await self._mend(step, ran)
-            if found["finished"] or self._leaf.purse.low or self._given_up >= MOST_GIVEN_UP:
+            self._record(found, step, ran)
+            await self._correct(step, ran)
+            if found["finished"] or self._leaf.budget.nearly_spent or self._given_up >= MOST_GIVEN_UP:
                 return
 
     async def conclude(self) -> Mapping[str, Any]:
         """The report and the probability."""
-        self._talk.append(UserMessage(text=fill_prompts("notebook_conclude")))
+        self._messages.append(UserMessage(text=fill_prompts("notebook_conclude")))
         return await self._ask("conclusion", CONCLUSION_SCHEMA, _sound)
 
-    async def _mend(self, step: int, ran: NotebookTurn) -> None:
+    async def _correct(self, step: int, ran: NotebookTurn) -> None:
         """Ask for the failed cell again and again, alone; after the last try the notebook goes on without it."""
-        for attempt in range(1, self._how.tries + 1):
+        for attempt in range(1, self._grounder.tries + 1):
             if ran.failed is None:
                 return
             number = len(self._book.cells)
-            self._talk.append(UserMessage(text=CORRECT.format(number=number)))
+            self._messages.append(UserMessage(text=CORRECT.format(number=number)))
             found = await self._ask(f"cells {step}/correction {attempt}", CORRECTION, _filled)
             ran = await self._book.correct(str(found["source"])[:LONGEST_SOURCE], ran.waiting)
-            self._say(found, step, ran)
+            self._record(found, step, ran)
         if ran.failed is not None:
             self._given_up += 1
-            self._talk.append(
+            self._messages.append(
                 UserMessage(text="The cell is given up, and those after it are dropped. Go on another way.")
             )
 
-    async def _ask(self, place: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> Any:
+    async def _ask(self, slot_suffix: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> Any:
         wanted = StructuredRequest(
             role="grounder",
-            place=place,
+            slot_suffix=slot_suffix,
             system=self._system,
             user=leaf_task(self._leaf),
             schema=schema,
-            talk=tuple(_merged(self._talk)),
+            messages=tuple(_merged(self._messages)),
         )
-        return await self._asker.ask(wanted, read)
+        return await self._client.ask(wanted, read)
 
-    def _say(self, found: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
-        """Keep what the model wrote and what came of it; the same goes on record."""
+    def _record(self, found: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
+        """Add what the model wrote and its results to the conversation and to the trace."""
         first = len(self._book.cells) - len(ran.results)
         lines = [ran.notice] if ran.notice else []
         lines += [
@@ -316,7 +316,7 @@ class _NotebookConversation:
             if one["kind"] == "python"
         ]
         text = shortened("\n\n".join(lines), LONGEST_TURN) or "Noted."
-        self._talk += [AssistantMessage(text=json.dumps(found, ensure_ascii=False)), UserMessage(text=text)]
+        self._messages += [AssistantMessage(text=json.dumps(found, ensure_ascii=False)), UserMessage(text=text)]
         written = [str(one["source"]) for one in ran.results]
         failed = ran.failed is not None
         self._context.emit(
@@ -352,10 +352,10 @@ def _cell(found: Mapping[str, Any]) -> NotebookCell:
     return PythonCell(source=source) if found["kind"] == "python" else MarkdownCell(source=source)
 
 
-def _merged(talk: Sequence[Message]) -> list[Message]:
-    """Two things we say in a row are one: some providers insist on taking turns."""
+def _merged(messages: Sequence[Message]) -> list[Message]:
+    """Two user messages in a row become one: some providers insist on alternating roles."""
     found: list[Message] = []
-    for message in talk:
+    for message in messages:
         last = found[-1] if found else None
         if isinstance(message, UserMessage) and isinstance(last, UserMessage):
             found[-1] = UserMessage(text=f"{last.text}\n\n{message.text}")

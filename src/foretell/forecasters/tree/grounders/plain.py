@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell.forecasters.agent.answer_format import as_probability
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
@@ -34,11 +34,11 @@ CONCLUDE_TOOL = ToolSpec(
 MOST_SOURCES = 30
 
 
-def grounding_from_answer(found: Mapping[str, Any], grounder: str, sources: Sequence[str] = ()) -> GroundingResult:
+def grounding_from_answer(answer: Mapping[str, Any], grounder: str, sources: Sequence[str] = ()) -> GroundingResult:
     """The grounding in an answer, or `UnfitAnswer`."""
-    report, key_factor = read_report(found)
+    report, key_factor = read_report(answer)
     try:
-        p = as_probability(found.get("p"))
+        p = as_probability(answer.get("p"))
     except ValueError as problem:
         raise UnfitAnswer(f"p {problem}") from None
     if not report:
@@ -47,26 +47,26 @@ def grounding_from_answer(found: Mapping[str, Any], grounder: str, sources: Sequ
     return GroundingResult(p=p, grounding=grounding)
 
 
-def cited_sources(found: Mapping[str, Any], shelf: SourceStore) -> tuple[str, ...]:
+def cited_sources(answer: Mapping[str, Any], sources: SourceStore) -> tuple[str, ...]:
     """The sources an answer names, as people read them: only those that a tool has shown, each once."""
-    named = [str(one).strip().strip("[]") for one in found.get("sources") or ()]
-    by_url = {shelf[id].url: id for id in reversed(shelf.ids) if shelf[id].url}
-    ids = dict.fromkeys(id for one in named if (id := one if one in shelf else by_url.get(one)) is not None)
-    return tuple(_written(shelf, id) for id in ids)[:MOST_SOURCES]
+    named = [str(one).strip().strip("[]") for one in answer.get("sources") or ()]
+    by_url = {sources[id].url: id for id in reversed(sources.ids) if sources[id].url}
+    ids = dict.fromkeys(id for one in named if (id := one if one in sources else by_url.get(one)) is not None)
+    return tuple(_citation(sources, id) for id in ids)[:MOST_SOURCES]
 
 
-def _written(shelf: SourceStore, id: str) -> str:
-    source = shelf[id]
+def _citation(sources: SourceStore, id: str) -> str:
+    source = sources[id]
     when = f" ({source.published.date().isoformat()})" if source.published else ""
     return f"[{id}] {source.title}{when} {source.url}".strip()
 
 
 def leaf_task(leaf: Leaf) -> str:
-    """A leaf as every grounder's model is told: the claim, and what it is a part of."""
+    """A leaf as every grounder's model reads it: the claim, and what it is a part of."""
     return sections(
         ("Claim", leaf.claim),
-        ("What it is a part of", leaf.matter.question.text),
-        ("Today", f"Today is {leaf.matter.today}."),
+        ("What it is a part of", leaf.tree_question.question.text),
+        ("Today", f"Today is {leaf.tree_question.today}."),
     )
 
 
@@ -79,17 +79,17 @@ class PlainGrounder:
         """As it stands in the tree."""
         return "plain"
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """What the model thinks of the claim."""
         wanted = StructuredRequest(
             role="grounder",
-            place="plain",
-            system=fill_prompts("ground_role", "ground_plain", "rules", today=leaf.matter.today),
+            slot_suffix="plain",
+            system=fill_prompts("ground_role", "ground_plain", "rules", today=leaf.tree_question.today),
             user=leaf_task(leaf),
             schema=CONCLUSION_WITHOUT_SOURCES,
         )
-        asker = StructuredClient(context=context, slot=leaf.slot)
-        return await asker.ask(wanted, lambda found: grounding_from_answer(found, self.name))
+        client = StructuredClient(context=context, slot=leaf.slot)
+        return await client.ask(wanted, lambda found: grounding_from_answer(found, self.name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class GivenGrounder:
         """As it stands in the tree."""
         return self.label
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The number, or `CannotGround` where there is none."""
         found = self.p(leaf) if callable(self.p) else self.p.get(leaf.claim)
         if found is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.forecasters.agent.actions import UnusableTurn, read_object
-from foretell.forecasters.forecaster import AgentContext, TracedModel
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import (
     CONCLUDE,
     CONCLUDE_TOOL,
@@ -63,35 +63,35 @@ class SearchGrounder:
         """As it stands in the tree."""
         return self.label
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """What the research came to."""
-        toolbox = context.toolbox(leaf.fenced, context)
+        toolbox = context.tools_for(leaf.fenced)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the claim is examined at {context.as_of}")
-        system = fill_prompts("ground_role", self.wording, "rules", steps=self.steps, today=leaf.matter.today)
-        talk = SearchConversation(
+        system = fill_prompts("ground_role", self.wording, "rules", steps=self.steps, today=leaf.tree_question.today)
+        conversation = SearchConversation(
             leaf, context, toolbox, (SystemMessage(text=system), UserMessage(text=leaf_task(leaf), cached=True))
         )
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
         for step in range(1, self.steps + 1):
-            last = step == self.steps or leaf.purse.low
-            found = await talk.round(step, last=last)
-            if found is not None:
-                return grounding_from_answer(found, grounder, cited_sources(found, toolbox.shelf))
+            last = step == self.steps or leaf.budget.nearly_spent
+            answer = await conversation.round(step, last=last)
+            if answer is not None:
+                return grounding_from_answer(answer, grounder, cited_sources(answer, toolbox.shelf))
         raise AssertionError("the last round concludes or raises")
 
 
 class SearchConversation:
     """The conversation of one leaf."""
 
-    def __init__(self, leaf: Leaf, context: AgentContext, toolbox: FencedTools, opening: Sequence[Message]) -> None:
+    def __init__(self, leaf: Leaf, context: Context, toolbox: FencedTools, opening: Sequence[Message]) -> None:
         self._leaf = leaf
         self._context = context
         self._toolbox = toolbox
         self._messages = list(opening)
         self._research = tuple(spec for spec in toolbox.specs() if spec.name != CONCLUDE)
-        self._model = TracedModel(context.model, context.emit, "grounder", context.prices)
-        self._asker = StructuredClient(context=context, slot=leaf.slot)
+        self._model = context.model("grounder")
+        self._client = StructuredClient(context=context, slot=leaf.slot)
 
     async def round(self, step: int, *, last: bool) -> dict[str, Any] | None:
         """One reply that can be used: its conclusion, or None once its calls are carried out."""
@@ -111,12 +111,12 @@ class SearchConversation:
 
     async def _ask(self, step: int, attempt: int, *, last: bool) -> Reply:
         slot = f"{self._leaf.slot}/step {step}/{attempt}"
-        asked = self._asker.request("grounder", tuple(self._messages), slot=slot)
+        request = self._client.request("grounder", tuple(self._messages), slot=slot)
         force = CONCLUDE if last or not self._research else "*" if attempt else None
-        return await self._model.complete(replace(asked, tools=(*self._research, CONCLUDE_TOOL), force=force))
+        return await self._model.complete(replace(request, tools=(*self._research, CONCLUDE_TOOL), force=force))
 
     def _conclusion(self, reply: Reply) -> dict[str, Any] | None:
-        """The conclusion in a reply, by a call or written out; what is no sound one is told to the model."""
+        """The conclusion in a reply, by a call or written out; one that cannot be used goes back to the model."""
         call = next((call for call in reply.calls if call.name == CONCLUDE), None)
         if call is None and (reply.calls or not reply.text.strip()):
             return None
@@ -157,11 +157,11 @@ class SearchConversation:
             return Observation(text=f"{name} failed: {error}. Try another way.", failed=True)
 
     def _object_to(self, reply: Reply, problem: str) -> None:
-        """As plain text: providers want a result for every call that is kept as one."""
+        """As plain text: providers want a result for every call that stays in the conversation."""
         calls = [f"[{call.name} {call.arguments}]"[:2000] for call in reply.calls[:1]]
-        said = "\n".join(filter(None, [reply.text.strip()[:2000], *calls]))
-        if said:
-            self._messages.append(AssistantMessage(text=said))
+        text = "\n".join(filter(None, [reply.text.strip()[:2000], *calls]))
+        if text:
+            self._messages.append(AssistantMessage(text=text))
         names = ", ".join([*(spec.name for spec in self._research), CONCLUDE])
         self._messages.append(UserMessage(text=f"Your reply could not be used: {problem}. Call one of: {names}."))
 

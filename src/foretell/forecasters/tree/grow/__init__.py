@@ -1,1 +1,1 @@
-"""Growing a tree: analyse a claim, ground its leaves, synthesise upwards."""
+"""Grows a tree with models: takes claims apart, grounds the leaves and puts the parts together, within budgets."""

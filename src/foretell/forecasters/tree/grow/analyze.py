@@ -21,6 +21,7 @@ from foretell.forecasters.tree.grow.prompting import (
     TEXT,
     ClaimSurroundings,
     NoStructuredAnswer,
+    PromptText,
     StructuredClient,
     StructuredRequest,
     TreeQuestion,
@@ -31,8 +32,6 @@ from foretell.forecasters.tree.grow.prompting import (
 )
 from foretell.forecasters.tree.proposition import Proposition
 from foretell.models.model import ModelError
-
-# A tree while it is being taken apart: additions are checked, numbered by us, and taken over or told why not.
 
 ROOT = "P0"
 MOST_CHILDREN = 8
@@ -84,45 +83,48 @@ class CheckedExpansion:
 
 
 class AnalysisDraft:
-    """The claims of one analysis."""
+    """The claims of one analysis: additions are checked, get our ids, and are taken over or refused with a reason."""
 
-    def __init__(self, root: Proposition, place: ClaimSurroundings, room: AnalysisLimits) -> None:
+    def __init__(self, root: Proposition, place: ClaimSurroundings, limits: AnalysisLimits) -> None:
         self.root = root.id
         self.place = place
-        self.room = room
+        self.limits = limits
         self.nodes: dict[str, Proposition] = {root.id: root}
+        """The claim it started from, with its children, and every claim that was added, parents before children."""
         self.notes: list[str] = []
+        """Overlaps, what was left out and what went wrong: for whoever reads the tree."""
         self._parents: dict[str, list[str]] = {root.id: []}
 
-    def note(self, text: str) -> None:
-        """Something a reader of the tree should know."""
-        self.notes.append(text)
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """Claims without children, in the order of the tree."""
+        return tuple(id for id, node in self.nodes.items() if not node.children)
 
     @property
     def count(self) -> int:
         """Leaves so far."""
-        return sum(not node.children for node in self.nodes.values())
+        return len(self.leaves)
 
     @property
     def wanted(self) -> int:
         """Leaves there is still room for."""
-        return max(0, self.room.leaves - self.count)
+        return max(0, self.limits.leaves - self.count)
 
     @property
     def full(self) -> bool:
         """Whether there are enough leaves, or as many claims as there may be."""
-        full = self.room.nodes is not None and len(self.nodes) - 1 > self.room.nodes - 2
-        return full or self.count >= self.room.leaves
+        full = self.limits.nodes is not None and len(self.nodes) - 1 > self.limits.nodes - 2
+        return full or self.count >= self.limits.leaves
 
     def outline(self) -> str:
         """The claims as an indented list."""
-        lines: list[str] = []
+        lines: dict[str, None] = {}
         stack = [(self.root, 0)]
         while stack:
             id, level = stack.pop()
-            lines.append(f"{'  ' * level}{id}: {self.nodes[id].claim}")
+            lines[f"{'  ' * level}{id}: {self.nodes[id].claim}"] = None
             stack.extend((child, level + 1) for child in reversed(self.nodes[id].children))
-        return "\n".join(dict.fromkeys(lines))
+        return "\n".join(lines)
 
     def read(self, expansions: Sequence[Mapping[str, Any]]) -> tuple[list[CheckedExpansion], list[str]]:
         """The usable part of an answer, and what is wrong with the rest, in words for the model."""
@@ -131,7 +133,7 @@ class AnalysisDraft:
             trial.add(expansion)
         return trial.additions, trial.problems
 
-    def take(self, additions: Sequence[CheckedExpansion]) -> None:
+    def apply(self, additions: Sequence[CheckedExpansion]) -> None:
         """Take over what was read: ids are ours, and what there is no room for is left out with a note."""
         names: dict[str, str] = {}
         for place, addition in enumerate(additions):
@@ -139,9 +141,9 @@ class AnalysisDraft:
             if parent is None:
                 continue
             added = sum(self._known(claim) is None for _, claim in addition.children)
-            over = self.room.nodes is not None and len(self.nodes) - 1 + added > self.room.nodes
-            if over or (place and self.count >= self.room.leaves):
-                self.note(f"no room was left for {len(addition.children)} more children of {parent}")
+            over = self.limits.nodes is not None and len(self.nodes) - 1 + added > self.limits.nodes
+            if over or (place and self.count >= self.limits.leaves):
+                self.notes.append(f"no room was left for {len(addition.children)} more children of {parent}")
                 continue
             for name, claim in addition.children:
                 id = self._join(parent, claim)
@@ -175,7 +177,7 @@ class AnalysisDraft:
         elif id == parent or id in self.above(parent) or parent in self._parents[id]:
             return id
         else:
-            self.note(f"{id} bears on {parent} as well: it is one claim with several parents")
+            self.notes.append(f"{id} bears on {parent} as well: it is one claim with several parents")
         node = self.nodes[parent]
         self.nodes[parent] = replace(node, children=(*node.children, id))
         self._parents[id].append(parent)
@@ -183,8 +185,8 @@ class AnalysisDraft:
 
     def _explain(self, parent: str, causality: str) -> None:
         node = self.nodes[parent]
-        said = " ".join(filter(None, (node.causality, causality)))
-        self.nodes[parent] = replace(node, causality=said[:LONGEST_CAUSALITY])
+        joined = " ".join(filter(None, (node.causality, causality)))
+        self.nodes[parent] = replace(node, causality=joined[:LONGEST_CAUSALITY])
 
 
 class _AnswerReader:
@@ -203,7 +205,7 @@ class _AnswerReader:
         if parent not in self._depths:
             self.problems.append(f"there is no claim {parent[:40]!r} to add children to")
             return
-        if self.draft.room.depth is not None and self._depths[parent] >= self.draft.room.depth:
+        if self.draft.limits.depth is not None and self._depths[parent] >= self.draft.limits.depth:
             self.problems.append(f"{parent} is as deep as claims may be: leave it as it is")
             return
         children = self._children(parent, expansion["children"])
@@ -218,13 +220,13 @@ class _AnswerReader:
         causality = " ".join(str(expansion["causality"]).split())
         self.additions.append(CheckedExpansion(parent=parent, causality=causality, children=tuple(children)))
 
-    def _children(self, parent: str, said: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    def _children(self, parent: str, given: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         room = MOST_CHILDREN - (len(self.draft.nodes[parent].children) if parent in self.draft.nodes else 0)
-        if len(said) > room:
+        if len(given) > room:
             self.problems.append(f"{parent} may have at most {MOST_CHILDREN} children: keep the most important")
         fine: list[tuple[str, str]] = []
         beside = self._beside(parent)
-        for child in said[: max(room, 0)]:
+        for child in given[: max(room, 0)]:
             claim = tidy(str(child["claim"]))
             wrong = claim_faults(claim) or self._repeats(claim, parent, [*beside, *(one for _, one in fine)])
             if wrong:
@@ -275,8 +277,8 @@ class AnalyzeSettings:
     """Answers of the analyzer that are taken over."""
     correlations: bool = False
     """Ask a model which siblings move together; one call for every parent."""
-    hint: str = "hint_linear"
-    """Which text tells the analyzer how the children will be put together."""
+    hint: PromptText = "hint_linear"
+    """The text that tells the analyzer how the children will be put together."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -284,95 +286,71 @@ class AnalyzeSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimAnalysis:
-    """What came of one analysis."""
-
-    root: str
-    nodes: Mapping[str, Proposition]
-    """The claim it started from, with its children, and every claim that was added, parents before children."""
-    notes: tuple[str, ...] = ()
-    """Overlaps, and what was left out or went wrong."""
-    answers: int = 0
-    """How often the analyzer was asked for more, one after the other."""
-
-    @property
-    def leaves(self) -> tuple[str, ...]:
-        """Claims without children, in the order of the tree."""
-        return tuple(id for id, node in self.nodes.items() if not node.children)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Analyzer:
     """The analyzer of one tree."""
 
-    asker: StructuredClient
-    matter: TreeQuestion
+    client: StructuredClient
+    tree_question: TreeQuestion
     settings: AnalyzeSettings
 
-    async def analyze(self, root: Proposition, place: ClaimSurroundings, room: AnalysisLimits) -> ClaimAnalysis:
-        """Grow children below one claim. Whatever the model does, it ends in an analysis; a note tells what failed."""
-        draft = AnalysisDraft(root, place, room)
-        answers = 0
-        while answers < self.settings.steps and not draft.full:
+    async def analyze(self, root: Proposition, place: ClaimSurroundings, limits: AnalysisLimits) -> AnalysisDraft:
+        """Grow children below one claim. Whatever the model does, it ends in an analysis; a note says what failed."""
+        draft = AnalysisDraft(root, place, limits)
+        for step in range(1, self.settings.steps + 1):
+            if draft.full:
+                break
             try:
-                complete = await self._step(draft, answers + 1)
+                if await self._step(draft, step):
+                    break
             except ModelError as error:
-                draft.note(f"the analysis of {root.id} ended early: {error}")
+                draft.notes.append(f"the analysis of {root.id} ended early: {error}")
                 break
-            answers += 1
-            if complete:
-                break
-        overlaps = await self._overlaps(draft)
-        return ClaimAnalysis(
-            root=root.id,
-            nodes=draft.nodes,
-            notes=(*draft.notes, *map(str, overlaps)),
-            answers=answers,
-        )
+        draft.notes += [str(overlap) for overlap in await self._overlaps(draft)]
+        return draft
 
     async def _step(self, draft: AnalysisDraft, number: int) -> bool:
         """One answer, taken over as far as it can be; whether the tree is complete with it."""
         wanted = StructuredRequest(
             role="analyzer",
-            place=f"{draft.root}/analysis {number}",
+            slot_suffix=f"{draft.root}/analysis {number}",
             system=fill_prompts("analyze", hint=fill_prompts(self.settings.hint))
             + "\n\n"
-            + fill_prompts("rules", today=self.matter.today),
+            + fill_prompts("rules", today=self.tree_question.today),
             user=self._task(draft),
             schema=SCHEMA,
         )
-        heard: list[Mapping[str, Any]] = []
+        answers: list[Mapping[str, Any]] = []
 
-        def read(found: Mapping[str, Any]) -> bool:
-            heard.append(found)
-            additions, problems = draft.read(found["expansions"])
-            if not found["expansions"] and not found["complete"]:
+        def read(answer: Mapping[str, Any]) -> bool:
+            answers.append(answer)
+            additions, problems = draft.read(answer["expansions"])
+            if not answer["expansions"] and not answer["complete"]:
                 problems.append("it adds nothing and does not say that the tree is complete")
             if problems:
                 raise UnfitAnswer("; ".join(problems[:8]))
-            draft.take(additions)
-            return bool(found["complete"])
+            draft.apply(additions)
+            return bool(answer["complete"])
 
         try:
-            return await self.asker.ask(wanted, read)
+            return await self.client.ask(wanted, read)
         except NoStructuredAnswer:
-            if not heard:
+            if not answers:
                 raise
-            return self._salvage(draft, heard[-1])
+            return self._salvage(draft, answers[-1])
 
-    def _salvage(self, draft: AnalysisDraft, found: Mapping[str, Any]) -> bool:
+    def _salvage(self, draft: AnalysisDraft, answer: Mapping[str, Any]) -> bool:
         """What was usable in the last answer; with nothing in it the analysis ends here."""
-        additions, problems = draft.read(found["expansions"])
-        draft.take(additions)
-        draft.note(f"of an answer on {draft.root} some claims were left out: {'; '.join(problems[:4])}")
-        return bool(found["complete"]) or not additions
+        additions, problems = draft.read(answer["expansions"])
+        draft.apply(additions)
+        draft.notes.append(f"of an answer on {draft.root} some claims were left out: {'; '.join(problems[:4])}")
+        return bool(answer["complete"]) or not additions
 
     def _task(self, draft: AnalysisDraft) -> str:
         leaves = f"{draft.count} leaves" if draft.count > 1 else "one leaf"
         many = f"The tree has {leaves}; there is room for about {draft.wanted} more."
-        deepest = f" Claims may be at most {draft.room.depth} levels deep." if draft.room.depth else ""
+        deepest = f" Claims may be at most {draft.limits.depth} levels deep." if draft.limits.depth else ""
         return sections(
-            *self.matter.sections(),
+            *self.tree_question.sections(),
             draft.place.above(),
             draft.place.beside(),
             ("The tree so far", draft.outline()),
@@ -385,12 +363,12 @@ class Analyzer:
         if not self.settings.correlations:
             return found
         parents = [(id, node.children) for id, node in draft.nodes.items() if len(node.children) > 1]
-        asked = [self._judged(draft, id, children) for id, children in parents]
-        return found + [overlap for pairs in await asyncio.gather(*asked) for overlap in pairs]
+        judgements = [self._judged(draft, id, children) for id, children in parents]
+        return found + [overlap for pairs in await asyncio.gather(*judgements) for overlap in pairs]
 
     async def _judged(self, draft: AnalysisDraft, parent: str, children: tuple[str, ...]) -> list[ClaimOverlap]:
         try:
-            return await correlated_claims(self.asker, parent, {id: draft.nodes[id].claim for id in children})
+            return await correlated_claims(self.client, parent, {id: draft.nodes[id].claim for id in children})
         except ModelError as error:
-            draft.note(f"whether the children of {parent} are independent was not judged: {error}")
+            draft.notes.append(f"whether the children of {parent} are independent was not judged: {error}")
             return []

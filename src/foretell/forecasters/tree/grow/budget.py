@@ -1,15 +1,12 @@
-"""Spending the money of a tree: shares for its parts, and patience while calls under way hold more than they cost."""
+"""Sharing out a tree's size and money: from the top down, in equal parts, whatever happens to be ready first."""
 
-import asyncio
 from dataclasses import dataclass, replace
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.analyze import AnalysisLimits, depth_of
 from foretell.models.budget import Budget, BudgetedModel
-from foretell.models.model import BudgetExceeded, Model, Reply, Request, TokenCount
+from foretell.models.model import TokenCount
 from foretell.questions.errors import InputError
-
-# How a tree's room and money are shared out: from the top down, in equal parts, whatever happens to be ready first.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +47,14 @@ class SubtreeBudget:
     each: float = 0.0
     """What a leaf usually costs: no more of them are made than the money is enough for."""
 
-    def room(self, settings: TreeSizeSettings, node: str) -> AnalysisLimits | None:
-        """What an analysis of the node may add; None where the node has to stay as it is.
+    def analysis_limits(self, settings: TreeSizeSettings, node: str) -> AnalysisLimits | None:
+        """What an analysis of the node may add; None where the node must stay a leaf.
 
-        >>> SubtreeBudget(rounds=1, nodes=30, leaves=6).room(TreeSizeSettings(), "P0")
+        >>> SubtreeBudget(rounds=1, nodes=30, leaves=6).analysis_limits(TreeSizeSettings(), "P0")
         AnalysisLimits(leaves=6, nodes=30, depth=None)
-        >>> SubtreeBudget(rounds=0, nodes=30).room(TreeSizeSettings(), "P0") is None
+        >>> SubtreeBudget(rounds=0, nodes=30).analysis_limits(TreeSizeSettings(), "P0") is None
         True
-        >>> SubtreeBudget(rounds=1, nodes=30, dollars=0.05, each=0.01).room(TreeSizeSettings(), "P0").leaves
+        >>> SubtreeBudget(rounds=1, nodes=30, dollars=0.05, each=0.01).analysis_limits(TreeSizeSettings(), "P0").leaves
         5
         """
         leaves = settings.leaves if self.leaves is None else min(settings.leaves, self.leaves)
@@ -68,10 +65,10 @@ class SubtreeBudget:
             return None
         return AnalysisLimits(leaves=leaves, nodes=self.nodes, depth=settings.depth)
 
-    def share(self, *, added: int, among: int) -> "SubtreeBudget":
+    def per_leaf(self, *, added: int, among: int) -> "SubtreeBudget":
         """The part of each leaf, once an analysis has added so many claims.
 
-        >>> SubtreeBudget(rounds=2, nodes=100, leaves=40, dollars=1.0).share(added=20, among=10)
+        >>> SubtreeBudget(rounds=2, nodes=100, leaves=40, dollars=1.0).per_leaf(added=20, among=10)
         SubtreeBudget(rounds=1, nodes=8, leaves=4, dollars=0.1, each=0.0)
         """
         return replace(
@@ -91,44 +88,10 @@ LOW = 0.5
 """Once this part of a leaf's share is spent, it is time to conclude: the conclusion costs something too."""
 
 
-def cost_of_leaf(context: AgentContext) -> float:
+def cost_of_leaf(context: Context) -> float:
     """What a leaf usually costs at least, in dollars; 0 where prices are not known."""
-    price = context.prices.of(context.models.name("grounder")) if context.prices is not None else None
+    price = context.models.price("grounder")
     return price.dollars(USUAL_LEAF) if price is not None else 0.0
-
-
-class BudgetWaitingModel:
-    """A model within a budget, asked by many at once.
-
-    A budget sets aside what a call may cost at most, so calls that run side by side can use it up without spending it.
-    One that is refused for that waits until another has been settled, and is refused only when none is under way.
-    """
-
-    def __init__(self, inner: Model) -> None:
-        self._inner = inner
-        self._under_way = 0
-        self._settled = asyncio.Event()
-
-    async def complete(self, request: Request) -> Reply:
-        """The reply, as soon as the budget has room for it."""
-        while True:
-            self._under_way += 1
-            refused = False
-            try:
-                return await self._inner.complete(request)
-            except BudgetExceeded:
-                refused = True
-                if self._under_way == 1:
-                    raise
-            finally:
-                self._under_way -= 1
-                if not refused:
-                    self._tell()
-            await self._settled.wait()
-
-    def _tell(self) -> None:
-        self._settled.set()
-        self._settled = asyncio.Event()
 
 
 class LeafBudget:
@@ -149,12 +112,13 @@ class LeafBudget:
         return self._counted.spent.dollars
 
     @property
-    def low(self) -> bool:
+    def nearly_spent(self) -> bool:
         """Whether it is time to conclude."""
         return self.dollars is not None and self.spent >= LOW * self.dollars
 
-    def within(self, context: AgentContext) -> AgentContext:
+    def metered(self, context: Context) -> Context:
         """The context with a model whose calls are counted. Without prices there is nothing to count."""
-        if self.dollars is None or context.prices is None:
+        prices = context.models.prices
+        if self.dollars is None or prices is None:
             return context
-        return replace(context, model=BudgetedModel(context.model, context.prices, self._counted))
+        return context.with_model(lambda model: BudgetedModel(model, prices, self._counted))

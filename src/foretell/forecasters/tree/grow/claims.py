@@ -68,7 +68,7 @@ def claim_faults(claim: str) -> list[str]:
 
 
 def tidy(claim: str) -> str:
-    """A claim as it is kept: one line."""
+    """A claim as it is stored: on one line."""
     return " ".join(claim.split())
 
 
@@ -133,7 +133,7 @@ def similarity(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def claim_likeness(a: str, b: str) -> Likeness:
-    """How two claims stand to each other, as far as words tell. Who beats whom is told by their order.
+    """How two claims stand to each other, as far as their words show. Who beats whom shows in their order.
 
     >>> claim_likeness("Inflation exceeds 3 % in May 2026.", "In May 2026 inflation exceeds 3 %")
     'same'
@@ -189,17 +189,17 @@ def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
     return [tuple(ids) for ids in groups.values() if len(ids) > 1]
 
 
-async def correlated_claims(asker: StructuredClient, parent: str, claims: Mapping[str, str]) -> list[ClaimOverlap]:
+async def correlated_claims(client: StructuredClient, parent: str, claims: Mapping[str, str]) -> list[ClaimOverlap]:
     """Pairs of claims that a model holds to move together: one call for all children of one parent."""
     pair = object_schema({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
     wanted = StructuredRequest(
         role="judge",
-        place=f"{parent}/correlation",
+        slot_suffix=f"{parent}/correlation",
         system=fill_prompts("correlate"),
         user=sections(("Claims", "\n".join(f"{id}: {claim}" for id, claim in claims.items()))),
         schema=object_schema({"pairs": {"type": "array", "items": pair}}),
     )
-    return await asker.ask(wanted, lambda found: _pairs(found["pairs"], claims))
+    return await client.ask(wanted, lambda found: _pairs(found["pairs"], claims))
 
 
 def _pairs(found: Sequence[Mapping[str, Any]], claims: Iterable[str]) -> list[ClaimOverlap]:

@@ -1,33 +1,33 @@
-"""What happened while a tree grew, told in the order of the tree: which leaf was quicker is chance and is not told."""
+"""What happened while many jobs ran side by side, in an order that the tree decides and never the clock."""
 
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Generic, TypeVar
 
 from foretell.forecasters.tree.proposition import Tree, post_order
 from foretell.questions.forecast import Cost
 from foretell.questions.trace import EmitEvent, ModelCalled, TraceEvent, ignore_event
 
-Stage = Literal["analysis", "grounding", "synthesis"]
+Key = TypeVar("Key")
 
 
 class JobEvents:
     """The events of one job, in an order that replies decide and not the clock.
 
-    What tasks tell that ran side by side within the job is held until the job's own task speaks again; which of them
-    comes first is decided by what they tell. Made in the job's own task.
+    Events of tasks that ran side by side within the job are held back until the job's own task emits again; which of
+    them comes first is decided by their contents. Made in the job's own task.
     """
 
-    def __init__(self, watch: EmitEvent) -> None:
-        self._watch = watch
+    def __init__(self, on_event: EmitEvent) -> None:
+        self._on_event = on_event
         self._own = asyncio.current_task()
         self._events: list[TraceEvent] = []
         self._held: dict[object, list[TraceEvent]] = {}
 
     def __call__(self, event: TraceEvent) -> None:
-        """Take it in, and let whoever watches know at once."""
-        self._watch(event)
+        """Store the event, and pass it on at once."""
+        self._on_event(event)
         task = asyncio.current_task()
         if task is self._own:
             if self._held:
@@ -39,86 +39,70 @@ class JobEvents:
 
     def events(self) -> list[TraceEvent]:
         """All of them."""
-        groups = sorted(self._held.values(), key=_written) if len(self._held) > 1 else self._held.values()
+        groups = sorted(self._held.values(), key=_contents) if len(self._held) > 1 else self._held.values()
         return [*self._events, *(event for group in groups for event in group)]
 
 
-def _written(group: Sequence[TraceEvent]) -> str:
+def _contents(group: Sequence[TraceEvent]) -> str:
     return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
 
 
-class TreeEventLog:
-    """Keeps the events of every job apart, and passes them on at once to whoever watches."""
+class EventLog(Generic[Key]):
+    """Stores the events of every job apart, and passes them on at once to a listener."""
 
-    def __init__(self, watch: EmitEvent = ignore_event) -> None:
-        self._watch = watch
-        self._told: dict[tuple[Stage, str], JobEvents] = {}
+    def __init__(self, on_event: EmitEvent = ignore_event) -> None:
+        self._on_event = on_event
+        self._jobs: dict[Key, JobEvents] = {}
 
-    def of(self, stage: Stage, node: str) -> EmitEvent:
-        """The listener of one job; asked for in the job's own task, once."""
-        self._told[stage, node] = JobEvents(self._watch)
-        return self._told[stage, node]
+    def job(self, key: Key) -> EmitEvent:
+        """The listener of one job; to be called in the job's own task, once."""
+        if key in self._jobs:
+            raise ValueError(f"the job {key} was begun twice")
+        self._jobs[key] = JobEvents(self._on_event)
+        return self._jobs[key]
 
-    def events(self, tree: Tree) -> list[TraceEvent]:
-        """All events: analyses from the root down, then leaves, then syntheses from the leaves up."""
-        up = post_order(tree)
-        down = list(tree.nodes)
-        order: list[tuple[Stage, Iterable[str]]] = [("analysis", down), ("grounding", down), ("synthesis", up)]
-        jobs = [self._told[stage, node] for stage, nodes in order for node in nodes if (stage, node) in self._told]
-        return [event for told in jobs for event in told.events()]
+    def events(self, order: Iterable[Key]) -> list[TraceEvent]:
+        """All events, job by job in this order; it may name jobs that never ran."""
+        return [event for key in order if key in self._jobs for event in self._jobs[key].events()]
+
+    @property
+    def jobs(self) -> list[Key]:
+        """The jobs that were begun."""
+        return list(self._jobs)
 
     def usage(self) -> Cost:
-        """What the models cost together."""
-        return usage_of(event for told in self._told.values() for event in told.events())
+        """What the model calls cost together."""
+        called = [event for event in self.events(self._jobs) if isinstance(event, ModelCalled)]
+        return Cost(
+            dollars=sum(event.dollars or 0.0 for event in called),
+            input_tokens=sum(event.input_tokens for event in called),
+            output_tokens=sum(event.output_tokens for event in called),
+            calls=len(called),
+        )
 
 
-def usage_of(events: Iterable[TraceEvent]) -> Cost:
-    """What the model calls among some events cost."""
-    called = [event for event in events if isinstance(event, ModelCalled)]
-    return Cost(
-        dollars=sum(event.dollars or 0.0 for event in called),
-        input_tokens=sum(event.input_tokens for event in called),
-        output_tokens=sum(event.output_tokens for event in called),
-        calls=len(called),
-    )
+TreeJob = tuple[str, str]
+"""A stage ("analysis", "grounding" or "synthesis") and the claim."""
 
 
-# What happened while thoughts were thought, told in the order of their places and never in that of the clock.
+def tree_job_order(tree: Tree) -> list[TreeJob]:
+    """Analyses from the root down, then leaves, then syntheses from the leaves up."""
+    down, up = list(tree.nodes), post_order(tree)
+    stages = (("analysis", down), ("grounding", down), ("synthesis", up))
+    return [(stage, node) for stage, nodes in stages for node in nodes]
+
 
 ThoughtPosition = tuple[int, int, int]
-"""Which tree, which level of it, and which of the lines that reach it."""
-JobKey = tuple[int, ...]
-"""A place with what is done there; jobs are told in their order."""
+"""Which tree of thoughts, which level of it, and which of the lines that reach it."""
+ThoughtJob = tuple[int, ...]
+"""A position with what is done there; sorted, jobs come in the order of their events."""
 
 
-def job_key(place: ThoughtPosition, stage: int, number: int = 0) -> JobKey:
+def thought_job(position: ThoughtPosition, stage: int, number: int = 0) -> ThoughtJob:
     """One job: stage by stage within a level (proposals, groundings, ratings, conclusions), then line by line.
 
-    >>> job_key((1, 2, 3), 0) < job_key((1, 2, 1), 1) < job_key((1, 3, 1), 0)
+    >>> thought_job((1, 2, 3), 0) < thought_job((1, 2, 1), 1) < thought_job((1, 3, 1), 0)
     True
     """
-    tree, level, branch = place
+    tree, level, branch = position
     return (tree, level, stage, branch, number)
-
-
-class ThoughtEventLog:
-    """Keeps the events of every job apart, and passes them on at once to whoever watches."""
-
-    def __init__(self, watch: EmitEvent = ignore_event) -> None:
-        self._watch = watch
-        self._told: dict[JobKey, JobEvents] = {}
-
-    def of(self, job: JobKey) -> EmitEvent:
-        """The listener of one job; asked for in the job's own task, once."""
-        if job in self._told:
-            raise ValueError(f"the job {job} was begun twice")
-        self._told[job] = JobEvents(self._watch)
-        return self._told[job]
-
-    def events(self) -> list[TraceEvent]:
-        """All of them, job by job."""
-        return [event for job in sorted(self._told) for event in self._told[job].events()]
-
-    def usage(self) -> Cost:
-        """What the models cost together."""
-        return usage_of(self.events())

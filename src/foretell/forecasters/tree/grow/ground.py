@@ -8,13 +8,14 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.models.model import BudgetExceeded
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
+from foretell.questions.trace import NodeGrounded
 
 AT_ONCE = 20
 MOST_AT_ONCE = 1000
@@ -34,11 +35,11 @@ class Leaf:
 
     id: str
     claim: str
-    matter: TreeQuestion
-    place: ClaimSurroundings = field(default_factory=ClaimSurroundings)
+    tree_question: TreeQuestion
+    surroundings: ClaimSurroundings = field(default_factory=ClaimSurroundings)
     slot: str = ""
     """Question, trial, tree, leaf and attempt: tells equal requests apart, the same in every run."""
-    purse: LeafBudget = field(default_factory=LeafBudget)
+    budget: LeafBudget = field(default_factory=LeafBudget)
 
     @property
     def fenced(self) -> Question:
@@ -47,17 +48,17 @@ class Leaf:
         It keeps that question's fence, its series and its id: what a tool found for one leaf is not fetched again for
         another.
         """
-        whole = self.matter.question
+        whole = self.tree_question.question
         words = f"The claim is a part of the analysis of: {whole.text}\n\n{whole.criteria}\n\n{whole.background}"
         return replace(whole, text=self.claim, criteria=CRITERIA, background=words.strip())
 
     @property
     def question(self) -> Question:
         """The claim as a binary question of its own."""
-        whole = self.matter.question
-        target = next((one for one in whole.targets if one.id == self.matter.target), whole.targets[0])
+        whole = self.tree_question.question
+        target = next((one for one in whole.targets if one.id == self.tree_question.target), whole.targets[0])
         own = Target(id="yes", resolves_at=target.resolves_at)
-        alone = replace(self.fenced, id=f"{whole.id}#{self.matter.target}#{self.id}", targets=(own,))
+        alone = replace(self.fenced, id=f"{whole.id}#{self.tree_question.target}#{self.id}", targets=(own,))
         return replace(alone, exclusive=False, subtype="", series=None, last_value=None)
 
 
@@ -83,7 +84,7 @@ class Grounder(Protocol):
         """As it stands in the tree."""
         ...
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Probability, report and sources, or `CannotGround`."""
         ...
 
@@ -113,8 +114,23 @@ class GroundingPool:
         self.settings = settings
         self._places = asyncio.Semaphore(settings.at_once)
 
-    async def ground(self, leaf: Leaf, context: AgentContext) -> GroundingResult:
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The leaf's grounding, or after the last attempt one that holds the error in place of a probability."""
+        result = await self._ground(leaf, context)
+        grounding = result.grounding
+        context.emit(
+            NodeGrounded(
+                node=leaf.id,
+                tree=leaf.tree_question.target,
+                p=result.p,
+                grounder=grounding.grounder,
+                attempts=result.attempts,
+                error=grounding.error,
+            )
+        )
+        return result
+
+    async def _ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         async with self._places:
             problem = ""
             attempt = 0
@@ -122,8 +138,8 @@ class GroundingPool:
                 tried = replace(leaf, slot=f"{leaf.slot}/attempt {attempt}")
                 try:
                     async with asyncio.timeout(self.settings.seconds):
-                        found = await self.grounder.ground(tried, leaf.purse.within(context))
-                    return replace(found, attempts=attempt)
+                        result = await self.grounder.ground(tried, leaf.budget.metered(context))
+                    return replace(result, attempts=attempt)
                 except InputError:
                     raise  # A person has to act: every other leaf would fail of it too.
                 except BudgetExceeded as error:

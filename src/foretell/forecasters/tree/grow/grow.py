@@ -14,42 +14,68 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisLimits, Analyzer, AnalyzeSettings, ClaimAnalysis
+from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, Analyzer, AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import FOR_LEAVES, LeafBudget, SubtreeBudget, TreeSizeSettings, cost_of_leaf
 from foretell.forecasters.tree.grow.claims import repeated_claims
-from foretell.forecasters.tree.grow.event_log import TreeEventLog
-from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, Leaf
-from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, StructuredClient, TreeQuestion
-from foretell.forecasters.tree.grow.synthesize import SynthesisResult, Synthesizer, SynthesizeSettings
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
-from foretell.forecasters.tree.tree_json import link_to_dict
-from foretell.questions.trace import NodeAnalyzed, NodeGrounded, NodeSynthesized
+from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
+from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, GroundSettings, Leaf
+from foretell.forecasters.tree.grow.prompting import (
+    ClaimSurroundings,
+    StructuredClient,
+    TreeQuestion,
+    surroundings_of,
+)
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, pre_order
+from foretell.forecasters.tree.tree_json import to_dict
+from foretell.questions.trace import NodeAnalyzed, NodeSynthesized
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSettings:
+    """How trees are grown."""
+
+    size: TreeSizeSettings = field(default_factory=TreeSizeSettings)
+    analyze: AnalyzeSettings = field(default_factory=AnalyzeSettings)
+    ground: GroundSettings = field(default_factory=GroundSettings)
+    synthesize: SynthesizeSettings = field(default_factory=SynthesizeSettings)
+    attempts: int = 3
+    """How often an answer that cannot be used is asked for."""
+    clamp: Clamp = field(default_factory=Clamp)
+    """Of the forecast, not of the tree's own numbers."""
+    shortcut: bool = True
+    """Of two exclusive options only the first gets a tree; the other has what is left."""
+
+    @property
+    def name(self) -> str:
+        """What tells one way of growing from another in tables."""
+        rounds = f"^{self.size.rounds}" if self.size.rounds > 1 else ""
+        return f"tree{rounds} {self.synthesize.rule.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthPlan:
     """Everything one tree is grown with."""
 
-    matter: TreeQuestion
+    tree_question: TreeQuestion
     claim: str
     """The root."""
-    context: AgentContext
-    crew: GroundingPool
-    record: TreeEventLog
-    size: TreeSizeSettings = field(default_factory=TreeSizeSettings)
-    analyze: AnalyzeSettings = field(default_factory=AnalyzeSettings)
-    synthesize: SynthesizeSettings = field(default_factory=SynthesizeSettings)
-    attempts: int = 3
-    """How often an answer that cannot be used is asked for."""
+    context: Context
+    pool: GroundingPool
+    log: EventLog[TreeJob]
+    settings: TreeSettings = field(default_factory=TreeSettings)
+    dollars: float | None = None
+    """What this tree may cost."""
 
     @property
     def slot(self) -> str:
         """Tells this tree from others of the same question and trial."""
-        return f"{self.matter.question.id}/trial {self.context.trial}/tree {self.matter.target}"
+        return f"{self.tree_question.question.id}/trial {self.context.trial}/tree {self.tree_question.target}"
 
 
 async def grow(plan: GrowthPlan) -> Tree:
@@ -73,99 +99,91 @@ class TreeGrowth:
         self._under_way = 0
 
     async def run(self) -> Tree:
-        """Start at the root, take in what comes, until nothing is under way."""
-        dollars = self.plan.size.dollars
+        """Start at the root and accept results until nothing is under way."""
+        size, dollars = self.plan.settings.size, self.plan.dollars
         whole = SubtreeBudget(
-            rounds=self.plan.size.rounds,
-            nodes=self.plan.size.nodes - 1,
-            leaves=self.plan.size.most_leaves,
+            rounds=size.rounds,
+            nodes=size.nodes - 1,
+            leaves=size.most_leaves,
             dollars=None if dollars is None else FOR_LEAVES * dollars,
             each=cost_of_leaf(self.plan.context),
         )
         try:
             self._open(ROOT, whole)
             while self._under_way:
-                take_in = await self._finished.get()
+                accept = await self._finished.get()
                 self._under_way -= 1
-                take_in()
+                accept()
         finally:
             for job in self._jobs:
                 job.cancel()
             await asyncio.gather(*self._jobs, return_exceptions=True)
         return self._tree()
 
-    def _start(self, work: Callable[[], Awaitable[T]], take_in: Callable[[T], None]) -> None:
-        async def carry_out() -> None:
+    def _start(self, work: Callable[[], Awaitable[T]], accept: Callable[[T], None]) -> None:
+        async def run_job() -> None:
             try:
-                found = await work()
+                result = await work()
             except Exception as error:  # carried to the loop, which raises it there
                 self._finished.put_nowait(partial(_fail, error))
             else:
-                self._finished.put_nowait(partial(take_in, found))
+                self._finished.put_nowait(partial(accept, result))
 
         self._under_way += 1
-        job = asyncio.create_task(carry_out())
+        job = asyncio.create_task(run_job())
         self._jobs.add(job)
         job.add_done_callback(self._jobs.discard)
 
-    def _open(self, id: str, allotted: SubtreeBudget) -> None:
+    def _open(self, id: str, budget: SubtreeBudget) -> None:
         """A claim without children: take it apart if there is room, else ground it."""
-        room = allotted.room(self.plan.size, id)
-        if room is None:
-            self._start(partial(self._ground, id, allotted), partial(self._grounded, id))
+        limits = budget.analysis_limits(self.plan.settings.size, id)
+        if limits is None:
+            self._start(partial(self._ground, id, budget), partial(self._grounded, id))
         else:
-            self._start(partial(self._analyze, id, room), partial(self._analyzed, allotted))
+            self._start(partial(self._analyze, id, limits), partial(self._analyzed, budget))
 
-    async def _analyze(self, id: str, room: AnalysisLimits) -> ClaimAnalysis:
-        emit = self.plan.record.of("analysis", id)
-        asker = self._asker(replace(self.plan.context, emit=emit))
-        analyzer = Analyzer(asker=asker, matter=self.plan.matter, settings=self.plan.analyze)
-        found = await analyzer.analyze(self.nodes[id], self.place(id), room)
-        added = {other: node.claim for other, node in found.nodes.items() if other != id}
-        tree = self.plan.matter.target
-        emit(NodeAnalyzed(node=id, tree=tree, added=tuple(added), claims=added, notes=found.notes))
-        return found
+    async def _analyze(self, id: str, limits: AnalysisLimits) -> AnalysisDraft:
+        emit = self.plan.log.job(("analysis", id))
+        settings = self.plan.settings
+        analyzer = Analyzer(
+            client=self._client(replace(self.plan.context, emit=emit)),
+            tree_question=self.plan.tree_question,
+            settings=replace(settings.analyze, hint=settings.synthesize.rule.hint),
+        )
+        draft = await analyzer.analyze(self.nodes[id], self._surroundings(id), limits)
+        added = {other: node.claim for other, node in draft.nodes.items() if other != id}
+        tree = self.plan.tree_question.target
+        emit(NodeAnalyzed(node=id, tree=tree, added=tuple(added), claims=added, notes=tuple(draft.notes)))
+        return draft
 
-    def _analyzed(self, allotted: SubtreeBudget, found: ClaimAnalysis) -> None:
-        self.nodes |= found.nodes
-        self.notes[found.root] = found.notes
-        for id, node in found.nodes.items():
+    def _analyzed(self, budget: SubtreeBudget, draft: AnalysisDraft) -> None:
+        self.nodes |= draft.nodes
+        self.notes[draft.root] = tuple(draft.notes)
+        for id, node in draft.nodes.items():
             for child in node.children:
                 self._parents.setdefault(child, []).append(id)
             if node.children:
                 self._waiting[id] = len(node.children)
-        share = allotted.share(added=len(found.nodes) - 1, among=len(found.leaves))
-        if found.leaves == (found.root,):
+        share = budget.per_leaf(added=len(draft.nodes) - 1, among=len(draft.leaves))
+        if draft.leaves == (draft.root,):
             share = replace(share, rounds=0)
-        for leaf in found.leaves:
+        for leaf in draft.leaves:
             self._open(leaf, share)
 
-    async def _ground(self, id: str, allotted: SubtreeBudget) -> GroundingResult:
-        emit = self.plan.record.of("grounding", id)
+    async def _ground(self, id: str, budget: SubtreeBudget) -> GroundingResult:
+        emit = self.plan.log.job(("grounding", id))
         leaf = Leaf(
             id=id,
             claim=self.nodes[id].claim,
-            matter=self.plan.matter,
-            place=self.place(id),
+            tree_question=self.plan.tree_question,
+            surroundings=self._surroundings(id),
             slot=f"{self.plan.slot}/{id}/grounding",
-            purse=LeafBudget(id, allotted.dollars),
+            budget=LeafBudget(id, budget.dollars),
         )
-        found = await self.plan.crew.ground(leaf, replace(self.plan.context, emit=emit))
-        told = found.grounding
-        emit(
-            NodeGrounded(
-                node=id,
-                tree=self.plan.matter.target,
-                p=found.p,
-                grounder=told.grounder,
-                attempts=found.attempts,
-                error=told.error,
-            )
-        )
-        return found
+        return await self.plan.pool.ground(leaf, replace(self.plan.context, emit=emit))
 
-    def _grounded(self, id: str, found: GroundingResult) -> None:
-        self.nodes[id] = replace(self.nodes[id], p=found.p, grounding=found.grounding)
+    def _grounded(self, id: str, result: GroundingResult) -> None:
+        self.nodes[id] = replace(self.nodes[id], p=result.p, grounding=result.grounding)
         self._settle(id)
 
     def _settle(self, id: str) -> None:
@@ -173,88 +191,55 @@ class TreeGrowth:
         for parent in self._parents[id]:
             self._waiting[parent] -= 1
             if not self._waiting[parent]:
-                self._start(partial(self._synthesize, parent), partial(self._synthesized, parent))
+                self._start(partial(self._synthesize, parent), self._synthesized)
 
-    async def _synthesize(self, id: str) -> SynthesisResult:
-        emit = self.plan.record.of("synthesis", id)
-        asker = self._asker(replace(self.plan.context, emit=emit))
-        synthesizer = Synthesizer(asker=asker, matter=self.plan.matter, settings=self.plan.synthesize)
-        found = await synthesizer.synthesize(self.nodes[id], self.place(id), self._below(id))
-        link = link_to_dict(found.link) if found.link is not None else {}
-        emit(NodeSynthesized(node=id, tree=self.plan.matter.target, p=found.p, link=link, notes=found.notes))
-        return found
-
-    def _synthesized(self, id: str, found: SynthesisResult) -> None:
-        self.nodes[id] = replace(
-            self.nodes[id],
-            link=found.link,
-            p=found.p,
-            report=found.report,
-            key_factor=found.key_factor,
-            notes=found.notes,
+    async def _synthesize(self, id: str) -> Proposition:
+        emit = self.plan.log.job(("synthesis", id))
+        synthesizer = Synthesizer(
+            client=self._client(replace(self.plan.context, emit=emit)),
+            tree_question=self.plan.tree_question,
+            settings=self.plan.settings.synthesize,
         )
-        self._settle(id)
+        done = await synthesizer.synthesize(self.nodes[id], self._surroundings(id), self._below(id))
+        link = to_dict(done.link) if done.link is not None else {}
+        emit(NodeSynthesized(node=id, tree=self.plan.tree_question.target, p=done.p, link=link, notes=done.notes))
+        return done
+
+    def _synthesized(self, node: Proposition) -> None:
+        self.nodes[node.id] = node
+        self._settle(node.id)
 
     def _below(self, id: str) -> dict[str, Proposition]:
         """What a synthesis computes with: the children alone, or all that lies below where some of it is shared."""
-        found: dict[str, Proposition] = {}
-        ahead = list(self.nodes[id].children)
-        while ahead:
-            below = ahead.pop()
-            if below not in found:
-                found[below] = self.nodes[below]
-                ahead.extend(self.nodes[below].children)
-        if any(len(self._parents[below]) > 1 for below in found):
-            return found
-        children = self.nodes[id].children
-        return {child: replace(found[child], children=(), link=None) for child in children}
+        below = [other for other in pre_order(self.nodes, id) if other != id]
+        if any(len(self._parents[other]) > 1 for other in below):
+            return {other: self.nodes[other] for other in below}
+        return {child: replace(self.nodes[child], children=(), link=None) for child in self.nodes[id].children}
 
-    def place(self, id: str) -> ClaimSurroundings:
-        """The claims above a node and beside it."""
-        path: list[str] = []
-        above = self._parents[id][:1]
-        beside = [child for parent in above for child in self.nodes[parent].children if child != id]
-        while above:
-            path.append(self.nodes[above[0]].claim)
-            above = self._parents[above[0]][:1]
-        return ClaimSurroundings(
-            path=tuple(reversed(path)), siblings=tuple(self.nodes[other].claim for other in beside)
-        )
+    def _surroundings(self, id: str) -> ClaimSurroundings:
+        return surroundings_of(self.nodes, self._parents, id)
 
-    def _asker(self, context: AgentContext) -> StructuredClient:
-        return StructuredClient(context=context, slot=self.plan.slot, attempts=self.plan.attempts)
+    def _client(self, context: Context) -> StructuredClient:
+        return StructuredClient(context=context, slot=self.plan.slot, attempts=self.plan.settings.attempts)
 
     def _tree(self) -> Tree:
-        settings = self.plan.synthesize
-        grown = Tree(root=ROOT, nodes=self.nodes, as_of=self.plan.context.as_of)
-        ordered = {id: self.nodes[id] for id in _down(grown)}
+        settings = self.plan.settings.synthesize
+        ordered = {id: self.nodes[id] for id in pre_order(self.nodes, ROOT)}
         notes = [note for id in ordered for note in self.notes.get(id, ())]
         claims = {id: node.claim for id, node in ordered.items()}
         notes += [f"{' and '.join(ids)} say the same" for ids in repeated_claims(claims)]
-        failed = [id for id in leaves(grown) if self.nodes[id].p is None]
-        if failed:
-            notes.append(f"{settings.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
-        tree = replace(
-            grown,
+        tree = Tree(
+            root=ROOT,
             nodes=ordered,
-            notes=tuple(dict.fromkeys(notes)),
+            as_of=self.plan.context.as_of,
             intercept_limit=settings.intercept_limit,
             missing=settings.missing,
         )
-        return evaluated(tree)
+        failed = [id for id in leaves(tree) if self.nodes[id].p is None]
+        if failed:
+            notes.append(f"{settings.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
+        return evaluated(replace(tree, notes=tuple(dict.fromkeys(notes))))
 
 
 def _fail(error: Exception) -> None:
     raise error
-
-
-def _down(tree: Tree) -> list[str]:
-    """Every claim, parents before children, branch by branch."""
-    order: dict[str, None] = {}
-    stack = [tree.root]
-    while stack:
-        id = stack.pop()
-        if id not in order:
-            order[id] = None
-            stack.extend(reversed(tree.nodes[id].children))
-    return list(order)

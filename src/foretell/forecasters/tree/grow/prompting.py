@@ -1,33 +1,33 @@
 """Asking a model of a tree for a value: what cannot be used goes back with the reason, a few times."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Template
 from typing import Any, TypeVar
 
-from foretell.forecasters.agent.actions import LONGEST_REPLY, UnusableTurn, read_object
-from foretell.forecasters.forecaster import AgentContext, TracedModel
+from foretell.forecasters.agent.actions import UnusableTurn
+from foretell.forecasters.forecaster import Context
+from foretell.forecasters.tree.proposition import Proposition
 from foretell.models.model import (
     AssistantMessage,
     Message,
     ModelError,
-    ModelSettings,
     Reply,
     Request,
     SystemMessage,
     UserMessage,
 )
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import schema_errors
+from foretell.models.structured_output import LONGEST_REPLY, read_object, schema_errors
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 
 T = TypeVar("T")
 
 LONGEST_REPORT = 8_000
-"""Characters of a report that are kept."""
+"""Characters of a report that are stored."""
 LONGEST_SENTENCE = 600
 
 
@@ -36,43 +36,43 @@ class UnfitAnswer(ValueError):
 
 
 class NoStructuredAnswer(ModelError):
-    """The model was asked as often as it may be, and nothing it said could be used."""
+    """The model was asked as often as it may be, and none of its answers could be used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredRequest:
-    """One thing to ask for."""
+    """A request for one JSON object."""
 
     role: ModelRole
-    place: str
-    """Where in the tree and for what: tells equal words apart, the same in every run."""
+    slot_suffix: str
+    """Where in the tree and for what: tells equal requests apart, the same in every run."""
     system: str
     user: str
     schema: Mapping[str, Any]
-    talk: tuple[Message, ...] = ()
-    """What was said since then."""
+    messages: tuple[Message, ...] = ()
+    """The conversation since then."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredClient:
     """Asks the models of one tree. Requests depend on what is asked and where, never on when."""
 
-    context: AgentContext
+    context: Context
     slot: str
     """Question, trial and tree."""
     attempts: int = 3
 
     async def ask(self, wanted: StructuredRequest, read: Callable[[Mapping[str, Any]], T]) -> T:
         """What `read` makes of the answer. An `UnfitAnswer` is asked for again; in the end `NoStructuredAnswer`."""
-        model = TracedModel(self.context.model, self.context.emit, wanted.role, self.context.prices)
+        model = self.context.model(wanted.role)
         messages: tuple[Message, ...] = (
             SystemMessage(text=wanted.system),
             UserMessage(text=wanted.user, cached=True),
-            *wanted.talk,
+            *wanted.messages,
         )
         problem = ""
         for attempt in range(self.attempts):
-            slot = f"{self.slot}/{wanted.place}/{attempt}"
+            slot = f"{self.slot}/{wanted.slot_suffix}/{attempt}"
             reply = await model.complete(self.request(wanted.role, messages, slot=slot, schema=wanted.schema))
             try:
                 return read(read_answer(reply, wanted.schema))
@@ -85,13 +85,7 @@ class StructuredClient:
         self, role: ModelRole, messages: tuple[Message, ...], *, slot: str, schema: Mapping[str, Any] | None = None
     ) -> Request:
         """A request in a role, sampled as the run says."""
-        asked = self.context.models.request(role, messages, slot=slot)
-        return replace(asked, settings=seeded(asked.settings, self.context), schema=schema)
-
-
-def seeded(settings: ModelSettings, context: AgentContext) -> ModelSettings:
-    """The settings with the trial's own seed, where the run has one."""
-    return settings if context.seed is None else replace(settings, seed=context.seed + context.trial)
+        return self.context.request(role, messages, slot=slot, schema=schema)
 
 
 def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +97,7 @@ def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
     text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
     if not text:
         raise UnusableTurn("it was empty" + (": the length limit was reached" * (reply.finish == "length")))
-    # A field nobody asked for does no harm; a name within a field that stands for nothing is told.
+    # A superfluous field does no harm; a name within a field that stands for nothing is objected to.
     found = {name: value for name, value in read_object(text).items() if name in schema["properties"]}
     if wrong := schema_errors(found, schema):
         raise UnusableTurn("; ".join(wrong[:8]))
@@ -111,10 +105,10 @@ def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def objection(reply: Reply, problem: str) -> tuple[Message, ...]:
-    """What was said, and what was wrong with it. An empty turn is left out: some providers refuse it."""
-    said = (AssistantMessage(text=reply.text[:LONGEST_REPLY]),) if reply.text.strip() else ()
+    """The reply, and what was wrong with it. An empty reply is left out: some providers refuse it."""
+    reply_message = (AssistantMessage(text=reply.text[:LONGEST_REPLY]),) if reply.text.strip() else ()
     again = f"That could not be used: {problem}. Answer again, with one JSON object and nothing else."
-    return (*said, UserMessage(text=again))
+    return (*reply_message, UserMessage(text=again))
 
 
 def read_report(found: Mapping[str, Any]) -> tuple[str, str]:
@@ -138,7 +132,7 @@ NUMBER: Mapping[str, Any] = {"type": "number"}
 CHANCE: Mapping[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 
 
-# What a tree is about, as every model that works on it is told.
+# What a tree is about, as every model that works on it reads it.
 
 LONGEST_CRITERIA = 3_000
 LONGEST_BACKGROUND = 4_000
@@ -184,23 +178,35 @@ class ClaimSurroundings:
     siblings: tuple[str, ...] = ()
 
     def above(self) -> tuple[str, str]:
-        """The claims above, as told to a model."""
+        """The claims above, as a model reads them."""
         shown = self.path
         if len(shown) > DEEPEST_SHOWN:
             shown = (shown[0], "…", *shown[-DEEPEST_SHOWN + 2 :])
         return "Claims above, from the whole to the part", "\n".join(f"- {claim}" for claim in shown)
 
     def beside(self) -> tuple[str, str]:
-        """The claims beside it, as told to a model."""
+        """The claims beside it, as a model reads them."""
         shown = "\n".join(f"- {claim}" for claim in self.siblings[:MOST_SHOWN])
         return "Claims beside it, examined by others", shown
 
-    def below(self, claim: str, siblings: tuple[str, ...]) -> "ClaimSurroundings":
-        """The place of a child."""
-        return ClaimSurroundings(path=(*self.path, claim), siblings=siblings)
+
+def surroundings_of(
+    nodes: Mapping[str, Proposition], parents: Mapping[str, Sequence[str]], id: str
+) -> ClaimSurroundings:
+    """Where a claim stands: the claims above it, along its first parents, and beside it."""
+    above = list(parents[id][:1])
+    siblings = [child for parent in above for child in nodes[parent].children if child != id]
+    while above and (higher := parents[above[-1]][:1]):
+        above += higher
+    return ClaimSurroundings(
+        path=tuple(nodes[one].claim for one in reversed(above)), siblings=tuple(nodes[one].claim for one in siblings)
+    )
 
 
-# What the models of a tree are told: texts in Markdown files, put together by the modules that ask.
+# Prompt texts: Markdown files in the folder `prompts`, put together by the modules that ask.
+
+PromptText = str | Template
+"""The name of a text in the folder `prompts`, or, from another package, the text itself."""
 
 
 @cache
@@ -210,13 +216,14 @@ def prompt_template(name: str) -> Template:
     >>> prompt_template("rules").safe_substitute(today="2026-07-01").startswith("# Rules")
     True
     """
-    text = files("foretell.forecasters.tree").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
-    return Template(text.strip())
+    file = files("foretell.forecasters.tree").joinpath("prompts", f"{name}.md")
+    return Template(file.read_text(encoding="utf-8").strip())
 
 
-def fill_prompts(*names: str, **values: object) -> str:
+def fill_prompts(*texts: PromptText, **values: object) -> str:
     """Several texts, one after the other, with their blanks filled in."""
-    return "\n\n".join(prompt_template(name).substitute(values) for name in names)
+    templates = [text if isinstance(text, Template) else prompt_template(text) for text in texts]
+    return "\n\n".join(template.substitute(values) for template in templates)
 
 
 def sections(*parts: tuple[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""A desk for one tree: a question, a model that plays all parts, a fenced toolbox over canned results, events."""
+"""The setup of one tree: a question, a model that plays all parts, a fenced toolbox over canned results, events."""
 
 import asyncio
 import json
@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models
 from foretell.forecasters.tree.grow.ground import Leaf
 from foretell.forecasters.tree.grow.prompting import StructuredClient, TreeQuestion
 from foretell.models.canonical import request_key
 from foretell.models.model import AssistantMessage, Model, Reply, Request, TokenCount, ToolCall, ToolSpec
 from foretell.models.names import ModelRoles
+from foretell.models.prices import PriceList
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedReply
 from foretell.practice.models.scripts import tree_script as play
@@ -120,7 +121,7 @@ def playing(override: Callable[[Request], Reply | Exception | str | None] | None
 
 
 @dataclass
-class Desk:
+class TreeSetup:
     """Everything a part of a tree needs, and what happened."""
 
     question: Question = field(default_factory=question)
@@ -128,25 +129,25 @@ class Desk:
     name: str = "scripted:planner"
     search: CannedSearch = field(default_factory=CannedSearch)
     events: list[TraceEvent] = field(default_factory=list)
+    prices: PriceList | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def context(self) -> AgentContext:
-        return AgentContext(
+    def context(self) -> Context:
+        return Context(
             as_of=self.question.as_of,
-            models=ModelRoles(agent=self.name),
-            model=self.model,
-            toolbox=self._toolbox,
+            models=Models(roles=ModelRoles(agent=self.name), model=self.model, prices=self.prices),
+            tools=self._toolbox,
             emit=self.events.append,
             **self.extra,
         )
 
     @property
-    def matter(self) -> TreeQuestion:
+    def tree_question(self) -> TreeQuestion:
         return TreeQuestion(question=self.question, as_of=self.question.as_of, target=self.question.targets[0].id)
 
     @property
-    def asker(self) -> StructuredClient:
+    def client(self) -> StructuredClient:
         return StructuredClient(context=self.context, slot="slot")
 
     @property
@@ -155,11 +156,11 @@ class Desk:
         return self.model.requests
 
     def leaf(self, claim: str = "The bridge is painted by 31 December 2025.", **fields: Any) -> Leaf:
-        return Leaf(id="P1", claim=claim, matter=self.matter, slot="slot/P1", **fields)
+        return Leaf(id="P1", claim=claim, tree_question=self.tree_question, slot="slot/P1", **fields)
 
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    def _toolbox(self, asked: Question, context: AgentContext) -> FencedTools:
+    def _toolbox(self, asked: Question, context: Context) -> FencedTools:
         fence = FenceRules(as_of=context.as_of, question=asked, emit=context.emit)
         return FencedTools.around([self.search], fence, DropMarked())

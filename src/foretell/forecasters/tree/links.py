@@ -1,0 +1,521 @@
+"""Links: how a claim's probability follows from its children's.
+
+Everything about one kind of link is in its class: the fields as they stand in a tree file, the check, the arithmetic,
+and the words. A link is data on the node, so that what-if is arithmetic and needs no model.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.problems import TreeProblem
+from foretell.forecasters.tree.text import decimal, enumeration, one_line
+from foretell.plugins import load, names
+from foretell.questions.errors import InputError
+
+if TYPE_CHECKING:
+    from foretell.forecasters.tree.arithmetic.gates import Body, Gates
+
+INTERCEPT_LIMIT = 0.1
+"""Largest |intercept| of a linear link, unless the tree has another: children, not unexplained priors, should carry a
+claim."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """How a claim follows from its children.
+
+    Each kind is a frozen dataclass. Its fields, beside `kind`, are its form in a tree file: texts, numbers, flags,
+    numbers by child (`Mapping[str, float]`) and lists of texts. A new kind states its arithmetic either as a weighted
+    sum of the children (`linear_form`) or in gates (`compile`): AND, OR and NOT over children, independent events with
+    a fixed chance and assumptions. Either way it becomes the same few operations as every other link, so that exact
+    values, what-if, slopes, the web page and the exports work without knowing the kind. `problems` and `describe` are
+    the rest a new kind should have; what remains has defaults.
+    """
+
+    kind: ClassVar[str] = ""
+    """The name of the kind in tree files."""
+
+    @property
+    def own_probability(self) -> float | None:
+        """The claim's number where it does not follow from its children's; None where it does."""
+        return None
+
+    def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
+        """What is wrong with this link at the node, by itself; whether its result fits is seen in the tree."""
+        yield from ()
+
+    def linear_form(self, children: Sequence[str]) -> "LinearLink | None":
+        """The same as a weighted sum, if it is one."""
+        return None
+
+    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+        """The arithmetic in gates."""
+        form = self.linear_form(children)
+        if form is None:
+            raise TypeError(f"{type(self).__name__} has neither a linear form nor gates")
+        return gates.weighted(form.intercept, [(form.weights[child], child) for child in children])
+
+    def assumptions(self, node: str) -> "Mapping[str, FormulaAssumption]":
+        """Uncertain inputs of the link itself, beside the children, by their name among all inputs."""
+        return {}
+
+    def with_assumption(self, p: float) -> Self | None:
+        """The link with another probability of its assumption; None where it has none."""
+        return None
+
+    def with_child(self, child: str, weight: float) -> Self:
+        """The link with a number for one more child; unchanged where children have no numbers."""
+        return self
+
+    def without_child(self, child: str) -> Self:
+        """The link without the number of one child."""
+        return self
+
+    def describe(self, children: Sequence[str]) -> str:
+        """A sentence that says how the number comes about."""
+        return f"{self.kind.replace('_', ' ').capitalize()} of {enumeration(children)}."
+
+    def show_arithmetic(self, p: Mapping[str, str]) -> str:
+        """The arithmetic with the children's numbers filled in; empty where it cannot be shown."""
+        return ""
+
+    def child_label(self, child: str) -> str:
+        """What stands at the arrow to a child in a drawing."""
+        return ""
+
+    def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
+        """Clauses of a ProbLog program; `atom` gives the name that stands for a claim."""
+        form = self.linear_form(children)
+        if form is not None:
+            yield from _picked_child(node, form, atom)
+            return
+        inputs, chances = conditional_chances(self, node, children)
+        for name, assumption in self.assumptions(node).items():
+            yield f"{decimal(assumption.p)}::{atom(name)}."
+        for world, chance in zip(product((True, False), repeat=len(inputs)), chances, strict=True):
+            body = [atom(name) if so else f"\\+ {atom(name)}" for name, so in zip(inputs, world, strict=True)]
+            yield f"{decimal(chance)}::{atom(node)} :- {', '.join(body)}."
+
+
+def conditional_chances(link: Link, node: str, children: Sequence[str]) -> tuple[list[str], list[float]]:
+    """Children and assumptions, and the claim's chance for every combination of their truths.
+
+    Combinations come with the first input slowest and true before false.
+
+    >>> conditional_chances(NoisyOrLink(strengths={"P1": 0.5, "P2": 1.0}, leak=0.0), "P0", ("P1", "P2"))
+    (['P1', 'P2'], [1.0, 0.5, 1.0, 0.0])
+    """
+    import numpy as np
+
+    from foretell.forecasters.tree.arithmetic.circuit import run_many
+    from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+    from foretell.forecasters.tree.proposition import Proposition, Tree
+
+    inputs = [*children, *link.assumptions(node)]
+    top = Proposition(id=node, claim=node, children=tuple(children), link=link)
+    leaves = {child: Proposition(id=child, claim=child, p=0.0) for child in children}
+    circuit = compile_tree(Tree(root=node, nodes={node: top, **leaves}))
+    count = 2 ** len(inputs)
+    worlds = np.arange(count)
+    truths = {name: 1.0 - (worlds >> (len(inputs) - 1 - place) & 1).astype(float) for place, name in enumerate(inputs)}
+    return inputs, run_many(circuit, truths, count)[circuit.claims[node]].tolist()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearLink(Link):
+    """P = intercept + Σ weight·P(child)."""
+
+    kind: ClassVar[str] = "linear"
+    intercept: float = 0.0
+    weights: Mapping[str, float]
+
+    def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
+        """Every child has a weight within [-1, 1]; the intercept is within the tree's limit."""
+        yield from _every_child(node, "link.weights", self.weights, children)
+        for child, weight in self.weights.items():
+            place = f"link.weights.{child}"
+            if not math.isfinite(weight):
+                yield TreeProblem(node=node, field=place, text=f"{weight} is not a finite number")
+            elif abs(weight) > 1:
+                hint = "a child moves its parent at most as far as it moves itself"
+                yield TreeProblem(node=node, field=place, text=f"{weight:g} is outside [-1, 1]", hint=hint)
+        limit = intercept_limit
+        if not math.isfinite(self.intercept):
+            yield TreeProblem(node=node, field="link.intercept", text=f"{self.intercept} is not a finite number")
+        elif abs(self.intercept) > limit + 1e-12:
+            yield TreeProblem(
+                node=node,
+                field="link.intercept",
+                text=f"{self.intercept:g} is outside [-{limit:g}, {limit:g}]",
+                hint="let the children carry the claim, or raise intercept_limit of the tree",
+            )
+
+    def linear_form(self, children: Sequence[str]) -> "LinearLink":
+        """Itself."""
+        return self
+
+    def with_child(self, child: str, weight: float) -> Self:
+        """One more weight."""
+        return replace(self, weights={**self.weights, child: weight})
+
+    def without_child(self, child: str) -> Self:
+        """One weight less; the others stay as they are."""
+        return replace(self, weights=_without(self.weights, child))
+
+    def describe(self, children: Sequence[str]) -> str:
+        """Intercept and weights in words."""
+        parts = [f"{'less ' if w < 0 else ''}{abs(w):g} times the chance of {id}" for id, w in self.weights.items()]
+        if not self.intercept:
+            return f"{enumeration(parts)}."
+        start = f"{self.intercept:g} whatever happens"
+        return f"{start}, and {parts[0]}." if len(parts) == 1 else f"{enumeration([start, *parts])}."
+
+    def show_arithmetic(self, p: Mapping[str, str]) -> str:
+        """The sum."""
+        parts = [f"{'−' if w < 0 else '+'} {abs(w):g} × {p[id]}" for id, w in self.weights.items()]
+        start = f"{self.intercept:g} " if self.intercept else ""
+        return (start + " ".join(parts)).removeprefix("+ ").replace("-", "−")
+
+    def child_label(self, child: str) -> str:
+        """The weight."""
+        return f"{self.weights[child]:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AverageLink(Link):
+    """P = mean of the children's."""
+
+    kind: ClassVar[str] = "average"
+
+    def linear_form(self, children: Sequence[str]) -> LinearLink:
+        """Equal weights."""
+        return LinearLink(weights=dict.fromkeys(children, 1.0 / len(children)))
+
+    def describe(self, children: Sequence[str]) -> str:
+        """The mean in words."""
+        return f"The mean of {enumeration(children)}."
+
+    def show_arithmetic(self, p: Mapping[str, str]) -> str:
+        """The mean."""
+        return f"({' + '.join(p.values())}) / {len(p)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormulaAssumption:
+    """`PA` of a formula: what it takes for granted beside its children, and how likely that is."""
+
+    text: str = ""
+    p: float
+
+
+def assumption_name(node: str) -> str:
+    """The name of a formula's PA among the inputs of a tree."""
+    return f"{node}:{ex.ASSUMPTION}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormulaLink(Link):
+    """P of a Boolean expression over children's ids with AND, OR, NOT, parentheses and PA."""
+
+    kind: ClassVar[str] = "formula"
+    expression: str
+    assumption: FormulaAssumption | None = None
+
+    def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
+        """The expression can be read, names every child and nobody else, and PA is explained where it occurs.
+
+        >>> for problem in FormulaLink(expression="P1 AND P3").problems("P0", ("P1", "P2"), intercept_limit=0.1):
+        ...     print(problem.with_pointer())
+        node P0, link.expression: character 8: P3 is not a child; the children are P1, P2
+        P1 AND P3
+               ^
+        node P0, link.expression: P2 is a child but does not occur (use every child, or remove it)
+        """
+
+        def wrong(error: ex.FormulaError, hint: str = "") -> TreeProblem:
+            return TreeProblem(node=node, field="link.expression", text=str(error), hint=hint, pointer=error.pointer)
+
+        try:
+            ex.parse(self.expression)
+        except ex.FormulaError as error:
+            yield wrong(error)
+            return
+        mentioned = ex.mentions(self.expression)
+        for name, position in mentioned:
+            if name != ex.ASSUMPTION and name not in children:
+                text = f"{name} is not a child; the children are {', '.join(children)}"
+                near = [known for known in (*children, ex.ASSUMPTION) if known.lower() == name.lower()]
+                hint = f"did you mean {near[0]}?" if near else ""
+                yield wrong(ex.FormulaError(text, self.expression, position), hint)
+        used = {name for name, _ in mentioned}
+        for child in children:
+            if child not in used:
+                text, hint = f"{child} is a child but does not occur", "use every child, or remove it"
+                yield TreeProblem(node=node, field="link.expression", text=text, hint=hint)
+        if self.assumption is None and ex.ASSUMPTION in used:
+            text, hint = "PA occurs but nothing says what it is", 'give "assumption": {"text": …, "p": …}'
+            yield TreeProblem(node=node, field="link.assumption", text=text, hint=hint)
+        if self.assumption is not None:
+            yield from _chance(node, "link.assumption.p", self.assumption.p)
+            if ex.ASSUMPTION not in used:
+                text = "an assumption is given, but PA does not occur in the expression"
+                yield TreeProblem(node=node, field="link.assumption", text=text, warning=True)
+
+    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+        """The expression as gates."""
+        for name, assumption in self.assumptions(node).items():
+            gates.set_input(name, assumption.p)
+
+        def literal(item: ex.Expression) -> int:
+            match item:
+                case ex.Var():
+                    return gates.var(assumption_name(node) if item.name == ex.ASSUMPTION else item.name)
+                case ex.Not():
+                    return -literal(item.item)
+                case ex.And():
+                    return gates.all_of(map(literal, item.items))
+                case ex.Or():
+                    return gates.any_of(map(literal, item.items))
+
+        return gates.exactly(literal(ex.parse(self.expression)))
+
+    def assumptions(self, node: str) -> Mapping[str, FormulaAssumption]:
+        """PA, where it is given."""
+        return {assumption_name(node): self.assumption} if self.assumption is not None else {}
+
+    def with_assumption(self, p: float) -> Self | None:
+        """Another probability of PA."""
+        return replace(self, assumption=replace(self.assumption, p=p)) if self.assumption is not None else None
+
+    def describe(self, children: Sequence[str]) -> str:
+        """The formula in words."""
+        text = self.expression.strip() if "\n" not in self.expression else one_line(self.expression)
+        try:
+            shown = ex.to_text(ex.parse(text))
+            text = shown.replace(" AND ", " and ").replace(" OR ", " or ").replace("NOT ", "not ")
+        except ex.FormulaError:
+            pass  # Shown as it stands.
+        assumed = self.assumption
+        extra = f" {ex.ASSUMPTION}, {assumed.p:g} likely: {one_line(assumed.text)}" if assumed else ""
+        return f"True exactly when {text}.{extra}"
+
+    def show_arithmetic(self, p: Mapping[str, str]) -> str:
+        """The formula with numbers in place of claims."""
+        values = {**p, ex.ASSUMPTION: f"{self.assumption.p:g}" if self.assumption else "–"}
+        return f"P({ex.to_text(ex.renamed(ex.parse(self.expression), values))})"
+
+    def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
+        """A rule, and a probabilistic fact for the assumption."""
+        assumed = atom(assumption_name(node))
+        if self.assumption is not None:
+            yield f"% {ex.ASSUMPTION} of {node}: {one_line(self.assumption.text)}"
+            yield f"{decimal(self.assumption.p)}::{assumed}."
+
+        def body(item: ex.Expression, wanted: bool) -> str:
+            """The expression, or its opposite, with negation at the atoms only."""
+            match item:
+                case ex.Var():
+                    name = assumed if item.name == ex.ASSUMPTION else atom(item.name)
+                    return name if wanted else f"\\+ {name}"
+                case ex.Not():
+                    return body(item.item, not wanted)
+                case ex.And() | ex.Or():
+                    separator = ", " if isinstance(item, ex.And) == wanted else " ; "
+                    return f"({separator.join(body(part, wanted) for part in item.items)})"
+
+        yield f"{atom(node)} :- {body(ex.parse(self.expression), True)}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalLink(Link):
+    """What the two kinds of noisy-or have in common: independent causes and, for one of them, inhibitors."""
+
+    leak: float = 0.0
+    strengths: Mapping[str, float]
+
+    @property
+    def blocking(self) -> Mapping[str, float]:
+        """Children that can prevent the claim, with their chances."""
+        return {}
+
+    def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
+        """Every child has one chance, to bring the claim about or to prevent it."""
+        yield from _every_child(node, "link.strengths", {**self.strengths, **self.blocking}, children)
+        for child in self.strengths:
+            if child in self.blocking:
+                text = f"{child} cannot both bring the claim about and prevent it"
+                yield TreeProblem(node=node, field="link.inhibitors", text=text)
+        for name, numbers in (("strengths", self.strengths), ("inhibitors", self.blocking)):
+            for child, number in numbers.items():
+                yield from _chance(node, f"link.{name}.{child}", number)
+        yield from _chance(node, "link.leak", self.leak)
+
+    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+        """One independent event per child: would it have its effect by itself?"""
+
+        def effect(child: str, chance: float) -> int:
+            return gates.all_of([gates.coin(f"{node}~{child}", chance), gates.var(child)])
+
+        causes = [gates.coin(f"{node}~", self.leak)] if self.leak else []
+        causes += [effect(child, self.strengths[child]) for child in children if child in self.strengths]
+        caused = gates.any_of(causes)
+        blocks = [-effect(child, self.blocking[child]) for child in children if child in self.blocking]
+        return gates.exactly(gates.all_of([caused, *blocks]))
+
+    def with_child(self, child: str, weight: float) -> Self:
+        """One more cause."""
+        return replace(self, strengths={**self.strengths, child: weight})
+
+    def without_child(self, child: str) -> Self:
+        """One cause less."""
+        return replace(self, strengths=_without(self.strengths, child))
+
+    def describe(self, children: Sequence[str]) -> str:
+        """Causes, leak and inhibitors in words."""
+        parts = [f"{id} with chance {s:g}" for id, s in self.strengths.items()]
+        parts += [f"anything else with chance {self.leak:g}"] if self.leak else []
+        against = [f"{id} with chance {s:g}" for id, s in self.blocking.items()]
+        unless = f"; it is prevented by {enumeration(against)}" if against else ""
+        return f"Each of these can bring it about by itself: {enumeration(parts)}{unless}."
+
+    def show_arithmetic(self, p: Mapping[str, str]) -> str:
+        """The product of what fails to bring it about, and of what fails to prevent it."""
+        factors = [f"(1 − {self.leak:g})"] if self.leak else []
+        caused = "1 − " + " × ".join(factors + [f"(1 − {s:g} × {p[id]})" for id, s in self.strengths.items()])
+        blocks = "".join(f" × (1 − {s:g} × {p[id]})" for id, s in self.blocking.items())
+        return f"[{caused}]{blocks}" if blocks else caused
+
+    def child_label(self, child: str) -> str:
+        """The strength, or the chance to prevent the claim."""
+        return f"{self.strengths[child]:g}" if child in self.strengths else f"against: {self.blocking[child]:g}"
+
+    def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
+        """A probabilistic rule for every cause."""
+        yield from self._causes(atom(node), self.strengths, self.leak, atom)
+
+    def _causes(
+        self, effect: str, strengths: Mapping[str, float], leak: float, atom: Callable[[str], str]
+    ) -> Iterator[str]:
+        yield f"{decimal(leak)}::{effect}."
+        for child, strength in strengths.items():
+            yield f"{decimal(strength)}::{effect} :- {atom(child)}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyOrLink(CausalLink):
+    """P = 1 − (1 − leak)·Π(1 − strength·child): each true child alone would bring the claim about."""
+
+    kind: ClassVar[str] = "noisy_or"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InhibitedNoisyOrLink(CausalLink):
+    """A noisy-or that other children can prevent: times Π(1 − inhibition·child) over the inhibitors."""
+
+    kind: ClassVar[str] = "inhibited_noisy_or"
+    inhibitors: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def blocking(self) -> Mapping[str, float]:
+        """The inhibitors."""
+        return self.inhibitors
+
+    def without_child(self, child: str) -> Self:
+        """One cause or inhibitor less."""
+        return replace(self, strengths=_without(self.strengths, child), inhibitors=_without(self.inhibitors, child))
+
+    def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
+        """Brought about, and not prevented."""
+        caused, prevented = atom(f"{node} caused"), atom(f"{node} prevented")
+        yield from self._causes(caused, self.strengths, self.leak, atom)
+        yield from self._causes(prevented, self.inhibitors, 0.0, atom)
+        yield f"{atom(node)} :- {caused}, \\+ {prevented}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedLink(Link):
+    """P was stated by a model that read the children's reports; it does not follow from their numbers."""
+
+    kind: ClassVar[str] = "judged"
+    p: float
+    stale: bool = False
+    """A child has changed since: the number stands until the model is asked again."""
+
+    @property
+    def own_probability(self) -> float | None:
+        """What the model stated."""
+        return self.p
+
+    def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
+        """The number is a probability; a stale one is worth knowing."""
+        yield from _chance(node, "link.p", self.p)
+        if self.stale:
+            text = "was judged before something beneath it changed"
+            yield TreeProblem(node=node, field="link", text=text, warning=True)
+
+    def describe(self, children: Sequence[str]) -> str:
+        """Whose reports were read."""
+        stale = " Something beneath it has changed since." if self.stale else ""
+        return f"Judged as a whole from the reports on {enumeration(children)}.{stale}"
+
+
+def _every_child(
+    node: str, field: str, numbers: Mapping[str, object], children: Sequence[str]
+) -> Iterator[TreeProblem]:
+    """Every child has a number, and nobody else has."""
+    for child in children:
+        if child not in numbers:
+            yield TreeProblem(node=node, field=field, text=f"{child} is a child but has no number here")
+    for name in numbers:
+        if name not in children:
+            text = f"{name} is not a child; the children are {', '.join(children)}"
+            yield TreeProblem(node=node, field=field, text=text)
+
+
+def _chance(node: str, field: str, p: float) -> Iterator[TreeProblem]:
+    if not (math.isfinite(p) and 0 <= p <= 1):
+        yield TreeProblem(node=node, field=field, text=f"{p:g} is outside [0, 1]")
+
+
+def _without(numbers: Mapping[str, float], child: str) -> dict[str, float]:
+    return {id: number for id, number in numbers.items() if id != child}
+
+
+def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> Iterator[str]:
+    """An annotated disjunction that picks the child, or the intercept, which decides."""
+    chances = {key: chance for key, chance in {"": form.intercept, **form.weights}.items() if chance > 0}
+    # Their sum, as a machine adds them, must not exceed 1 by rounding.
+    while chances and sum(chances.values()) > 1:
+        largest = max(chances, key=lambda key: chances[key])
+        chances[largest] -= max(sum(chances.values()) - 1, 1e-16)
+    picks = {child: atom(f"{node} picks {child}") for child in chances}
+    if not picks:
+        yield f"0.0::{atom(node)}."
+        return
+    yield "; ".join(f"{decimal(chance)}::{picks[child]}" for child, chance in chances.items()) + "."
+    for child, pick in picks.items():
+        yield f"{atom(node)} :- {pick}, {atom(child)}." if child else f"{atom(node)} :- {pick}."
+
+
+BUILT_IN_LINKS: Mapping[str, type[Link]] = {
+    link.kind: link for link in (LinearLink, FormulaLink, NoisyOrLink, InhibitedNoisyOrLink, AverageLink, JudgedLink)
+}
+
+
+def link_kinds() -> Mapping[str, type[Link]]:
+    """Every kind of link by its name in tree files: the built-in ones, and those of installed synthesis rules."""
+    rules = [load("synthesis_rules", name) for name in names("synthesis_rules")]
+    return {**{rule.link.kind: rule.link for rule in rules}, **BUILT_IN_LINKS}
+
+
+def link_class(kind: str) -> type[Link]:
+    """The class of a kind; an unknown one is an `InputError` that says which there are."""
+    found = BUILT_IN_LINKS.get(kind) or link_kinds().get(kind)
+    if found is None:
+        known = [*BUILT_IN_LINKS, *(name for name in link_kinds() if name not in BUILT_IN_LINKS)]
+        raise InputError(f"{kind!r} is no kind of link", hint=f"the kinds are {', '.join(known)}")
+    return found

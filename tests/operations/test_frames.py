@@ -1,0 +1,48 @@
+"""How deep the call stack is where `foretell ask` reaches the model: every frame is a layer somebody has to read."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import foretell
+from foretell.models.model import Reply, Request, ToolCall
+from foretell.models.providers.scripted import ScriptedModel
+
+OURS = str(Path(foretell.__file__).parent)
+MOST = 16
+
+
+def our_frames() -> list[str]:
+    """The frames of foretell's own code below the caller, innermost first."""
+    found, frame = [], sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(OURS):
+            found.append(f"{Path(code.co_filename).relative_to(OURS)}:{code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+def test_ask_reaches_the_model_through_few_layers(tmp_path, monkeypatch, capsys):
+    from foretell.cli.main import main
+
+    seen: list[list[str]] = []
+
+    async def complete(self: ScriptedModel, request: Request) -> Reply:
+        seen.append(our_frames())
+        arguments = json.dumps({"p": 0.3, "reason": "It often does."})
+        return Reply(calls=(ToolCall(id="c", name="submit", arguments=arguments),), finish="tool")
+
+    script = tmp_path / "script.jsonl"
+    script.write_text("")
+    monkeypatch.setattr(ScriptedModel, "complete", complete)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    command = ["foretell", "ask", "Will it snow in Oslo?", "--model", f"scripted:{script}", "--json"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code in (0, None)
+    assert json.loads(capsys.readouterr().out)["p"] == {"yes": 0.3}
+    assert len(seen[0]) <= MOST, "\n".join(seen[0])
