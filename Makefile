@@ -9,7 +9,7 @@ CONSTRAINTS ?=
 .PHONY: demo test lint format docs bench model lock clean
 
 demo: $(VENV)/.demo
-	$(BIN)/foretell demo --html $(OUT)/demo.html
+	$(BIN)/foretell demo --out $(OUT)/demo.html
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder

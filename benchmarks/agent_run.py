@@ -21,11 +21,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from fakes.models import FakeModelProcess, FakeModels
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.search.engine import SearchHit
-from foretell.practice.models.process import PracticeModelProcess
 from foretell.practice.models.scripts import agent_script
-from foretell.practice.models.server import PracticeModels
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Question, Target
 from foretell.runs import services
@@ -163,7 +162,7 @@ def prepared(url: str, count: int, trials: int = TRIALS) -> PreparedRun:
     return PreparedRun(spec=spec, benchmark=Benchmark(questions=found, history=found), questions=found.questions)
 
 
-def whole(fake: PracticeModelProcess, folder: Path, count: int, watch: Watch) -> Timing:
+def whole(fake: FakeModelProcess, folder: Path, count: int, watch: Watch) -> Timing:
     """Everything, as `foretell run` does it."""
     settings = Settings(home=folder / "home")
     with watch:
@@ -176,9 +175,9 @@ def whole(fake: PracticeModelProcess, folder: Path, count: int, watch: Watch) ->
 
 async def bodies_of_one_cell(folder: Path) -> list[dict[str, Any]]:
     """What one cell sends, in its order."""
-    async with PracticeModels(agent_script) as fake:
+    async with FakeModels(agent_script) as fake:
         await execute_run(prepared(fake.url, 1, trials=1), Settings(home=folder / "one"))
-        return [dict(heard.json) for heard in fake.heard]
+        return [dict(heard.json) for heard in fake.queries]
 
 
 async def bare(url: str, bodies: list[dict[str, Any]]) -> Timing:
@@ -214,7 +213,7 @@ def report(name: str, found: Timing, base: Timing, latency: float) -> None:
 def case(latency: float, count: int) -> None:
     cells = count * TRIALS
     print(f"{count} questions × {TRIALS} trials × {STEPS} steps at {latency:g} s, {AT_ONCE} at once", flush=True)
-    with PracticeModelProcess(latency=latency, brain=BRAIN) as fake, tempfile.TemporaryDirectory() as name:
+    with FakeModelProcess(latency=latency, script=BRAIN) as fake, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         bodies = run_on_loop(bodies_of_one_cell(folder))
         base = timed(bare(fake.url, bodies))

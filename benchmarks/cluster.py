@@ -24,10 +24,10 @@ from pathlib import Path
 import yaml
 
 from agent_run import Engine
+from fakes.models import FakeModelProcess
 from fakes.postgres import LocalPostgres, binaries
 from foretell.cli import main as cli
 from foretell.models.database.liveness import SessionLiveness
-from foretell.practice.models.process import PracticeModelProcess
 from foretell.questions.as_of import instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
@@ -113,9 +113,7 @@ def furnish(folder: Path, url: str, count: int) -> dict[str, str]:
     return {"FORETELL_HOME": str(folder / "home")}
 
 
-def measured(
-    fake: PracticeModelProcess, folder: Path, count: int, workers: int, server: LocalPostgres | None
-) -> Timing:
+def measured(fake: FakeModelProcess, folder: Path, count: int, workers: int, server: LocalPostgres | None) -> Timing:
     """From the first call at the provider to the last."""
     fake.reset()
     environment = furnish(folder, fake.url, count)
@@ -162,7 +160,7 @@ def throughput(count: int) -> None:
     calls = 2 * STEPS - 1
     print(f"{cells} cells of {calls} calls at {LATENCY:g} s, {HERE} cells at once on a worker")
     ideal = cells * calls * LATENCY / HERE
-    with PracticeModelProcess(latency=LATENCY, brain=BRAIN) as fake, LocalPostgres() as server, _folder() as folder:
+    with FakeModelProcess(latency=LATENCY, script=BRAIN) as fake, LocalPostgres() as server, _folder() as folder:
         embedded = measured(fake, folder / "embedded", count, 0, None)
         report("embedded executor, SQLite", embedded, ideal)
         one = measured(fake, folder / "one", count, 1, server)

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fakes.models import FakeModelProcess
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.providers.openai_chat import chat_body
 from foretell.models.router import ModelRouter, open_provider
-from foretell.practice.models.process import PracticeModelProcess
 
 AT_ONCE = 500
 TOOL = ToolSpec(
@@ -124,7 +124,7 @@ def run(work: Awaitable[Timing]) -> Timing:
 def case(latency: float, calls: int) -> None:
     ideal = calls * latency / AT_ONCE
     print(f"{calls:,} calls of {latency:g} s, {AT_ONCE} at once; the ideal is {ideal:g} s")
-    with PracticeModelProcess(latency=latency) as fake, tempfile.TemporaryDirectory() as folder:
+    with FakeModelProcess(latency=latency) as fake, tempfile.TemporaryDirectory() as folder:
         base = run(bare(fake.url, calls))
         report("bare aiohttp loop", base, base, ideal)
         report("our wire", run(through(fake.url, calls, whole=False)), base, ideal)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fakes.models import FakeModelProcess
 from foretell.forecasters.forecaster import AgentContext
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster, TreeSettings
 from foretell.forecasters.tree.grounders.search import SearchGrounder
@@ -29,7 +30,6 @@ from foretell.models.limits import ModelLimits
 from foretell.models.model import ToolSpec
 from foretell.models.names import ModelRoles
 from foretell.models.router import ModelRouter
-from foretell.practice.models.process import PracticeModelProcess
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
@@ -131,7 +131,7 @@ def main() -> None:
     found: list[Timing] = []
     print("claims  × claims  × time  wall ÷ critical path  calls  CPU per call  at once")
     with (
-        PracticeModelProcess(brain=BRAIN, latency=options.latency) as provider,
+        FakeModelProcess(script=BRAIN, latency=options.latency) as provider,
         tempfile.TemporaryDirectory() as folder,
     ):
         # The first tree only warms up: modules, connections, the provider's own start.

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import foretell
+from fakes.models import FakeModelProcess
 from foretell.models.budget import Budget
 from foretell.operations.ask import AskOptions
-from foretell.practice.models.process import PracticeModelProcess
 from foretell.questions.errors import InputError
 from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings
@@ -18,13 +18,13 @@ BRIDGE = "Will the harbour bridge be approved?"
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[PracticeModelProcess]:
-    with PracticeModelProcess(brain="foretell.practice.models.scripts:agent_script") as fake:
+def provider() -> Iterator[FakeModelProcess]:
+    with FakeModelProcess(script="foretell.practice.models.scripts:agent_script") as fake:
         yield fake
 
 
 @pytest.fixture
-def settings(tmp_path: Path, provider: PracticeModelProcess) -> Settings:
+def settings(tmp_path: Path, provider: FakeModelProcess) -> Settings:
     return Settings(home=tmp_path, keys={"OPENAI_API_KEY": "x"}, addresses={"openai": f"{provider.url}/v1"})
 
 
@@ -57,7 +57,7 @@ def test_errors_come_through_a_thread():
         asyncio.run(notebook())
 
 
-def test_with_a_model_it_is_researched_once(settings: Settings, provider: PracticeModelProcess):
+def test_with_a_model_it_is_researched_once(settings: Settings, provider: FakeModelProcess):
     provider.reset()
     details: AskOptions = {"by": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
     forecast = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)

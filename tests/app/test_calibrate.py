@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.arena.studies.made_trials import grown, made, write_long
 
-from foretell.cli.calibrate import METHODS, calibrate
+from foretell.cli.calibrate import calibrate
+from foretell.operations.calibrate import METHODS
 from foretell.questions.errors import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -37,11 +38,11 @@ def rounds(tmp_path: Path) -> tuple[Path, Path, Path, Path]:
 def test_fit_then_apply_to_a_later_round(method: str, rounds, tmp_path: Path):
     f, o, new_f, new_o = rounds
     rule, out = tmp_path / "rule.json", tmp_path / "out.csv"
-    fitted = run("fit", "-f", f, "-o", o, "--method", method, "-O", rule)
+    fitted = run("fit", "-f", f, "-o", o, "--method", method, "--out", rule)
     assert fitted.exit_code == 0, fitted.output
-    assert "it answers questions asked after" in fitted.output
+    assert "It answers questions asked after" in fitted.output
     assert json.loads(rule.read_text())["schema"] == "foretell/fitted/1"
-    applied = run("apply", rule, "-f", new_f, "-o", new_o, "-O", out)
+    applied = run("apply", rule, "-f", new_f, "-o", new_o, "--out", out)
     assert applied.exit_code == 0, applied.output
     with out.open() as file:
         rows = list(csv.DictReader(file))
@@ -50,12 +51,34 @@ def test_fit_then_apply_to_a_later_round(method: str, rounds, tmp_path: Path):
     assert all(0 <= float(row["p"]) <= 1 for row in rows)
 
 
+@pytest.mark.parametrize("method", ["greedy", "skill", "equal"])
+def test_an_ensemble_is_fitted_and_applied(method: str, tmp_path: Path):
+    good, bad = grown(made(rounds=5, size=24), 1.0), grown(made(rounds=5, size=24), 4.0)
+    last = good.rows.due.max()
+    (tmp_path / "early").mkdir()
+    (tmp_path / "late").mkdir()
+    members = {"good": good, "bad": bad}
+    early = write_long({name: one.take(one.known_on < last) for name, one in members.items()}, tmp_path / "early")
+    late = write_long({name: one.take(one.rows.due == last) for name, one in members.items()}, tmp_path / "late")
+    rule, out = tmp_path / "rule.json", tmp_path / "out.csv"
+    fitted = run("ensemble", "-f", early[0], "-o", early[1], "--method", method, "--out", rule)
+    assert fitted.exit_code == 0, (fitted.output, fitted.exception)
+    assert sum(json.loads(rule.read_text())["parameters"]["weights"]) == pytest.approx(1)
+    applied = run("apply", rule, "-f", late[0], "-o", late[1], "--out", out)
+    assert applied.exit_code == 0, (applied.output, applied.exception)
+    with out.open() as file:
+        assert {row["forecaster"] for row in csv.DictReader(file)} == {"ensemble"}
+    if method != "equal":
+        again = run("apply", rule, "-f", early[0], "-o", early[1], "--out", out)
+        assert "must not judge these forecasts" in str(again.exception)
+
+
 def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
     from foretell.scoring.score import score
 
     f, o, new_f, new_o = rounds
-    run("fit", "-f", f, "-o", o, "--method", "platt", "-O", tmp_path / "rule.json")
-    run("apply", tmp_path / "rule.json", "-f", new_f, "-o", new_o, "-O", tmp_path / "out.csv", "--name", "platt")
+    run("fit", "-f", f, "-o", o, "--method", "platt", "--out", tmp_path / "rule.json")
+    run("apply", tmp_path / "rule.json", "-f", new_f, "-o", new_o, "--out", tmp_path / "out.csv", "--name", "platt")
     board = score(tmp_path / "out.csv", new_o, anchors=False)
     assert board.scores[0].forecaster == "platt"
     assert board.scores[0].completion == 1
@@ -63,9 +86,9 @@ def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
 
 def test_a_rule_refuses_what_it_was_fitted_on(rounds, tmp_path: Path):
     f, o, *_ = rounds
-    run("fit", "-f", f, "-o", o, "-O", tmp_path / "rule.json")
+    run("fit", "-f", f, "-o", o, "--out", tmp_path / "rule.json")
     for check in ("time", "ids"):
-        result = run("apply", tmp_path / "rule.json", "-f", f, "-o", o, "-O", tmp_path / "x.csv", "--check", check)
+        result = run("apply", tmp_path / "rule.json", "-f", f, "-o", o, "--out", tmp_path / "x.csv", "--check", check)
         assert isinstance(result.exception, InputError)
         assert "must not judge these forecasts" in str(result.exception)
         assert "askings it was fitted on" in str(result.exception)
@@ -74,25 +97,25 @@ def test_a_rule_refuses_what_it_was_fitted_on(rounds, tmp_path: Path):
 
 def test_a_rule_refuses_questions_from_before_its_training_ended(rounds, tmp_path: Path):
     f, o, new_f, new_o = rounds
-    run("fit", "-f", new_f, "-o", new_o, "-O", tmp_path / "rule.json", "--method", "platt")
+    run("fit", "-f", new_f, "-o", new_o, "--out", tmp_path / "rule.json", "--method", "platt")
     rule, keep = tmp_path / "rule.json", tmp_path / "early.csv"
     lines = [line for line in f.read_text().splitlines() if ",again," not in line]
     keep.write_text("\n".join(lines) + "\n")
-    result = run("apply", rule, "-f", keep, "-o", o, "-O", tmp_path / "x.csv")
+    result = run("apply", rule, "-f", keep, "-o", o, "--out", tmp_path / "x.csv")
     assert isinstance(result.exception, InputError)
     assert "was asked before" in str(result.exception)
-    assert run("apply", rule, "-f", keep, "-o", o, "-O", tmp_path / "x.csv", "--check", "ids").exit_code == 0
+    assert run("apply", rule, "-f", keep, "-o", o, "--out", tmp_path / "x.csv", "--check", "ids").exit_code == 0
 
 
 def test_apply_needs_no_outcomes_where_forecasts_carry_the_columns(rounds, tmp_path: Path):
     f, o, new_f, _ = rounds
-    run("fit", "-f", f, "-o", o, "--method", "hierarchical", "-O", tmp_path / "rule.json")
+    run("fit", "-f", f, "-o", o, "--method", "hierarchical", "--out", tmp_path / "rule.json")
     with new_f.open() as file:
         rows = list(csv.DictReader(file))
     wide = tmp_path / "wide.jsonl"
     wide.write_text("".join(json.dumps({**row, "source": "fred"}) + "\n" for row in rows))
     out = tmp_path / "out.jsonl"
-    assert run("apply", tmp_path / "rule.json", "-f", wide, "-O", out).exit_code == 0
+    assert run("apply", tmp_path / "rule.json", "-f", wide, "--out", out).exit_code == 0
     assert len(out.read_text().splitlines()) == len({(r["question"], r["target"]) for r in rows})
 
 
@@ -104,7 +127,7 @@ def test_one_class_is_told(rounds, tmp_path: Path):
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows({**row, "outcome": 0} for row in rows)
-    result = run("fit", "-f", f, "-o", o, "--method", "platt", "-O", tmp_path / "rule.json")
+    result = run("fit", "-f", f, "-o", o, "--method", "platt", "--out", tmp_path / "rule.json")
     assert result.exit_code == 0
     assert "came out alike" in result.output
     assert json.loads((tmp_path / "rule.json").read_text())["parameters"]["slope"] == 1
@@ -113,7 +136,7 @@ def test_one_class_is_told(rounds, tmp_path: Path):
 def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
     f, o, *_ = rounds
     o.write_text(o.read_text().replace("resolved_on", "closed"))
-    result = run("fit", "-f", f, "-o", o, "-O", tmp_path / "rule.json")
+    result = run("fit", "-f", f, "-o", o, "--out", tmp_path / "rule.json")
     assert isinstance(result.exception, InputError)
     assert "column resolved_on" in str(result.exception)
 
@@ -121,7 +144,7 @@ def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
 def test_report_shows_three_protocols_and_writes_a_page(tmp_path: Path):
     f, o = write_long({"bot": grown(made(rounds=4, size=24), 2.0), "other": made(rounds=4, size=24)}, tmp_path)
     page, told = tmp_path / "r.html", tmp_path / "r.json"
-    result = run("report", "-f", f, "-o", o, "--forecaster", "bot", "--draws", "100", "--html", page, "--json", told)
+    result = run("report", "-f", f, "-o", o, "--forecaster", "bot", "--draws", "100", "--out", page, "--out", told)
     assert result.exit_code == 0, result.output
     assert "from the past alone default changes the logit mean" in result.output.replace("\n", " ")
     ElementTree.fromstring(page.read_text().partition("\n")[2])
@@ -146,7 +169,7 @@ def test_report_asks_whose_forecasts(tmp_path: Path):
 
 def test_report_on_standard_output_is_json_alone(tmp_path: Path):
     f, o = write_long({"a": made(rounds=2, size=8)}, tmp_path)
-    result = run("report", "-f", f, "-o", o, "--method", "platt", "--draws", "100", "--json", "-")
+    result = run("report", "-f", f, "-o", o, "--method", "platt", "--draws", "100", "--json")
     assert json.loads(result.stdout)["name"] == "calibration-report"
 
 

@@ -48,16 +48,16 @@ def test_every_command_explains_itself(name: str):
 
 
 def test_command_reference_is_up_to_date():
-    """Refresh with: python -m foretell.cli.help_pages > docs/commands.md."""
+    """Refresh with: foretell --reference > docs/commands.md."""
     # A process of its own: click keeps the help option of a command that another test has called before.
-    command = [sys.executable, "-m", "foretell.cli.help_pages"]
+    command = [sys.executable, "-m", "foretell.cli.main", "--reference"]
     pages = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     assert (DOCS / "commands.md").read_text(encoding="utf-8") == pages
 
 
 def test_score_prints_and_writes(tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
-    result = run("score", "-f", f, "-o", o, "--json", tmp_path / "s.json", "--html", tmp_path / "s.html")
+    result = run("score", "-f", f, "-o", o, "--out", tmp_path / "s.json", "--out", tmp_path / "s.html")
     assert result.returncode == 0, result.stderr
     assert "crowd price" in result.stdout
     data = json.loads((tmp_path / "s.json").read_text())
@@ -68,14 +68,14 @@ def test_score_prints_and_writes(tables: tuple[Path, Path], tmp_path: Path):
 
 
 def test_score_to_standard_output_is_pure_json(tables: tuple[Path, Path]):
-    result = run("score", "-f", tables[0], "-o", tables[1], "--json", "-")
+    result = run("score", "-f", tables[0], "-o", tables[1], "--json")
     assert json.loads(result.stdout)["schema"] == "foretell/score/1"
 
 
 def test_bad_input_is_one_line_exit_2_and_nothing_written(tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
     f.write_text(f.read_text().replace("0.9", "1.9"))
-    result = run("score", "-f", f, "-o", o, "--json", tmp_path / "s.json", "--html", tmp_path / "s.html")
+    result = run("score", "-f", f, "-o", o, "--out", tmp_path / "s.json", "--out", tmp_path / "s.html")
     assert result.returncode == 2
     assert result.stderr.strip().count("\n") == 0
     assert "f.csv, row 2, column p: 1.9 is outside [0, 1]" in result.stderr
@@ -83,15 +83,13 @@ def test_bad_input_is_one_line_exit_2_and_nothing_written(tables: tuple[Path, Pa
     assert not (tmp_path / "s.html").exists()
 
 
-def test_compare_leaderboard_errors_and_plan(tables: tuple[Path, Path], tmp_path: Path):
+def test_compare_errors_and_plan(tables: tuple[Path, Path], tmp_path: Path):
     both = ["-f", tables[0], "-o", tables[1]]
-    compared = run("compare", "A", "B", *both, "--json", "-")
+    compared = run("compare", "A", "B", *both, "--json")
     assert json.loads(compared.stdout)["differences"][0]["comparison"]["diff"] > 0
     assert run("compare", "A", "B", *both).returncode == 0
     assert run("compare", "A", "C", *both).returncode == 2
-    assert run("leaderboard", *both, cwd=tmp_path).returncode == 0
-    assert (tmp_path / "leaderboard.html").exists()
-    assert run("errors", "A", *both, "--reference", "B", cwd=tmp_path).returncode == 0
+    assert run("errors", "A", *both, "--reference", "B", "--out", "errors.html", cwd=tmp_path).returncode == 0
     assert (tmp_path / "errors.html").exists()
     planned = run("plan", "--gain", "1", "--sd", "0.1")
     assert "targets to see 1 points" in planned.stdout

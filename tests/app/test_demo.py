@@ -11,7 +11,7 @@ import foretell
 
 def test_demo_then_score_its_tables(tmp_path: Path):
     pytest.importorskip("statsmodels")
-    command = [sys.executable, "-m", "foretell.cli.main", "demo", "--html", "demo.html", "--out", "run"]
+    command = [sys.executable, "-m", "foretell.cli.main", "demo", "--out", "demo.html", "--tables", "run"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stderr
     assert "auto leads" in result.stdout
@@ -24,7 +24,7 @@ def test_demo_then_score_its_tables(tmp_path: Path):
 
 def test_backtest_writes_what_score_reads(tmp_path: Path):
     pytest.importorskip("statsmodels")
-    command = [sys.executable, "-m", "foretell.cli.main", "backtest", "demo", "-F", "always:p=0.4", "--out", "run"]
+    command = [sys.executable, "-m", "foretell.cli.main", "backtest", "demo", "-F", "always:p=0.4", "--tables", "run"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stderr
     assert "Wrote run" in result.stdout

@@ -76,7 +76,7 @@ def refusal(result: Result) -> str:
 
 def test_trials_are_combined_by_the_rule_of_the_run_and_read_back(home: Path):
     run = ran(home, aggregate="mean")
-    result = exported(run[:6], "--out", "sent", "--number", "2", "--reasoning")
+    result = exported(run[:6], "--folder", "sent", "--number", "2", "--reasoning")
     assert result.exit_code == 0, result.output
     path = Path("sent") / "2025-10-26.Example.2.json"
     assert f"Wrote {path}" in result.output
@@ -95,11 +95,11 @@ def test_trials_are_combined_by_the_rule_of_the_run_and_read_back(home: Path):
 
 def test_too_little_is_refused_and_nothing_is_written(home: Path):
     run = ran(home, without=("manifold/m3", "manifold/m7"))
-    told = refusal(exported(run, "--out", "sent"))
+    told = refusal(exported(run, "--folder", "sent"))
     assert "market forecasts: 18 of 20 (90.0 %); missing: manifold/m3, manifold/m7" in told
     assert "dataset" not in told
     assert not Path("sent").exists()
-    result = exported(run, "--out", "sent", "--incomplete")
+    result = exported(run, "--folder", "sent", "--incomplete")
     assert result.exit_code == 0, result.output
     assert "missing: manifold/m3, manifold/m7" in result.output
     assert len(read_submission("sent/2025-10-26.Example.1.json").forecasts) == 20

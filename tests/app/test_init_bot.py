@@ -44,7 +44,7 @@ def test_all_files_are_there_and_no_mark_is_left(tmp_path: Path):
 
 
 def test_the_workflow_is_one_that_github_takes(tmp_path: Path):
-    made(tmp_path / "bot", "--every", "6")
+    made(tmp_path / "bot", "--interval", "6")
     found = workflow(tmp_path / "bot")
     # YAML 1.1 reads the word `on` as true.
     assert set(found) == {"name", True, "permissions", "concurrency", "jobs"}
@@ -102,12 +102,12 @@ def test_another_engine_takes_another_secret(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--every", "7"), "do not divide the day"),
+        (("--interval", "7"), "do not divide the day"),
         (("--search", "local"), "cannot search"),
         (("--model", "local:m.gguf"), "cannot be reached"),
         (("--model", "openai:never-heard-of"), "price"),
         (("--tournament", "a b"), "not the name of a tournament"),
-        (("--budget-per-day", "0.02", "--every", "1"), "less than a cent"),
+        (("--budget-per-day", "0.02", "--interval", "1"), "less than a cent"),
     ],
 )
 def test_choices_that_cannot_work_are_refused_before_anything_is_written(

@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from fakes.markets import FakeMetaculus, FakeProphetArena
 from foretell.cli.questions import fetch
 from foretell.cli.submit import ledger as ledger_command
 from foretell.cli.submit import submit
 from foretell.data.datasets.cache import DownloadCache
 from foretell.practice.markets.metaculus import (
-    FakeMetaculus,
-    FakeMetaculusQuestion,
-    FakeScale,
     MetaculusCatalogue,
     MetaculusInbox,
-    post_body,
+    SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_post_body,
 )
-from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
+from foretell.practice.markets.prophet_arena import prophet_arena_body
 from foretell.practice.server import PracticeServer
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast, Numeric
@@ -73,21 +73,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def inbox() -> MetaculusInbox:
-    return MetaculusInbox(now=NOW)
+    return MetaculusInbox(now=lambda: NOW)
 
 
 @pytest.fixture
 def metaculus(home: Path, inbox: MetaculusInbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[PracticeServer]:
-    numeric = FakeMetaculusQuestion(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=100))
-    closed = FakeMetaculusQuestion(id=4, title="Over?", closes="2026-10-01T00:00:00Z", status="closed")
+    numeric = SampleMetaculusQuestion(
+        id=3, title="How many?", kind="numeric", scale=SampleMetaculusScale(low=0, high=100)
+    )
+    closed = SampleMetaculusQuestion(id=4, title="Over?", closes="2026-10-01T00:00:00Z", status="closed")
     posts = [
-        post_body(101, "Will it?", FakeMetaculusQuestion(id=1, title="Will it?")),
-        post_body(103, "How many?", numeric),
-        post_body(105, "Over?", closed),
+        metaculus_post_body(101, "Will it?", SampleMetaculusQuestion(id=1, title="Will it?")),
+        metaculus_post_body(103, "How many?", numeric),
+        metaculus_post_body(105, "Over?", closed),
     ]
     fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts)).taking(inbox)
     monkeypatch.setenv("METACULUS_TOKEN", TOKEN)
     with listening(fake.server()) as server:
+        server.fake = fake
         monkeypatch.setenv("FORETELL_METACULUS_URL", f"{server.url}/api")
         yield server
 
@@ -146,7 +149,7 @@ def test_a_dry_run_prints_exactly_what_is_sent_later_and_sends_nothing(
     assert posted(metaculus) == []
     assert not (home / "ledger.jsonl").exists()
     requests = json.loads(dry.stdout)
-    assert "to metaculus as fake-bot: 2 forecasts, 2 comments" in dry.stderr
+    assert "to metaculus as practice-bot: 2 forecasts, 2 comments" in dry.stderr
     sent = told(run[:6], "--to", "metaculus", "--comment", "--yes")
     assert sent.exit_code == 0, sent.output
     assert posted(metaculus) == [request["body"] for request in requests]
@@ -178,7 +181,7 @@ def test_sent_once_then_verified(home: Path, metaculus: PracticeServer):
     shown = ledger("show", "--platform", "metaculus", "--question", "metaculus/1").output.splitlines()
     assert "to send" in shown[0]
     assert "receipt of entry 1: answered" in shown[1]
-    assert json.loads(ledger("show", "--json", "--last", "1").output)["kind"] == "receipt"
+    assert json.loads(ledger("show", "--json", "--last", "1").output)[0]["kind"] == "receipt"
 
 
 def test_tampering_is_named(home: Path, metaculus: PracticeServer):
@@ -202,7 +205,7 @@ def test_tampering_is_named(home: Path, metaculus: PracticeServer):
 
 
 def test_a_lost_answer_through_the_command(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
-    inbox.mishaps.coming = ["lost answer"]
+    metaculus.fake.inbox_faults.coming = ["lost answer"]
     result = told(ran(home), "--to", "metaculus", "--yes")
     assert "metaculus/101 forecast: found" in result.stdout
     assert result.exit_code == 0
@@ -212,7 +215,7 @@ def test_a_lost_answer_through_the_command(home: Path, metaculus: PracticeServer
 def test_a_platform_that_does_not_answer_is_told_in_one_line(
     home: Path, metaculus: PracticeServer, inbox: MetaculusInbox
 ):
-    inbox.mishaps.coming = ["broken"] * 9
+    metaculus.fake.inbox_faults.coming = ["broken"] * 9
     result = told(ran(home), "--to", "metaculus", "--yes")
     assert result.exit_code == 1
     assert "metaculus/101 forecast: failed" in result.stdout
@@ -292,7 +295,7 @@ def test_a_file_of_forecasts_and_a_typed_question(home: Path, metaculus: Practic
 
 
 def test_prophet_arena(home: Path, monkeypatch: pytest.MonkeyPatch):
-    fake = FakeProphetArena([arena_body("who", "Who?", {"Ann": None, "Bob": None})], key=KEY)
+    fake = FakeProphetArena([prophet_arena_body("who", "Who?", {"Ann": None, "Bob": None})], key=KEY)
     fake.agents = {"me"}
     Path("mine.jsonl").write_text(
         '{"question": "prophet_arena/who", "p": {"Ann": 0.7, "Bob": 0.3}, "rationale": "R"}\n'
@@ -327,7 +330,7 @@ def test_forecastbench(home: Path):
     rows.append({"question": "fred/S0", "p": {"2026-12-01": 0.6, "2027-12-01": 0.7}})
     Path("mine.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     assert "--organization" in refusal(told("mine.jsonl", "--to", "forecastbench", "--yes"))
-    arguments = ("mine.jsonl", "--to", "forecastbench", "--organization", "Ex.", "--model", "full", "--out", "sent")
+    arguments = ("mine.jsonl", "--to", "forecastbench", "--organization", "Ex.", "--model", "full", "--folder", "sent")
     dry = told(*arguments, "--dry-run")
     assert not Path("sent").exists()
     result = told(*arguments, "--yes")
@@ -345,7 +348,7 @@ def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: P
     from foretell.forecasters.agent.answer_format import thresholds_of
 
     fetched = CliRunner().invoke(fetch, ["metaculus", "--tournament", "cup"])
-    assert "Wrote questions.jsonl: 2 questions" in fetched.output
+    assert "2 questions\n" in fetched.output
     asked = read_questions("questions.jsonl")
     by_id = {question.id: question for question in asked.questions}
     assert set(by_id) == {"metaculus/101", "metaculus/103"}
@@ -382,9 +385,9 @@ class Deadly(MetaculusInbox):
 @pytest.mark.parametrize("after", [True, False])
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_killed_while_sending_and_started_again(home: Path, monkeypatch: pytest.MonkeyPatch, at: int, after: bool):
-    inbox = Deadly(now=NOW)
+    inbox = Deadly(now=lambda: NOW)
     inbox.arm(at, after=after)
-    posts = [post_body(n, "Will it?", FakeMetaculusQuestion(id=n, title="Will it?")) for n in (101, 102)]
+    posts = [metaculus_post_body(n, "Will it?", SampleMetaculusQuestion(id=n, title="Will it?")) for n in (101, 102)]
     fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts)).taking(inbox)
     monkeypatch.setenv("METACULUS_TOKEN", TOKEN)
     arguments = (ran(home, ids=("metaculus/101", "metaculus/102")), "--to", "metaculus", "--comment", "--yes")

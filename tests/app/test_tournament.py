@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
+from fakes.markets import FakeMetaculus
+from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.runs.question_sets import Tournament, open_benchmark, open_questions
@@ -26,15 +27,17 @@ MINE = Tournament(slug="minibench")
 def posts(*, price: float = 0.4) -> list[dict[str, Any]]:
     far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
     return [
-        post_body(11, "Will it rain?", FakeMetaculusQuestion(id=111, title="Will it rain?", centers=(price,), **far)),
-        post_body(
+        metaculus_post_body(
+            11, "Will it rain?", SampleMetaculusQuestion(id=111, title="Will it rain?", centers=(price,), **far)
+        ),
+        metaculus_post_body(
             12,
             "Who wins?",
-            FakeMetaculusQuestion(
+            SampleMetaculusQuestion(
                 id=121, title="Who wins?", kind="multiple_choice", options=("A", "B"), centers=(0.7, 0.3), **far
             ),
         ),
-        post_body(13, "How much?", FakeMetaculusQuestion(id=131, title="How much?", kind="numeric", **far)),
+        metaculus_post_body(13, "How much?", SampleMetaculusQuestion(id=131, title="How much?", kind="numeric", **far)),
     ]
 
 

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from fakes.models import FakeModelProcess, FakeModels, ModelFault
 from foretell.models.journal import Journal
-from foretell.practice.models.process import PracticeModelProcess
 from foretell.practice.models.scripts import agent_script
-from foretell.practice.models.server import ModelFault, PracticeModels
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
 from foretell.questions.codec import to_json
@@ -156,9 +155,9 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def provider() -> Iterator[PracticeModelProcess]:
+def provider() -> Iterator[FakeModelProcess]:
     """A research agent's model behind an OpenAI-compatible address, in its own process."""
-    with PracticeModelProcess(brain=BRAIN) as fake:
+    with FakeModelProcess(script=BRAIN) as fake:
         yield fake
 
 
@@ -181,7 +180,7 @@ def build_house(tmp_path: Path, bytecode: Path) -> Callable[..., House]:
 
 
 @pytest.fixture
-def house(provider: PracticeModelProcess, build_house: Callable[..., House]) -> House:
+def house(provider: FakeModelProcess, build_house: Callable[..., House]) -> House:
     """Three questions, and a provider that has counted nothing yet."""
     provider.reset()
     return build_house(provider.url)
@@ -234,11 +233,11 @@ class Recorder(Background):
     """The research agent's model, with everything it was told."""
 
     def __init__(self) -> None:
-        super().__init__(lambda: PracticeModels(agent_script))
+        super().__init__(lambda: FakeModels(agent_script))
 
     @property
     def words(self) -> list[str]:
-        return [heard.words for heard in self.server.heard]
+        return [heard.words for heard in self.server.queries]
 
     def fail(self, fault: ModelFault, *, times: int = 1) -> None:
         self.server.fail(fault, times=times)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.cli.dev import environment
+from foretell.operations.practice import practice_environment
 from foretell.practice.services import ServiceOptions, all_services
 from foretell.questions.as_of import instant
 
@@ -55,10 +55,10 @@ def addresses() -> Iterator[dict[str, str]]:
 @pytest.fixture
 def site(addresses: dict[str, str], tmp_path: Path, build_house: Callable[..., Any]) -> Any:
     house = build_house("http://127.0.0.1:9", count=1)
-    lines = [line.removeprefix("export ").partition("=") for line in environment(addresses, house.home)]
+    values = {name: value for name, value in practice_environment(addresses, house.home).items() if value is not None}
     clock = house.folder / "clock"
     clock.write_text(NOW.isoformat())
-    return house.with_environment(**{name: value for name, _, value in lines}, FORETELL_CLOCK=f"file:{clock}")
+    return house.with_environment(**values, FORETELL_CLOCK=f"file:{clock}")
 
 
 def write(site: Any, **fields: Any) -> None:

@@ -45,7 +45,7 @@ class Played:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory):
     out = tmp_path_factory.mktemp("demo") / "out"
-    asked = {"--days": SEASON.days, "--events-per-day": SEASON.events_per_day, "--seed": SEASON.seed, "--out": out}
+    asked = {"--days": SEASON.days, "--events-per-day": SEASON.events_per_day, "--seed": SEASON.seed, "--folder": out}
     words = [str(word) for pair in asked.items() for word in pair]
     result = CliRunner().invoke(demo, [*words, "--keep"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -186,7 +186,7 @@ def test_forecasts_of_exclusive_events_add_up(played: Played):
 
 def test_a_kept_demo_is_not_overwritten(played: Played):
     with pytest.raises(InputError, match="an earlier demo is kept here"):
-        CliRunner().invoke(demo, ["--out", str(played.out)], catch_exceptions=False)
+        CliRunner().invoke(demo, ["--folder", str(played.out)], catch_exceptions=False)
 
 
 def test_the_arena_file_can_be_read_again(played: Played):

@@ -19,14 +19,15 @@ from typing import Any
 import pytest
 import yaml
 
+from fakes.markets import FakeKalshi
+from fakes.models import FakeModelProcess
 from foretell.arena.live import LiveArena
 from foretell.arena.schedule import Moment
 from foretell.arena.spec import read_arena
 from foretell.arena.status import arena_status
 from foretell.models.journal import Journal
 from foretell.operations.arena import ArenaParts, open_arena
-from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
-from foretell.practice.models.process import PracticeModelProcess
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
 from foretell.questions.as_of import instant
 from foretell.questions.forecast import Forecast
 from foretell.runs.settings import Settings, load_settings
@@ -50,8 +51,8 @@ ANSWERS = 4
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[PracticeModelProcess]:
-    with PracticeModelProcess(brain=BRAIN, latency=0.02) as fake:
+def provider() -> Iterator[FakeModelProcess]:
+    with FakeModelProcess(script=BRAIN, latency=0.02) as fake:
         yield fake
 
 
@@ -64,7 +65,7 @@ def listed(now: datetime) -> list[dict[str, Any]]:
             continue
         over = closes <= now
         markets = tuple(
-            FakeMarket(
+            SampleKalshiMarket(
                 ticker=f"KXDAY{n}-26NOV-{side}",
                 label=f"Outcome {side}",
                 bid=0.30 + 0.02 * n + 0.2 * place,
@@ -78,10 +79,10 @@ def listed(now: datetime) -> list[dict[str, Any]]:
             for place, side in enumerate(("A", "B"))
         )
         title = f"Will the harbour bridge number {n} be approved?"
-        event = FakeEvent(
+        event = SampleKalshiEvent(
             ticker=f"KXDAY{n}-26NOV", series=f"KXDAY{n}", title=title, exclusive=n % 2 == 0, markets=markets
         )
-        found.append(event_body(event))
+        found.append(kalshi_event_body(event))
     return found
 
 
@@ -234,7 +235,7 @@ class Books:
         )
 
 
-def check(books: Books, provider: PracticeModelProcess) -> int:
+def check(books: Books, provider: FakeModelProcess) -> int:
     """Every moment of the schedule answered once by everybody, and nothing paid for twice; how many were re-sent."""
     planned = expected_moments(books.moments)
     assert {(m.event, m.number): m.planned_at for m in books.moments} == planned
@@ -271,9 +272,7 @@ def expected_moments(moments: list[Moment]) -> dict[tuple[str, int], datetime]:
     return found
 
 
-def test_two_services_killed_over_ten_days(
-    provider: PracticeModelProcess, build_house: Callable[..., Any], capsys: Any
-):
+def test_two_services_killed_over_ten_days(provider: FakeModelProcess, build_house: Callable[..., Any], capsys: Any):
     provider.reset()
     done, books = asyncio.run(campaign(build_house(provider.url), KILLS, seed=5))
     again = check(books, provider)
@@ -285,7 +284,7 @@ def test_two_services_killed_over_ten_days(
 
 
 def test_two_services_on_postgres(
-    provider: PracticeModelProcess, postgres: str, build_house: Callable[..., Any], capsys: Any
+    provider: FakeModelProcess, postgres: str, build_house: Callable[..., Any], capsys: Any
 ):
     """Fewer kills: a server takes five seconds to be sure that one of them is gone."""
     provider.reset()

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
-from foretell.practice.models.process import PracticeModelProcess
+from fakes.markets import FakeKalshi
+from fakes.models import FakeModelProcess
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
 from foretell.questions.as_of import instant
 from foretell.runs.store import RunStore
 
@@ -24,28 +25,28 @@ EVENTS = 4
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[PracticeModelProcess]:
-    with PracticeModelProcess(brain="foretell.practice.models.scripts:arena_script", latency=0.05) as fake:
+def provider() -> Iterator[FakeModelProcess]:
+    with FakeModelProcess(script="foretell.practice.models.scripts:arena_script", latency=0.05) as fake:
         yield fake
 
 
 def catalogue() -> KalshiCatalogue:
     closes = (START + timedelta(days=4)).isoformat()
     events = [
-        FakeEvent(
+        SampleKalshiEvent(
             ticker=f"KXW{n}-26NOV",
             series=f"KXW{n}",
             title=f"Is number {n} approved?",
-            markets=(FakeMarket(ticker=f"KXW{n}-26NOV-Y", label="Yes", bid=0.4, ask=0.44, volume=500, closes=closes),),
+            markets=(
+                SampleKalshiMarket(ticker=f"KXW{n}-26NOV-Y", label="Yes", bid=0.4, ask=0.44, volume=500, closes=closes),
+            ),
         )
         for n in range(EVENTS)
     ]
-    return KalshiCatalogue([event_body(event) for event in events])
+    return KalshiCatalogue([kalshi_event_body(event) for event in events])
 
 
-def test_workers_answer_what_an_arena_asks(
-    provider: PracticeModelProcess, postgres: str, build_house: Callable[..., Any]
-):
+def test_workers_answer_what_an_arena_asks(provider: FakeModelProcess, postgres: str, build_house: Callable[..., Any]):
     provider.reset()
     house = build_house(provider.url)
     clock = house.folder / "clock"

@@ -19,9 +19,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from fakes.markets import FakeMetaculus
+from fakes.models import FakeModelProcess
 from foretell.cli.init import init
-from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
-from foretell.practice.models.process import PracticeModelProcess
+from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
 
@@ -42,10 +43,12 @@ cli.main()
 
 def posts() -> list[dict[str, Any]]:
     far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
-    choice = FakeMetaculusQuestion(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **far)
+    choice = SampleMetaculusQuestion(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **far)
     return [
-        post_body(11, "Will it rain?", FakeMetaculusQuestion(id=111, title="Will it rain?", centers=(0.4,), **far)),
-        post_body(12, "Who wins?", choice),
+        metaculus_post_body(
+            11, "Will it rain?", SampleMetaculusQuestion(id=111, title="Will it rain?", centers=(0.4,), **far)
+        ),
+        metaculus_post_body(12, "Who wins?", choice),
     ]
 
 
@@ -55,7 +58,7 @@ class Sites:
     def __init__(self) -> None:
         from foretell.practice.markets.metaculus import MetaculusInbox
 
-        self.inbox = MetaculusInbox(now=datetime.now(UTC))
+        self.inbox = MetaculusInbox(now=lambda: datetime.now(UTC))
         self.metaculus = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts())).taking(self.inbox)
         self.servers = [self.metaculus.server(), search_server(small_world(), KEY)]
         self.loop = asyncio.new_event_loop()
@@ -81,7 +84,7 @@ class Workshop:
 
     folder: Path
     sites: Sites
-    provider: PracticeModelProcess
+    provider: FakeModelProcess
     told: list[str] = field(default_factory=list[str])
 
     def environment(self, step: dict[str, Any]) -> dict[str, str]:
@@ -128,7 +131,7 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     told = CliRunner().invoke(init, ["bot", str(tmp_path / "bot"), "--trials", "2", "--search", "brave"])
     assert told.exit_code == 0, told.output
     sites = Sites()
-    with PracticeModelProcess(brain=BRAIN) as provider:
+    with FakeModelProcess(script=BRAIN) as provider:
         yield Workshop(folder=tmp_path / "bot", sites=sites, provider=provider)
     sites.close()
 
@@ -161,7 +164,7 @@ def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
     assert len(inbox.forecasts) == handed
 
     far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
-    fresh = post_body(14, "Will it snow?", FakeMetaculusQuestion(id=141, title="Will it snow?", **far))
+    fresh = metaculus_post_body(14, "Will it snow?", SampleMetaculusQuestion(id=141, title="Will it snow?", **far))
     workshop.sites.metaculus.having(MetaculusCatalogue([fresh, *posts()]))
     third = workshop.run("bash bot.sh")
     assert third.returncode == 0, third.stdout + third.stderr

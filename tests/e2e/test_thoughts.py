@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foretell.practice.models.process import PracticeModelProcess
+from fakes.models import FakeModelProcess
 
 PROPOSED = {"thoughts": [{"claim": "The city council votes by 30 September 2026.", "why": "No vote, no approval."}]}
 SCRIPT = (
@@ -21,8 +21,8 @@ SCRIPT = (
 
 
 @pytest.fixture
-def planner() -> Iterator[PracticeModelProcess]:
-    with PracticeModelProcess(brain="foretell.practice.models.scripts:tree_script") as fake:
+def planner() -> Iterator[FakeModelProcess]:
+    with FakeModelProcess(script="foretell.practice.models.scripts:tree_script") as fake:
         yield fake
 
 
@@ -50,7 +50,7 @@ def test_a_run_of_thoughts(house: Any, kind: str):
     assert house.run(spec(house, kind=kind)) == run
 
 
-def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: PracticeModelProcess, build_house: Any):
+def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: FakeModelProcess, build_house: Any):
     house = build_house(planner.url)
     usual: dict[str, Any] = {"questions": {"dataset": "demo", "limit": 4}, "search": []}
     runs: list[str] = []
@@ -71,7 +71,7 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: P
     assert costs["tree-views"] == 0
     assert 0 < costs["tree linear plain"] < 1
     assert 0 < costs["graph of thoughts plain"] < 1
-    again = house.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--out", "again")
+    again = house.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--tables", "again")
     assert again.returncode == 0, again.stderr
     first, second = (_said(house.folder / name / "forecasts.csv") for name in ("tree", "again"))
     assert second == pytest.approx(first)

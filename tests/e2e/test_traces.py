@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from foretell.practice.models.server import ModelFault
+from fakes.models import ModelFault
 
 Build = Callable[..., Any]
 WORDS = ("KEEP", "DROP", *["KEEP"] * 8)
@@ -76,10 +76,10 @@ def test_a_replay_tells_the_same_events(house: Any):
 
 
 FAULTS = [
-    ModelFault(kind="status", status=401, told="Incorrect API key provided: {key}"),
-    ModelFault(kind="status", status=400, told="header Authorization: Bearer {key} is malformed"),
-    ModelFault(kind="status", status=500, told="{key} broke us", wait=0.0),
-    ModelFault(kind="status", status=500, told="{key} broke us", wait=0.0),
+    ModelFault(kind="status", status=401, message="Incorrect API key provided: {key}"),
+    ModelFault(kind="status", status=400, message="header Authorization: Bearer {key} is malformed"),
+    ModelFault(kind="status", status=500, message="{key} broke us", wait=0.0),
+    ModelFault(kind="status", status=500, message="{key} broke us", wait=0.0),
     ModelFault(kind="cut"),
 ]
 
@@ -99,7 +99,7 @@ def test_keys_appear_nowhere(build_house: Build, recorder: Any, engines: Any, ca
     told: list[str] = []
     for fault in FAULTS:
         recorder.fail(
-            ModelFault(kind=fault.kind, status=fault.status, told=fault.told.format(key=canary), wait=fault.wait)
+            ModelFault(kind=fault.kind, status=fault.status, message=fault.message.format(key=canary), wait=fault.wait)
         )
     spec = house.spec(search=["brave", "tavily"], trials=2)
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_keys_appear_nowhere(build_house: Build, recorder: Any, engines: Any, ca
         told += [shown.stdout, shown.stderr]
     run = shown.stdout.split()[1].rstrip(":")
     compat = f"compat:gpt@{recorder.url}/v1"
-    recorder.fail(ModelFault(kind="status", status=401, told=f"Incorrect API key provided: {canary}"))
+    recorder.fail(ModelFault(kind="status", status=401, message=f"Incorrect API key provided: {canary}"))
     commands = [("show", run), ("show", run, "own/0"), ("show", run, "--json"), ("runs",), ("replay", run)]
     commands += [("ask", "Will it be?", "--model", compat, "--search", "brave") for _ in range(2)]
     for command in commands:

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
+from fakes.models import FakeDeepResearch, FakeModelProcess
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
 from foretell.forecasters.tree.proposition import leaves
 from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
-from foretell.practice.models.deep_research import PracticeDeepResearch
-from foretell.practice.models.process import PracticeModelProcess
 from foretell.questions.trace import LeakBlocked, TreeGrown
 from foretell.runs.store import RunStore
 
@@ -29,18 +28,18 @@ MARK = re.compile(r"#([0-9a-f]{12})")
 
 
 @pytest.fixture(scope="module")
-def planner() -> Iterator[PracticeModelProcess]:
-    with PracticeModelProcess(brain=BRAIN, latency=0.02) as fake:
+def planner() -> Iterator[FakeModelProcess]:
+    with FakeModelProcess(script=BRAIN, latency=0.02) as fake:
         yield fake
 
 
 @pytest.fixture
-def house(planner: PracticeModelProcess, build_house: Callable[..., Any]) -> Any:
+def house(planner: FakeModelProcess, build_house: Callable[..., Any]) -> Any:
     planner.reset()
     return build_house(planner.url)
 
 
-def billed(provider: PracticeModelProcess) -> dict[str, int]:
+def billed(provider: FakeModelProcess) -> dict[str, int]:
     return provider.stats()["billed"]
 
 
@@ -72,7 +71,7 @@ def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
     assert "grounded by search" in steps.stdout
 
 
-def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: PracticeModelProcess):
+def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: FakeModelProcess):
     first = house.foretell("tree", CLAIM, *ASKED, "--out", "one.json")
     before = billed(planner)
     second = house.foretell("tree", CLAIM, *ASKED, "--out", "two.json")
@@ -84,7 +83,7 @@ def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planne
 
 def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
     """Live, too: the moment it was first asked stays its cutoff."""
-    with PracticeModelProcess(brain=BRAIN, latency=0.05) as provider:
+    with FakeModelProcess(script=BRAIN, latency=0.05) as provider:
         house = build_house(provider.url)
         command = house.command("tree", CLAIM, *ASKED[2:], "--rounds", "2", "--out", "tree.json")
         rng = random.Random(5)
@@ -117,7 +116,7 @@ def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
 def test_a_run_of_trees_killed_or_not_ends_the_same(build_house: Callable[..., Any]):
     options = {"leaves": 4, "rule": "logic"}
     fields: dict[str, Any] = {"forecaster": "tree", "options": options, "trials": 2}
-    with PracticeModelProcess(brain=BRAIN, latency=0.02) as provider:
+    with FakeModelProcess(script=BRAIN, latency=0.02) as provider:
         calm = build_house(provider.url, name="calm")
         run = calm.run(calm.spec(**fields))
         once = billed(provider)
@@ -168,7 +167,7 @@ def test_leaks_are_dropped_before_any_grounder_sees_them(house: Any):
     assert not any(b"It was approved" in answer for (answer,) in rows)
 
 
-def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: PracticeModelProcess):
+def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: FakeModelProcess):
     told = house.foretell("tree", CLAIM, "--as-of", "2026-07-01", "--model", "openai:clumsy", "--grounder", "plain")
     assert told.returncode == 0, told.stderr
     assert "the mean of the children stands in" not in told.stdout + told.stderr
@@ -253,7 +252,7 @@ class InThread:
 
 def test_a_deep_research_model_searches_through_us(build_house: Callable[..., Any]):
     pytest.importorskip("mcp")
-    with InThread(PracticeDeepResearch()) as fake:
+    with InThread(FakeDeepResearch()) as fake:
         house = build_house(fake.url)
         deep = ("--grounder", "deep", "--deep-model", "openai:o4-mini-deep-research", "--leaves", "3")
         told = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from fakes.models import FakeModels, ModelFault
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
 from foretell.models.model import ModelError, Request, UserMessage
 from foretell.models.router import ModelRouter, ProviderClient
-from foretell.practice.models.server import ModelFault, PracticeModels
 
 FAULTS = [
-    ModelFault(kind="status", status=401, told="Incorrect API key provided: {key}"),
-    ModelFault(kind="status", status=400, told="header Authorization: Bearer {key} is malformed"),
-    ModelFault(kind="status", status=404, told="no such model for {key}"),
-    ModelFault(kind="status", status=429, told="slow down, {key}"),
-    ModelFault(kind="status", status=500, told="{key} broke us"),
+    ModelFault(kind="status", status=401, message="Incorrect API key provided: {key}"),
+    ModelFault(kind="status", status=400, message="header Authorization: Bearer {key} is malformed"),
+    ModelFault(kind="status", status=404, message="no such model for {key}"),
+    ModelFault(kind="status", status=429, message="slow down, {key}"),
+    ModelFault(kind="status", status=500, message="{key} broke us"),
     ModelFault(kind="cut"),
     ModelFault(kind="hang_up"),
     ModelFault(kind="malformed"),
@@ -41,13 +41,15 @@ def test_key_never_leaks(
 
     async def main() -> None:
         journal = Journal(tmp_path / "j.db")
-        async with PracticeModels() as fake:
+        async with FakeModels() as fake:
             wire = loopback(name, fake.url + ("/v1" if name.startswith("open") else ""))
             limits = {name.partition(":")[0]: ModelLimits(attempts=1)}
             async with ModelRouter(keys, journal=journal, limits=limits, wire=lambda _: wire) as exchange:
                 told.append(repr(exchange) + repr(wire))
                 for fault in FAULTS:
-                    fake.fail(ModelFault(kind=fault.kind, status=fault.status, told=fault.told.format(key=canary)))
+                    fake.fail(
+                        ModelFault(kind=fault.kind, status=fault.status, message=fault.message.format(key=canary))
+                    )
                     with pytest.raises(ModelError) as caught:
                         await exchange.complete(Request(model=name, messages=(UserMessage(text=f"{fault}"),)))
                     told.extend(traceback.format_exception(caught.value))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.models import FakeModels, ModelFault
 from foretell.models.budget import CallCost
 from foretell.models.canonical import content_key, pack_reply, request_key
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
@@ -23,7 +24,6 @@ from foretell.models.model import (
 from foretell.models.prices import PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.router import ModelRouter
-from foretell.practice.models.server import ModelFault, PracticeModels
 from foretell.questions.errors import InputError
 
 Place = Path | str
@@ -33,7 +33,7 @@ def _request(place: int = 0, model: str = "openai:m", **rest: object) -> Request
     return Request(model=model, messages=(SystemMessage(text="s"), UserMessage(text=f"q {place}")), **rest)  # type: ignore[arg-type]
 
 
-def _exchange(fake: PracticeModels, journal: Journal, keys: dict[str, str], **rest: object) -> ModelRouter:
+def _exchange(fake: FakeModels, journal: Journal, keys: dict[str, str], **rest: object) -> ModelRouter:
     return ModelRouter(keys, journal=journal, addresses={"openai": f"{fake.url}/v1"}, **rest)  # type: ignore[arg-type]
 
 
@@ -60,7 +60,7 @@ def test_key_does_not_depend_on_the_order_of_a_schema():
 def test_equal_requests_in_flight_are_sent_once(place: Place, keys: dict[str, str]):
     async def main() -> None:
         journal = Journal(place)
-        async with PracticeModels(latency=0.05) as fake, _exchange(fake, journal, keys) as exchange:
+        async with FakeModels(latency=0.05) as fake, _exchange(fake, journal, keys) as exchange:
             replies = await asyncio.gather(*[exchange.complete(_request()) for _ in range(10)])
             assert await exchange.complete(_request()) == replies[0]
             await exchange.complete(_request(slot="trial 2"))
@@ -76,7 +76,7 @@ def test_equal_requests_in_flight_are_sent_once(place: Place, keys: dict[str, st
 def test_follower_asks_by_itself_when_the_leader_is_cancelled(place: Place, keys: dict[str, str]):
     async def main() -> None:
         journal = Journal(place)
-        async with PracticeModels(latency=0.3) as fake, _exchange(fake, journal, keys) as exchange:
+        async with FakeModels(latency=0.3) as fake, _exchange(fake, journal, keys) as exchange:
             leader = asyncio.create_task(exchange.complete(_request()))
             while not fake.arrived:
                 await asyncio.sleep(0.001)
@@ -112,7 +112,7 @@ def test_replay_is_offline_and_byte_for_byte(place: Place, keys: dict[str, str])
 
     async def live() -> list[bytes]:
         journal = Journal(place)
-        async with PracticeModels() as fake, _exchange(fake, journal, keys) as exchange:
+        async with FakeModels() as fake, _exchange(fake, journal, keys) as exchange:
             replies = [pack_reply(await exchange.complete(_request(number))) for number in range(5)]
         journal.close()
         return replies
@@ -202,7 +202,7 @@ def test_what_one_process_asks_no_other_asks(place: Place):
 def test_one_waits_for_what_the_other_is_asking(place: Place, keys: dict[str, str]):
     async def main() -> None:
         journals = [Journal(place), Journal(place)]
-        async with PracticeModels(latency=0.2) as fake:
+        async with FakeModels(latency=0.2) as fake:
             exchanges = [_exchange(fake, journal, keys) for journal in journals]
             asking = [exchange.complete(_request(number)) for number in range(5) for exchange in exchanges]
             replies = await asyncio.gather(*asking)
@@ -247,7 +247,7 @@ def test_what_was_on_the_wire_counts_as_maybe_paid(place: Place, keys: dict[str,
 
     async def main() -> None:
         journal = Journal(place)
-        async with PracticeModels() as fake, _exchange(fake, journal, keys, limits=limits) as exchange:
+        async with FakeModels() as fake, _exchange(fake, journal, keys, limits=limits) as exchange:
             fake.fail(ModelFault(kind="status", status=500))
             fake.fail(ModelFault(kind="cut"))
             await exchange.complete(_request())

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.models import FakeModels, ModelFault
 from foretell.models.limits import LimitedModel, ModelLimits
 from foretell.models.model import (
     ModelBusy,
@@ -21,7 +22,6 @@ from foretell.models.model import (
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.rate_limiter import TokenBucket
 from foretell.models.router import open_provider
-from foretell.practice.models.server import ModelFault, PracticeModels
 
 QUICK = ModelLimits(first_pause=0.001, longest_pause=5.0)
 
@@ -30,9 +30,9 @@ def _request(place: int = 0) -> Request:
     return Request(model="openai:m", messages=(UserMessage(text=f"q {place}"),))
 
 
-def _limited(limits: ModelLimits, use: Callable[[LimitedModel, PracticeModels], Awaitable[None]]) -> PracticeModels:
-    async def main() -> PracticeModels:
-        async with PracticeModels(latency=0.01) as fake:
+def _limited(limits: ModelLimits, use: Callable[[LimitedModel, FakeModels], Awaitable[None]]) -> FakeModels:
+    async def main() -> FakeModels:
+        async with FakeModels(latency=0.01) as fake:
             wire = open_provider("openai:m", {"OPENAI_API_KEY": "k"}, address=f"{fake.url}/v1")
             await use(LimitedModel(wire, limits, rng=random.Random(0)), fake)
             await wire.close()
@@ -42,7 +42,7 @@ def _limited(limits: ModelLimits, use: Callable[[LimitedModel, PracticeModels], 
 
 
 def test_never_more_at_once_than_allowed():
-    async def use(model: LimitedModel, _fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, _fake: FakeModels) -> None:
         await asyncio.gather(*[model.complete(_request(place)) for place in range(60)])
 
     assert _limited(ModelLimits(at_once=7), use).peak == 7
@@ -67,7 +67,7 @@ def test_no_minute_sees_more_than_the_limit(limit: int, gaps: list[float], amoun
 
 
 def test_requests_per_minute_hold_at_the_provider():
-    async def use(model: LimitedModel, _fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, _fake: FakeModels) -> None:
         await asyncio.gather(*[model.complete(_request(place)) for place in range(26)])
 
     began = time.monotonic()
@@ -100,7 +100,7 @@ def test_tokens_that_were_not_used_are_given_back():
 
 
 def test_busy_provider_is_asked_again():
-    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, fake: FakeModels) -> None:
         fake.fail(ModelFault(kind="status", status=429), times=2)
         fake.fail(ModelFault(kind="status", status=503))
         assert (await model.complete(_request())).text == "You said: q 0"
@@ -109,7 +109,7 @@ def test_busy_provider_is_asked_again():
 
 
 def test_everybody_waits_when_the_provider_says_so():
-    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, fake: FakeModels) -> None:
         fake.fail(ModelFault(kind="status", status=429, wait=0.4))
         first = asyncio.create_task(model.complete(_request(0)))
         while fake.arrived < 1 or fake.under_way:
@@ -123,7 +123,7 @@ def test_everybody_waits_when_the_provider_says_so():
 
 
 def test_attempts_are_bounded():
-    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, fake: FakeModels) -> None:
         fake.fail(ModelFault(kind="status", status=500), times=10)
         with pytest.raises(ModelError, match=r"HTTP 500.*gave up after 3 attempts") as caught:
             await model.complete(_request())
@@ -133,7 +133,7 @@ def test_attempts_are_bounded():
 
 
 def test_a_wait_beyond_patience_is_not_waited_for():
-    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, fake: FakeModels) -> None:
         fake.fail(ModelFault(kind="status", status=429, wait=3600))
         with pytest.raises(ModelError, match="gave up after 1 attempts"):
             await model.complete(_request())
@@ -142,7 +142,7 @@ def test_a_wait_beyond_patience_is_not_waited_for():
 
 
 def test_refusal_is_not_tried_again():
-    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, fake: FakeModels) -> None:
         fake.fail(ModelFault(kind="status", status=400))
         with pytest.raises(ModelRefused):
             await model.complete(_request())
@@ -151,7 +151,7 @@ def test_refusal_is_not_tried_again():
 
 
 def test_every_call_ends_in_time():
-    async def use(model: LimitedModel, fake: PracticeModels) -> None:
+    async def use(model: LimitedModel, fake: FakeModels) -> None:
         fake.fail(ModelFault(kind="slow", seconds=30), times=2)
         with pytest.raises(ModelError, match=r"no answer within 0\.05 s") as caught:
             await model.complete(_request())

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from fakes.models import FakeModels, ModelFault
 from foretell.models.model import (
     AssistantMessage,
     ModelBusy,
@@ -23,7 +24,6 @@ from foretell.models.model import (
 from foretell.models.providers.openai_chat import chat_body, encode_chat_body, is_strict
 from foretell.models.router import open_provider
 from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
-from foretell.practice.models.server import ModelFault, PracticeModels
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
 KEYS = {"OPENAI_API_KEY": "sk-of-a-test", "OPENROUTER_API_KEY": "sk-of-a-test"}
@@ -33,12 +33,12 @@ def _asked(
     request: Request, said: Iterable[ScriptedReply] | None, faults: Iterable[ModelFault] = ()
 ) -> tuple[Reply, ModelQuery]:
     async def main() -> tuple[Reply, ModelQuery]:
-        async with PracticeModels(said) as fake:
+        async with FakeModels(said) as fake:
             for fault in faults:
                 fake.fail(fault)
             wire = open_provider(request.model, KEYS, address=f"{fake.url}/v1")
             try:
-                return await wire.complete(request), fake.heard[-1]
+                return await wire.complete(request), fake.queries[-1]
             finally:
                 await wire.close()
 
@@ -124,10 +124,10 @@ def test_finish_reasons(said: ScriptedReply, finish: str, text: str):
 @pytest.mark.parametrize(
     ("fault", "kind", "told"),
     [
-        (ModelFault(kind="status", status=400, told="bad schema"), ModelRefused, "HTTP 400: bad schema"),
-        (ModelFault(kind="status", status=401, told="key sk-1"), ModelRefused, "does not accept the key"),
+        (ModelFault(kind="status", status=400, message="bad schema"), ModelRefused, "HTTP 400: bad schema"),
+        (ModelFault(kind="status", status=401, message="key sk-1"), ModelRefused, "does not accept the key"),
         (ModelFault(kind="status", status=402), ModelRefused, "no credit"),
-        (ModelFault(kind="status", status=404, told="no such model"), ModelRefused, "no such model"),
+        (ModelFault(kind="status", status=404, message="no such model"), ModelRefused, "no such model"),
         (ModelFault(kind="status", status=429, wait=2.5), ModelBusy, "HTTP 429"),
         (ModelFault(kind="status", status=529), ModelBusy, "HTTP 529"),
         (ModelFault(kind="cut"), ReplyLost, "the connection broke"),

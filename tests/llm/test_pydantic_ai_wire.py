@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from fakes.models import FakeModels, ModelFault
 from foretell.models.canonical import pack_reply, unpack_reply
 from foretell.models.model import (
     AssistantMessage,
@@ -26,7 +27,6 @@ from foretell.models.model import (
 )
 from foretell.models.router import ProviderClient, open_provider
 from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
-from foretell.practice.models.server import ModelFault, PracticeModels
 
 CLAUDE, OLD_CLAUDE, GEMINI = (
     "anthropic:claude-sonnet-4-6",
@@ -49,12 +49,12 @@ def _asked(
     open: Opener, request: Request, say: Iterable[ScriptedReply] | None, *faults: ModelFault
 ) -> tuple[Reply, ModelQuery]:
     async def main() -> tuple[Reply, ModelQuery]:
-        async with PracticeModels(say) as fake:
+        async with FakeModels(say) as fake:
             for fault in faults:
                 fake.fail(fault)
             wire = open(request.model, fake.url)
             try:
-                return await wire.complete(request), fake.heard[-1]
+                return await wire.complete(request), fake.queries[-1]
             finally:
                 await wire.close()
                 assert fake.arrived == 1  # The SDK must not retry by itself.
@@ -149,7 +149,7 @@ def test_schema(name: str, loopback: Opener):
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
-        (ModelFault(kind="status", status=400, told="bad"), ModelRefused),
+        (ModelFault(kind="status", status=400, message="bad"), ModelRefused),
         (ModelFault(kind="status", status=401), ModelRefused),
         (ModelFault(kind="status", status=404), ModelRefused),
         (ModelFault(kind="status", status=429, wait=3), ModelBusy),

@@ -9,25 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.models import FakeModels, ModelFault
 from foretell.models.database import open_database
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits, parse_limits
 from foretell.models.model import Request, UserMessage
 from foretell.models.rate_limiter import HORIZON, RateBooking, RateFlow, SharedConcurrency, fair_shares, grant_turns
 from foretell.models.router import ModelRouter
-from foretell.practice.models.server import ModelFault, PracticeModels
 from foretell.questions.errors import InputError
 
 Place = Path | str
 MANY = 3
 
 
-async def _ask(
-    place: Place, limits: ModelLimits, keys: dict[str, str], calls: int, *faults: ModelFault
-) -> PracticeModels:
+async def _ask(place: Place, limits: ModelLimits, keys: dict[str, str], calls: int, *faults: ModelFault) -> FakeModels:
     """So many calls from each of three."""
     journals = [Journal(place) for _ in range(MANY)]
-    async with PracticeModels(latency=0.05) as fake:
+    async with FakeModels(latency=0.05) as fake:
         for fault in faults:
             fake.fail(fault)
         address = {"openai": f"{fake.url}/v1"}

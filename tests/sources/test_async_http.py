@@ -8,17 +8,9 @@ from collections.abc import Awaitable, Callable
 import httpx2
 import pytest
 
+from fakes.faults import busy, cut_off, failing, inject, slow
 from foretell.data.http import AsyncHttpClient, HttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
-from foretell.practice.server import (
-    PracticeServer,
-    ServerRequest,
-    ServerResponse,
-    busy,
-    cut_off,
-    failing,
-    json_response,
-    slow,
-)
+from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
 CANARY = "sk-canary/7+7"
@@ -66,7 +58,7 @@ def test_get_and_post_with_params_headers_and_our_name() -> None:
 @pytest.mark.parametrize("fault", [busy(), busy("soon"), failing(500), failing(503), cut_off()])
 def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[ServerResponse], ServerResponse]) -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
-        server.faults = [fault, fault]
+        inject(server, *[fault, fault])
         assert (await client.get(f"{server.url}/ok")).status == 200
 
     assert len(served(use).requests) == 3
@@ -74,7 +66,7 @@ def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[ServerResponse]
 
 def test_after_the_last_attempt_the_reason_is_told_with_the_servers_words() -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
-        server.faults = [failing(503)] * 3
+        inject(server, *[failing(503)] * 3)
         await client.get(f"{server.url}/ok", params={"api_key": CANARY})
 
     error = failure(use)
@@ -85,7 +77,7 @@ def test_after_the_last_attempt_the_reason_is_told_with_the_servers_words() -> N
 
 def test_an_unbearable_wait_ends_at_once() -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
-        server.faults = [busy("3600")]
+        inject(server, *[busy("3600")])
         await client.get(f"{server.url}/ok")
 
     assert failure(use).status == 429
@@ -93,7 +85,7 @@ def test_an_unbearable_wait_ends_at_once() -> None:
 
 def test_a_slow_answer_is_given_up_in_total() -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
-        server.faults = [slow(30.0)]
+        inject(server, *[slow(30.0)])
         await client.get(f"{server.url}/ok")
 
     assert "longer than 0.05 s" in str(failure(use, limits=HttpLimits(total_seconds=0.05)))
@@ -201,7 +193,7 @@ def test_requests_to_one_host_keep_its_pace(monkeypatch: pytest.MonkeyPatch) -> 
 
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         client.pace(server.url, per_second=0.1)
-        server.faults = [busy()]
+        inject(server, *[busy()])
         await client.get(f"{server.url}/ok")
         await client.get(f"{server.url}/ok")
 

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import inject
+from fakes.markets import FakeFred, FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarket, PolymarketListing
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.kalshi import KalshiClient, KalshiPrices
 from foretell.data.markets.manifold import ManifoldClient, ManifoldPrices
@@ -23,16 +25,17 @@ from foretell.data.series.dbnomics import DbnomicsSeries
 from foretell.data.series.fred import FredSeries
 from foretell.data.series.series import SeriesUnavailable
 from foretell.data.series.yahoo import YahooSeries
-from foretell.practice import markets as fakes
+from foretell.practice.markets.kalshi import SampleKalshiBook
+from foretell.practice.markets.manifold import SampleManifoldBet
+from foretell.practice.markets.metaculus import SampleCommunityPrediction, SampleMetaculusQuestion
 from foretell.practice.series import (
-    FakeDbnomics,
-    FakeFred,
-    FakeFredSeries,
-    FakeObservation,
-    FakePeriods,
-    FakeShare,
-    FakeSplit,
-    FakeYahoo,
+    PracticeDbnomics,
+    PracticeYahoo,
+    SampleDbnomicsSeries,
+    SampleFredSeries,
+    SampleFredValue,
+    SampleShare,
+    SampleShareSplit,
 )
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
@@ -47,8 +50,8 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
     "fred": (
         FakeFred(
             {
-                "x": FakeFredSeries(
-                    observations=(FakeObservation(day=date(2026, 1, 1), value=1.0, since=date(2026, 1, 2)),)
+                "x": SampleFredSeries(
+                    observations=(SampleFredValue(day=date(2026, 1, 1), value=1.0, since=date(2026, 1, 2)),)
                 )
             },
             key="k",
@@ -57,11 +60,11 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
         lambda http, url: FredSeries(http=http, key="k", host=f"{url}/fred", per_second=FAST),
     ),
     "yahoo": (
-        FakeYahoo(
+        PracticeYahoo(
             {
-                "x": FakeShare(
+                "x": SampleShare(
                     sessions=((START, 5.0), (START + timedelta(days=1), None)),
-                    splits=(FakeSplit(at=START + timedelta(days=9), numerator=2, denominator=1),),
+                    splits=(SampleShareSplit(at=START + timedelta(days=9), numerator=2, denominator=1),),
                     quote=(START + timedelta(days=1), 6.0),
                 )
             }
@@ -69,17 +72,17 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
         lambda http, url: YahooSeries(http=http, host=url, per_second=FAST),
     ),
     "dbnomics": (
-        FakeDbnomics({"x/y/z": FakePeriods(values=((date(2026, 1, 1), 1.0), (date(2026, 1, 2), None)))}),
+        PracticeDbnomics({"x/y/z": SampleDbnomicsSeries(values=((date(2026, 1, 1), 1.0), (date(2026, 1, 2), None)))}),
         lambda http, url: DbnomicsSeries(http=http, host=url, per_second=FAST),
     ),
     "kalshi": (
-        fakes.FakeKalshi({"x": fakes.FakeBook(quotes=((SECOND, 0.2, 0.4),))}),
+        FakeKalshi({"x": SampleKalshiBook(quotes=((SECOND, 0.2, 0.4),))}),
         lambda http, url: KalshiPrices(KalshiClient(http=http, host=url, per_second=FAST)),
     ),
     "polymarket": (
-        fakes.FakePolymarket(
+        FakePolymarket(
             {
-                "x": fakes.FakeListing(
+                "x": PolymarketListing(
                     slug="s", outcomes=("Yes", "No"), tokens=("1", "2"), trades={"1": ((SECOND, 0.3),)}
                 )
             }
@@ -93,15 +96,15 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
         ),
     ),
     "manifold": (
-        fakes.FakeManifold({"x": (fakes.FakeBet(id="b", at_ms=SECOND * 1000, after=0.3),)}),
+        FakeManifold({"x": (SampleManifoldBet(id="b", at_ms=SECOND * 1000, after=0.3),)}),
         lambda http, url: ManifoldPrices(ManifoldClient(http=http, host=url, per_second=FAST)),
     ),
     "metaculus": (
-        fakes.FakeMetaculus(
+        FakeMetaculus(
             {
                 "7": (
-                    fakes.FakeForecastedQuestion(
-                        id=1, history=(fakes.FakeCommunityPrediction(since=SECOND, centers=(0.3,)),)
+                    SampleMetaculusQuestion(
+                        title="?", id=1, history=(SampleCommunityPrediction(since=SECOND, centers=(0.3,)),)
                     ),
                 )
             },
@@ -157,7 +160,7 @@ def test_rubbish_anywhere(provider: str, nth: int, place: int, rubbish: Any) -> 
 
     async def use() -> None:
         server = fake.server()
-        server.faults = [*[lambda good: good] * nth, spoil]
+        inject(server, *[*[lambda good: good] * nth, spoil])
         transport = httpx2.AsyncHTTPTransport(verify=False)
         async with server, AsyncHttpClient(limits=QUICK, transport=transport) as http:
             source, one = make(http, server.url), IDS.get(provider, "x")

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.web import broken_wayback_server, strange_web_server
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.pages import Page, PageUnavailable, PublicAddressGuard, WaybackPages, WebPages, is_public, read_page
 from foretell.practice.server import PracticeServer, html_response
-from foretell.practice.web import wayback_server, web_server
 from foretell.practice.world import SampleWorld, small_world
 from foretell.questions.as_of import AsOf, instant
 
@@ -20,7 +20,7 @@ HELD = "https://news.example/rates-held"
 
 def fetched(path: str, *, world: SampleWorld | None = None, limits: HttpLimits = QUICK) -> Page:
     async def run() -> Page:
-        async with web_server(world or small_world()) as server, AsyncHttpClient(limits=limits) as client:
+        async with strange_web_server(world or small_world()) as server, AsyncHttpClient(limits=limits) as client:
             return await WebPages(client, allow_private=True).fetch(f"{server.url}{path}", JULY)
 
     return asyncio.run(run())
@@ -174,7 +174,7 @@ def test_a_name_that_leads_into_our_network_is_refused_also_after_a_redirect() -
             asyncio.run(web.admit(inside))
 
     async def run() -> None:
-        async with web_server(small_world()) as server, AsyncHttpClient(limits=QUICK) as client:
+        async with strange_web_server(small_world()) as server, AsyncHttpClient(limits=QUICK) as client:
             first = True
 
             async def once(host: str, port: int) -> list[str]:
@@ -209,7 +209,7 @@ def test_public_addresses(address: str, public: bool) -> None:
 
 def archived(url: str, as_of: AsOf, *, broken: frozenset[str] = frozenset()) -> tuple[Page, PracticeServer]:
     async def run() -> tuple[Page, PracticeServer]:
-        server = wayback_server(small_world(), broken=broken)
+        server = broken_wayback_server(small_world(), broken)
         async with server, AsyncHttpClient(limits=QUICK) as client:
             return await WaybackPages(client, server.url).fetch(url, as_of), server
 

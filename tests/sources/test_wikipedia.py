@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import FieldDrift, busy, changed, garbled, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.pages import PageUnavailable
 from foretell.data.wikipedia import Wikipedia, article_headings, wikitext_to_text
-from foretell.practice.server import PracticeServer, busy, garbled, json_response
+from foretell.practice.server import PracticeServer, json_response
 from foretell.practice.web import wikipedia_server
 from foretell.practice.world import PageVersion, SampleWorld, small_world
 from foretell.questions.as_of import AsOf, instant
@@ -27,7 +28,7 @@ def asked(
 ) -> tuple[T, PracticeServer]:
     async def run() -> tuple[T, PracticeServer]:
         server = wikipedia_server(world or small_world())
-        server.faults = list(faults)  # type: ignore[arg-type]
+        inject(server, *(faults or []))
         async with server, AsyncHttpClient(limits=QUICK) as client:
             return await use(Wikipedia(client, server.url)), server
 
@@ -66,10 +67,9 @@ def test_a_page_that_was_not_there_is_unavailable(title: str, reason: str) -> No
 
 
 def test_a_suppressed_version_is_unavailable() -> None:
-    world = small_world()
-    world.hidden.add(("Norges Bank", instant("2026-06-20")))
+    hidden = changed(FieldDrift(path="**.slots", change="plant", value={"main": {"texthidden": True}}))
     with pytest.raises(PageUnavailable, match="hidden"):
-        asked(lambda wiki: wiki.revision("Norges Bank", JULY), world)
+        asked(lambda wiki: wiki.revision("Norges Bank", JULY), faults=(hidden,) * 3)
 
 
 def test_contents_and_sections() -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.tools.doubles import keeps_all, question
 from tests.tools.planted.stand_in import stand_in
 
+from fakes.markets import FakeFred
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.pages import WaybackPages, WebPages
@@ -22,7 +23,7 @@ from foretell.data.search.tavily import TavilySearch
 from foretell.data.series.fred import FredSeries
 from foretell.data.wikipedia import Wikipedia
 from foretell.practice.search import search_server
-from foretell.practice.series import FakeFred, FakeFredSeries, FakeObservation
+from foretell.practice.series import SampleFredSeries, SampleFredValue
 from foretell.practice.server import PracticeServer
 from foretell.practice.web import wayback_server, web_server, wikipedia_server
 from foretell.practice.world import small_world
@@ -172,10 +173,10 @@ def test_a_local_corpus_is_fenced_like_the_web() -> None:
 def series_through_the_fence(day: str, **options: Any) -> Observation:
     """One figure of FRED, first 3.8 and corrected to 3.7 in January 2024."""
     asked = question(source="fred", due=day, series=SeriesRef(provider="fred", id="UNRATE"))
-    first = FakeObservation(day=date(2023, 8, 1), value=3.8, since=date(2023, 9, 1), until=date(2024, 1, 5))
-    rows = (first, FakeObservation(day=date(2023, 8, 1), value=3.7, since=date(2024, 1, 5)))
+    first = SampleFredValue(day=date(2023, 8, 1), value=3.8, since=date(2023, 9, 1), until=date(2024, 1, 5))
+    rows = (first, SampleFredValue(day=date(2023, 8, 1), value=3.7, since=date(2024, 1, 5)))
     archived_since = options.pop("archived_since", date(2000, 1, 1))
-    unrate = FakeFredSeries(observations=rows, archived_since=archived_since)
+    unrate = SampleFredSeries(observations=rows, archived_since=archived_since)
 
     async def run() -> Observation:
         fake = FakeFred({"UNRATE": unrate}, key="canary", today=date(2026, 11, 1))

@@ -1,28 +1,20 @@
 """foretell calibrate: learn from resolved forecasts how to combine and correct the next ones."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from foretell.cli.options import FILE_PATH
+from foretell.cli.options import prints_result, progress_bar
+from foretell.cli.request_options import request_options
+from foretell.operations.requests import (
+    CalibrateApplyRequest,
+    CalibrateFitRequest,
+    CalibrateReportRequest,
+    EnsembleRequest,
+)
 
 if TYPE_CHECKING:
-    from foretell.forecasters.combine.rows import TrialRows
-    from foretell.forecasters.combine.rules import FittedRule
-    from foretell.metrics.arrays import Floats
-    from foretell.report.study import StudyResult
-
-METHODS = ("default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper")
-FORECASTS = click.option(
-    "--forecasts", "-f", required=True, type=FILE_PATH, help="forecaster, question, target, p (+ trial)"
-)
-OUTCOMES = click.option(
-    "--outcomes", "-o", required=True, type=FILE_PATH, help="question, target, outcome, due, resolved_on (+ columns)"
-)
-FORECASTER = click.option("--forecaster", metavar="NAME", help="Whose forecasts (default: the only ones there are).")
-JSON = click.Path(path_type=Path, allow_dash=True)
-UNKNOWN = click.option("--drop-unknown", is_flag=True, help="Leave out forecasts of targets without an outcome row.")
+    from foretell.operations.result import Result
 
 
 @click.group()
@@ -34,149 +26,65 @@ def calibrate() -> None:
 
 
 @calibrate.command()
-@FORECASTS
-@OUTCOMES
-@FORECASTER
-@UNKNOWN
-@click.option("--method", type=click.Choice(METHODS), default="default", show_default=True, help="What to fit.")
-@click.option("--output", "-O", required=True, type=FILE_PATH, help="Where to write the fitted rule (JSON).")
-def fit(forecasts: Path, outcomes: Path, forecaster: str | None, drop_unknown: bool, method: str, output: Path) -> None:
+@request_options(CalibrateFitRequest)
+@prints_result(".json")
+def fit(request: CalibrateFitRequest) -> "Result":
     """Fit a rule on forecasts whose outcomes are known.
 
     The outcomes need the columns due (when it was asked) and resolved_on (when the answer became known):
 
-      foretell calibrate fit -f f.csv -o o.csv --method hierarchical -O rule.json
+      foretell calibrate fit -f f.csv -o o.csv --method hierarchical --out rule.json
     """
-    from foretell.forecasters.combine.rules import one_sided
-    from foretell.forecasters.combine.saving import save
-    from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples
-    from foretell.studies.protocols import build_method
+    from foretell.operations.calibrate import fit
 
-    name, examples = choose_forecaster(read_examples(forecasts, outcomes, drop_unknown=drop_unknown), forecaster)
-    examples = answered_rows(examples)
-    fitted = build_method(method).fit(examples)
-    save(fitted, output)
-    training = fitted.training
-    click.echo(f"Fitted {method} on {training.n:,} targets of {name}, {len(training.askings):,} askings.")
-    if one_sided(examples):
-        click.echo("All of them came out alike, so nothing about calibration could be learnt.", err=True)
-    click.echo(f"Wrote {output}; it answers questions asked after {training.last_known}.")
+    return fit(request)
 
 
 @calibrate.command()
-@click.argument("fitted", type=FILE_PATH)
-@FORECASTS
-@click.option("--outcomes", "-o", type=FILE_PATH, help="Table with due, source, kind, price, … of the questions.")
-@FORECASTER
-@UNKNOWN
-@click.option("--name", help="What to call the result in its forecaster column (default: NAME, calibrated).")
-@click.option(
-    "--check",
-    type=click.Choice(["time", "ids"]),
-    default="time",
-    show_default=True,
-    help="ids lets a rule judge questions asked before its training ended: for a check, not for a score to publish.",
-)
-@click.option("--output", "-O", required=True, type=FILE_PATH, help="Where to write the forecasts (.csv or .jsonl).")
-def apply(
-    fitted: Path,
-    forecasts: Path,
-    outcomes: Path | None,
-    forecaster: str | None,
-    drop_unknown: bool,
-    name: str | None,
-    check: str,
-    output: Path,
-) -> None:
+@request_options(CalibrateApplyRequest)
+@prints_result(".json", ".csv", ".jsonl", ".parquet")
+def apply(request: CalibrateApplyRequest) -> "Result":
     """Apply the rule in FITTED to new forecasts.
 
     It refuses what it was fitted on, and questions asked before the last outcome it learnt from was known. Without
     --outcomes the columns it needs (due, and source, kind, price, prior, horizon where it uses them) are those of the
     forecasts.
+
+      foretell calibrate apply rule.json -f new.csv -o questions.csv --out calibrated.csv
     """
-    from foretell.forecasters.combine.saving import load
-    from foretell.scoring.examples import answered_rows, choose_forecaster, read_rows
-    from foretell.scoring.long_tables import write_rows
+    from foretell.operations.calibrate import apply
 
-    rule = load(fitted)
-    whose, rows = choose_forecaster(read_rows(forecasts, outcomes, drop_unknown=drop_unknown), forecaster)
-    rows = answered_rows(rows)
-    p = _applied(rule, rows, fitted, check)
-    write_rows(_long(rows, p, name or f"{whose}, calibrated"), output)
-    click.echo(f"Wrote {output}: {len(rows):,} forecasts.")
-
-
-def _applied(rule: "FittedRule", rows: "TrialRows", path: Path, check: Any) -> "Floats":
-    from foretell.forecasters.combine.rules import TrainingOverlap
-    from foretell.forecasters.combine.rules import apply as apply_fitted
-    from foretell.questions.errors import InputError
-
-    try:
-        return apply_fitted(rule, rows, check=check)
-    except TrainingOverlap as error:
-        hint = "fit on earlier rounds, or leave such questions out of the forecasts"
-        raise InputError(f"this rule must not judge these forecasts: {error}", path=path, hint=hint) from None
-
-
-def _long(rows: "TrialRows", p: "Floats", name: str) -> list[dict[str, Any]]:
-    columns = zip(rows.question.tolist(), rows.target.tolist(), rows.due.astype(str).tolist(), p.tolist(), strict=True)
-    return [{"forecaster": name, "question": q, "target": t, "due": due, "p": value} for q, t, due, value in columns]
+    return apply(request)
 
 
 @calibrate.command()
-@FORECASTS
-@OUTCOMES
-@FORECASTER
-@UNKNOWN
-@click.option("--method", "methods", type=click.Choice(METHODS), multiple=True, help="Only these; may be repeated.")
-@click.option("--draws", type=click.IntRange(100), default=2000, show_default=True, help="Bootstrap draws.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
-@click.option("--html", "html_path", type=FILE_PATH, help="Write a page with reliability diagrams before and after.")
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path, allow_dash=True), help="Write JSON (- for stdout)."
-)
-def report(
-    forecasts: Path,
-    outcomes: Path,
-    forecaster: str | None,
-    drop_unknown: bool,
-    methods: tuple[str, ...],
-    draws: int,
-    seed: int,
-    html_path: Path | None,
-    json_path: Path | None,
-) -> None:
+@request_options(EnsembleRequest)
+@prints_result(".json", ".csv")
+def ensemble(request: EnsembleRequest) -> "Result":
+    """Choose weights for several forecasters whose mean would have been good.
+
+    How far to go is judged on later rounds than the weights came from; where that shows no gain beyond noise, everybody
+    counts the same. The file is applied like any other rule:
+
+      foretell calibrate ensemble -f past.csv -o outcomes.csv --out rule.json
+
+      foretell calibrate apply rule.json -f new.csv -o questions.csv --out combined.csv
+    """
+    from foretell.operations.calibrate import fit_ensemble
+
+    return fit_ensemble(request)
+
+
+@calibrate.command()
+@request_options(CalibrateReportRequest)
+@prints_result(".json", ".html", ".md")
+def report(request: CalibrateReportRequest) -> "Result":
     """Show what every method would have brought: in-sample, by other questions, and by the past alone.
 
     Only the last is what you would have had. Each number is compared with the plain logit mean of the trials, on the
     same resamples of whole questions; crowd, base rate and 0.5 stand beside it.
     """
-    from foretell.cli.backtest import progress_bar
-    from foretell.metrics.bootstrap import Resampling
-    from foretell.scoring.examples import choose_forecaster, read_examples
-    from foretell.studies.calibration import calibration_report as judge
-    from foretell.studies.calibration import calibration_study
+    from foretell.operations.calibrate import report
 
-    name, examples = choose_forecaster(read_examples(forecasts, outcomes, drop_unknown=drop_unknown), forecaster)
     with progress_bar("fitting") as progress:
-        how = Resampling(draws=draws, seed=seed)
-        found = judge(examples, methods=methods or METHODS, resampling=how, progress=progress)
-    _tell(calibration_study(name, found, how), html_path, json_path)
-
-
-def _tell(study: "StudyResult", html_path: Path | None, json_path: Path | None) -> None:
-    from foretell.cli.options import write_json, write_text
-
-    if html_path is not None:
-        from foretell.report.study_report import study_page
-
-        write_text(html_path, study_page(study))
-        click.echo(f"Wrote {html_path}", err=True)
-    if json_path is not None:
-        write_json(study.to_dict(), json_path)
-    if str(json_path) != "-":
-        from rich.console import Console
-
-        from foretell.report.study_report import print_study
-
-        print_study(study, Console())
+        return report(request, progress)

@@ -13,9 +13,8 @@ COMMANDS = {
     "whatif": ("foretell.cli.whatif:whatif", "Change a tree's numbers and see what follows, at once."),
     "demo": ("foretell.cli.backtest:demo", "A first real job: 400+ questions, scored, no key and no network."),
     "score": ("foretell.cli.score:score", "Score a table of forecasts against a table of outcomes."),
-    "compare": ("foretell.cli.score:compare", "Which of two forecasters is better, and by more than noise?"),
-    "leaderboard": ("foretell.cli.score:leaderboard", "An HTML page that ranks all forecasters."),
-    "errors": ("foretell.cli.score:errors", "Where a forecaster wins and loses, as an HTML page."),
+    "compare": ("foretell.cli.score:compare", "Which forecaster is better, and by more than noise?"),
+    "errors": ("foretell.cli.score:errors", "Where a forecaster wins and loses."),
     "plan": ("foretell.cli.score:plan", "How many questions it takes to see a gain of a given size."),
     "backtest": ("foretell.cli.backtest:backtest", "Run forecasters over a question set as of each date."),
     "run": ("foretell.cli.run:run", "Run the agent over many questions; crash-proof, resumable."),
@@ -34,7 +33,7 @@ COMMANDS = {
     "study": ("foretell.cli.study:study", "Experiments on forecasts and on those who make them."),
     "arena": ("foretell.cli.arena:arena", "A living benchmark: events, contexts, forecasts, results."),
     "export": ("foretell.cli.submit:export", "Write a run's forecasts as a board wants them."),
-    "data": ("foretell.cli.data:data", "Download and inspect public question sets."),
+    "data": ("foretell.cli.data:data", "Download public question sets, build your own."),
     "corpus": (
         "foretell.cli.data:corpus",
         "Your own dated documents: import them, search them as of a date.",
@@ -43,16 +42,18 @@ COMMANDS = {
     "fetch": ("foretell.cli.questions:fetch", "The open questions of a platform, as a file to run."),
     "submit": (
         "foretell.cli.submit:submit",
-        "Hand forecasts in to Metaculus, Prophet Arena or ForecastBench.",
+        "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
     ),
-    "ledger": ("foretell.cli.submit:ledger", "What was handed in, and proof that the record stands."),
+    "ledger": ("foretell.cli.submit:ledger", "What was submitted, and proof that the record stands."),
     "serve": ("foretell.cli.serve:serve", "Everything here in a browser: ask, watch, what-if, leaderboards."),
     "site": ("foretell.cli.serve:site", "The same pages as files that open from disk."),
     "mcp": ("foretell.cli.serve:mcp", "Serve foretell to assistants over MCP."),
     "init": ("foretell.cli.init:init", "Begin something of your own: a bot."),
-    "dev": ("foretell.cli.dev:dev", "For developers: fake services on this machine."),
+    "practice": ("foretell.cli.practice:practice", "Try everything: models, markets and inboxes on this machine."),
 }
 """Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""
+MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out board.html"}
+"""Old command → the one that does it now."""
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -63,9 +64,26 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+def _print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from foretell.cli.help_pages import command_reference
+
+        assert isinstance(ctx.command, click.Group)
+        click.echo(command_reference(ctx.command), nl=False)
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, table=COMMANDS, moved=MOVED, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+@click.option(
+    "--reference",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_reference,
+    help="Print the help of all commands as Markdown.",
 )
 def cli() -> None:
     """Probabilities for the future, the reasons behind them, and proof of how good they are.

@@ -1,152 +1,84 @@
-"""Options that several commands share."""
+"""What all commands share: `--json`, `--out`, printing a result, progress."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ForecastTable
+if TYPE_CHECKING:
+    from foretell.operations.result import Result
+    from foretell.runs.backtest import BacktestProgress
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE_PATH = click.Path(path_type=Path, dir_okay=False)
 
 
-def table_options(command: Command) -> Command:
-    """The two tables and how to read them."""
-    for option in reversed(
-        [
-            click.option("--forecasts", "-f", required=True, type=FILE_PATH, help="forecaster, question, target, p"),
-            click.option(
-                "--outcomes", "-o", required=True, type=FILE_PATH, help="question, target, outcome (+ columns)"
-            ),
-            click.option(
-                "--trials",
-                type=click.Choice(["mean", "logit-mean", "separate"]),
-                default="mean",
-                show_default=True,
-                help="What to do with several trials of one forecaster.",
-            ),
-            click.option(
-                "--weights",
-                type=click.Choice(["equal", "question"]),
-                default="equal",
-                show_default=True,
-                help="Without a weight column: count every target once, or every question once.",
-            ),
-            click.option("--drop-unknown", is_flag=True, help="Leave out forecasts of targets without an outcome row."),
-        ]
-    ):
-        command = option(command)
-    return command
+def prints_result(*suffixes: str, default: Path | None = None) -> Callable[[Command], Command]:
+    """Give a command `--json` and, where files can be written, `--out`; the command returns a result to be printed.
+
+    Args:
+        suffixes: Formats that the result can be written in, such as ".json".
+        default: A file that is written where nothing else is asked for.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def called(*, as_json: bool, out: tuple[Path, ...] = (), **values: Any) -> None:
+            result = command(**values)
+            if result is not None:
+                files = out or ((default,) if default is not None and not as_json else ())
+                show_result(result, as_json=as_json, out=files)
+
+        if suffixes:
+            called = out_option(*suffixes, default=default)(called)
+        return json_option(called)  # pyright: ignore[reportReturnType]
+
+    return decorate
 
 
-def scoring_options(command: Command) -> Command:
-    """What to compute and how sure to be of it."""
-    for option in reversed(
-        [
-            click.option(
-                "--by", default="", metavar="COLUMNS", help="Also score each combination, e.g. source,horizon."
-            ),
-            click.option(
-                "--metric",
-                default="bi",
-                show_default=True,
-                type=click.Choice(["bi", "brier", "ms", "log", "ece", "return", "sharpe"]),
-                help="Ranks the board and is compared.",
-            ),
-            click.option("--reference", metavar="NAME", help="Compare all others with this one (default: the leader)."),
-            click.option(
-                "--cluster",
-                default="",
-                metavar="COLUMNS",
-                help="What is resampled as a whole (default: cluster, else question); two columns are crossed.",
-            ),
-            click.option(
-                "--missing", type=float, metavar="P", help="Probability to put in where a forecast is missing."
-            ),
-            click.option(
-                "--gamma",
-                type=click.FloatRange(0, 1),
-                default=0.0,
-                show_default=True,
-                help="Risk aversion of the bettor behind return and sharpe; 0 goes all in.",
-            ),
-            click.option(
-                "--fee",
-                default="none",
-                show_default=True,
-                metavar="none|kalshi|RATE",
-                help="Fee paid by the bettor; RATE is a share of the money spent.",
-            ),
-            click.option("--draws", type=click.IntRange(100), default=2000, show_default=True, help="Bootstrap draws."),
-            click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap."),
-            click.option("--anchors/--no-anchors", default=True, help="Add the rows 0.5, base rate and crowd price."),
-        ]
-    ):
-        command = option(command)
-    return command
+def json_option(command: Command) -> Command:
+    """`--json`: a flag."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
 
 
-def read_options(options: dict[str, Any]) -> tuple[Any, Any]:
-    """The `ReadOptions` and `ScoringOptions` that the shared options describe."""
-    from foretell.metrics.bootstrap import Resampling
-    from foretell.metrics.returns import Bettor
-    from foretell.scoring.join import ReadOptions
-    from foretell.scoring.score import ScoringOptions
+def out_option(*suffixes: str, default: Path | None = None) -> Callable[[Command], Command]:
+    """`--out FILE`: a file to write, its format said by its suffix, which is checked before anything is done."""
 
-    reading = ReadOptions(trials=options["trials"], weights=options["weights"], drop_unknown=options["drop_unknown"])
-    scoring = ScoringOptions(
-        by=columns(options["by"]),
-        metric=options["metric"],
-        reference=options["reference"],
-        cluster=columns(options["cluster"]),
-        missing=_probability(options["missing"]),
-        anchors=options["anchors"],
-        bettor=Bettor(gamma=options["gamma"], fee=_fee(options["fee"])),
-        resampling=Resampling(draws=options["draws"], seed=options["seed"]),
-    )
-    return reading, scoring
+    def check(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        for path in paths:
+            if path.suffix not in suffixes:
+                folder = "" if path.suffix else _folder_hint(context.command, path)
+                raise click.BadParameter(f"{path} should end in {_alternatives(suffixes)}{folder}")
+        return paths
+
+    help = f"Write the result to a file that ends in {_alternatives(suffixes)}; may be repeated."
+    help += f"  [default: {default}]" if default else ""
+    return click.option("--out", type=FILE_PATH, metavar="FILE", multiple=True, callback=check, help=help)
 
 
-def columns(text: str) -> tuple[str, ...]:
-    """A comma-separated list of column names."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...] = ()) -> None:
+    """Write a result to its files, then print it; what a user should know besides goes to the error stream."""
+    if out:
+        from foretell.report.outputs import write_outputs
 
+        for path in write_outputs(result, out):
+            click.echo(f"Wrote {path}", err=True)
+    for warning in result.warnings:
+        click.echo(f"note: {warning}", err=True)
+    if as_json:
+        click.echo(result.to_json())
+    else:
+        from foretell.report.terminal import console
 
-def _probability(value: float | None) -> float | None:
-    from foretell.questions.errors import InputError
-
-    if value is not None and not 0 <= value <= 1:
-        raise InputError(f"--missing {value:g} is outside [0, 1]")
-    return value
-
-
-def _fee(text: str) -> Any:
-    from foretell.metrics.returns import kalshi_fee, no_fee, proportional_fee
-    from foretell.questions.errors import InputError
-
-    if text in ("none", "kalshi"):
-        return no_fee if text == "none" else kalshi_fee
-    try:
-        return proportional_fee(float(text))
-    except ValueError:
-        raise InputError(f"--fee {text} is neither none, kalshi nor a rate such as 0.02") from None
-
-
-# Where results go: the terminal, a JSON file, an HTML page.
-
-
-def show_board(board: Scoreboard) -> None:
-    """The leaderboard in the terminal."""
-    from rich.console import Console
-
-    from foretell.report.leaderboard_text import print_board
-
-    print_board(board, Console())
+        result.print(console())
+    if not result.ok:
+        sys.exit(1)
 
 
 def write_json(data: Any, path: Path) -> None:
@@ -158,16 +90,41 @@ def write_json(data: Any, path: Path) -> None:
         write_text(path, text)
 
 
-def write_leaderboard(board: Scoreboard, table: ForecastTable, path: Path, *, title: str) -> None:
-    """The leaderboard as one HTML file, and a line that says where it is."""
-    from foretell.report.leaderboard_page import leaderboard_page
-
-    write_text(path, leaderboard_page(board, table, title))
-    click.echo(f"Wrote {path}", err=True)
-
-
 def write_text(path: Path, text: str) -> None:
     """The file appears whole or not at all."""
     from foretell.data.atomic_file import write_atomically
 
     write_atomically(path, text.encode())
+
+
+@contextmanager
+def progress_bar(what: str) -> "Generator[BacktestProgress]":
+    """A bar with the time left on the error stream, shown only to a person at a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task(what, total=None)
+
+        def advance(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        yield advance
+
+
+def _folder_hint(command: click.Command, path: Path) -> str:
+    """What to say instead where a folder was meant."""
+    flags = [flag for option in command.params for flag in option.opts if flag in ("--tables", "--folder")]
+    return f"; for a folder say {flags[0]} {path}" if flags else ""
+
+
+def _alternatives(suffixes: tuple[str, ...]) -> str:
+    """Suffixes as a sentence has them.
+
+    >>> _alternatives((".json", ".csv", ".html")), _alternatives((".json",))
+    ('.json, .csv or .html', '.json')
+    """
+    *others, last = suffixes
+    return f"{', '.join(others)} or {last}" if others else last

@@ -64,12 +64,14 @@ def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
             name, type=kind, required=info.is_required(), nargs=-1 if many else 1, metavar=hints.get("metavar")
         )
     text = info.description or ""
-    if default not in (None, "", (), False) and not many and not isinstance(default, Mapping):
-        text = f"{text}  [default: {default}]" if not isinstance(default, bool) else text
+    if not isinstance(default, bool | Mapping) and default not in (None, "", ()):
+        shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+        text = f"{text}  [default: {shown}]"
     if kind is bool:
         spelled = flags(name, info)[-1]
         both = f"{spelled}/--no-{spelled.removeprefix('--')}" if default else spelled
         return click.option(both, name, default=None, is_flag=True, help=text)
+    alone = {"is_flag": False, "flag_value": hints["alone"]} if "alone" in hints else {}
     return click.option(
         *flags(name, info),
         name,
@@ -81,6 +83,7 @@ def _parameter(name: str, info: FieldInfo) -> Callable[[Any], Any]:
         show_envvar=bool(hints.get("env")),
         metavar=hints.get("metavar") or ("NAME=VALUE" if _by_name(info) else None),
         help=text,
+        **alone,
     )
 
 

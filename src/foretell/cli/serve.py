@@ -1,10 +1,13 @@
 """foretell serve: what is on this machine, in a browser."""
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from foretell.cli.options import prints_result, progress_bar
+from foretell.cli.request_options import request_options
+from foretell.operations.requests import McpRequest, ServeRequest, SiteRequest
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -12,30 +15,16 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from foretell.mcp.permissions import ServerPermissions
+    from foretell.operations.result import Result
 
-
-# foretell mcp: a server for assistants.
 
 MCP_TOKEN_VARIABLE = "FORETELL_MCP_TOKEN"
 SHORTEST_TOKEN = 16
-FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command()
-@click.option("--allow-spending", type=click.FloatRange(0), metavar="DOLLARS", help="May cost that much in all.")
-@click.option("--model", "models", multiple=True, help="provider:name on offer, the usual one first; FORETELL_MODEL.")
-@click.option("--search", "engines", multiple=True, help="Search engine on offer; FORETELL_SEARCH, else local.")
-@click.option("--files", "folders", multiple=True, type=FOLDER_PATH, help="Tables and trees under this may be read.")
-@click.option("--http", is_flag=True, help="Serve on http://127.0.0.1 instead of standard input and output.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8766, show_default=True, help="With --http; 0: any.")
-def mcp(
-    allow_spending: float | None,
-    models: tuple[str, ...],
-    engines: tuple[str, ...],
-    folders: tuple[Path, ...],
-    http: bool,
-    port: int,
-) -> None:
+@request_options(McpRequest)
+def mcp(request: McpRequest) -> None:
     """Serve foretell to assistants over the Model Context Protocol.
 
     Tools: ask, grow_tree, what_if, score, search_as_of, list_runs, show_run. Nothing is spent unless you allow it:
@@ -51,19 +40,17 @@ def mcp(
 
     if find_spec("mcp") is None:
         raise MissingExtra("serving assistants", "mcp")
-    desk = _permissions(allow_spending, models, engines, folders)
-    if http:
-        _serve_mcp_http(desk, port)
+    permissions = _permissions(request)
+    if request.http:
+        _serve_mcp_http(permissions, request.port)
     else:
         from foretell.mcp.server import serve_stdio
         from foretell.runs import event_loop
 
-        event_loop.run(serve_stdio(desk))
+        event_loop.run(serve_stdio(permissions))
 
 
-def _permissions(
-    dollars: float | None, models: tuple[str, ...], engines: tuple[str, ...], folders: tuple[Path, ...]
-) -> "ServerPermissions":
+def _permissions(request: McpRequest) -> "ServerPermissions":
     from dataclasses import replace
 
     from foretell.mcp.permissions import ReadableFiles, ServerPermissions
@@ -74,10 +61,11 @@ def _permissions(
     from foretell.runs.services import SEARCH_ENGINES
     from foretell.runs.settings import load_settings
 
-    named = models or tuple(filter(None, [os.environ.get("FORETELL_MODEL")]))
+    dollars = request.allow_spending
+    named = request.models or tuple(filter(None, [os.environ.get("FORETELL_MODEL")]))
     for model in named:
         ModelName.read(model)
-    search = engines or default_search_engines()
+    search = request.search or default_search_engines()
     if unknown := [engine for engine in search if engine not in SEARCH_ENGINES]:
         raise InputError(f"there is no search engine {unknown[0]!r}", hint=f"engines are {', '.join(SEARCH_ENGINES)}")
     if dollars is not None and not named:
@@ -86,11 +74,11 @@ def _permissions(
     purse = None if dollars is None else Budget("server", dollars=dollars)
     usual = search or (("local",) if settings.corpus.is_file() else ())
     return ServerPermissions(
-        settings=replace(settings, purse=purse), models=named, search=usual, files=ReadableFiles.under(folders)
+        settings=replace(settings, purse=purse), models=named, search=usual, files=ReadableFiles.under(request.files)
     )
 
 
-def _serve_mcp_http(desk: "ServerPermissions", port: int) -> None:
+def _serve_mcp_http(permissions: "ServerPermissions", port: int) -> None:
     import secrets
 
     from foretell.mcp.http_server import HOST, PATH, listen, serve_http
@@ -107,20 +95,12 @@ def _serve_mcp_http(desk: "ServerPermissions", port: int) -> None:
     click.echo(f"serving http://{HOST}:{listening.getsockname()[1]}{PATH} until Ctrl-C", err=True)
     if not given:
         click.echo(f"token: {token}", err=True)
-    event_loop.run(serve_http(desk, listening, token))
+    event_loop.run(serve_http(permissions, listening, token))
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; others need the token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8400, show_default=True, help="0 takes a free one.")
-@click.option(
-    "--token",
-    envvar="FORETELL_TOKEN",
-    show_envvar=True,
-    help="What spending and writing need (default: a new one, printed).",
-)
-@click.option("--open", "opened", is_flag=True, help="Open a browser.")
-def serve(host: str, port: int, token: str | None, opened: bool) -> None:
+@request_options(ServeRequest)
+def serve(request: ServeRequest) -> None:
     """Show runs, questions and arenas in a browser, and ask there.
 
     Only this machine can reach it unless --host says otherwise. Looking is free; whatever spends money or writes needs
@@ -137,10 +117,11 @@ def serve(host: str, port: int, token: str | None, opened: bool) -> None:
         if (error.name or "").partition(".")[0] not in ("fastapi", "jinja2", "markupsafe", "starlette"):
             raise
         raise MissingExtra("foretell serve", "web") from None
-    if token is not None and len(token) < 16:
+    if request.token is not None and len(request.token) < SHORTEST_TOKEN:
         raise InputError("the token is short enough to be guessed", column="--token", hint="16 characters or more")
-    token = token or secrets.token_urlsafe(24)
-    _run(create_app(load_settings(), token=token, host=host), host, port, token, opened=opened)
+    token = request.token or secrets.token_urlsafe(24)
+    app = create_app(load_settings(), token=token, host=request.host)
+    _run(app, request.host, request.port, token, opened=request.open)
 
 
 def _run(app: "FastAPI", host: str, port: int, token: str, *, opened: bool) -> None:
@@ -184,23 +165,16 @@ def _run(app: "FastAPI", host: str, port: int, token: str, *, opened: bool) -> N
         Leaving(config).run(sockets=[listening])
 
 
-# foretell site: the pages of this machine as files.
-
-
 @click.command()
-@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--run", "runs", multiple=True, help="Only this run; may be repeated.")
-@click.option("--tree", "trees", multiple=True, help="Only this tree; may be repeated.")
-@click.option("--arena", "arenas", multiple=True, help="Only this arena; may be repeated.")
-@click.option("--most", type=click.IntRange(1), default=20_000, show_default=True, help="Pages to write at most.")
-def site(out: Path, runs: tuple[str, ...], trees: tuple[str, ...], arenas: tuple[str, ...], most: int) -> None:
-    """Write the pages that `foretell serve` shows into the folder OUT, as a site that opens from disk.
+@request_options(SiteRequest)
+@prints_result()
+def site(request: SiteRequest) -> "Result":
+    """Write the pages that `foretell serve` shows into FOLDER, as a site that opens from disk.
 
     Trees keep their what-if. Nothing in it needs a server or the network: put it on any static host, or send it along.
     """
     import asyncio
 
-    from foretell.cli.backtest import progress_bar
     from foretell.questions.errors import MissingExtra
     from foretell.runs.settings import load_settings
 
@@ -211,9 +185,6 @@ def site(out: Path, runs: tuple[str, ...], trees: tuple[str, ...], arenas: tuple
         if (error.name or "").partition(".")[0] not in ("fastapi", "jinja2", "markupsafe", "starlette"):
             raise
         raise MissingExtra("foretell site", "web") from None
-    chosen = SiteSelection(runs=runs, trees=trees, arenas=arenas, most=most)
+    chosen = SiteSelection(runs=request.runs, trees=request.trees, arenas=request.arenas, most=request.most)
     with progress_bar("pages") as progress:
-        done = asyncio.run(write_site(out, load_settings(), chosen=chosen, progress=progress))
-    for one in done.broken[:10]:
-        click.echo(f"note: no page at {one}", err=True)
-    click.echo(f"Wrote {done.pages} pages, {done.size / 1e6:.1f} MB: open {out / 'index.html'}")
+        return asyncio.run(write_site(request.folder, load_settings(), chosen=chosen, progress=progress))

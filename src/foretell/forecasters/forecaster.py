@@ -350,7 +350,7 @@ class FunctionForecaster:
 NO_DEFAULT = inspect.Parameter.empty
 
 
-def forecast_of(result: Any, question: Question, context: Context, name: str) -> Forecast:
+def forecast_of(result: Any, question: Question, context: Context, name: str, rationale: str = "") -> Forecast:
     """A probability, a mapping from targets to probabilities, or a forecast, as a forecast.
 
     A single number answers a question with one target.
@@ -364,7 +364,12 @@ def forecast_of(result: Any, question: Question, context: Context, name: str) ->
         result = {question.targets[0].id: result}
     try:
         return Forecast(
-            question_id=question.id, forecaster=name, as_of=context.as_of, p=dict(result), trial=context.trial
+            question_id=question.id,
+            forecaster=name,
+            as_of=context.as_of,
+            p=dict(result),
+            trial=context.trial,
+            rationale=rationale,
         )
     except (TypeError, ValueError) as error:
         raise CannotForecast(f"{name} gave no probabilities: {error}") from error

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foretell.inspect_tasks.samples import CLUSTER_KEY, outcomes_of, probabilities_in, question_in, resolutions_of
 from foretell.models.structured_output import UnusableReply
+from foretell.operations.requests import InspectLogRequest
+from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.scoring.long_tables import Row, outcome_rows, write_rows
 
@@ -32,6 +34,42 @@ class LoggedForecasts:
         folder.mkdir(parents=True, exist_ok=True)
         tables = {"forecasts": self.forecasts, "outcomes": self.outcomes, "failures": self.failures}
         return [write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertedLog(Result):
+    """Tables made from logs."""
+
+    logged: LoggedForecasts
+    tables: tuple[Path, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Samples that hold no forecast."""
+        failures = self.logged.failures
+        if not failures:
+            return ()
+        first = failures[0]
+        return (f"{len(failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
+
+    def to_dict(self) -> Any:
+        """How many there are, and where."""
+        return {
+            "forecasts": len(self.logged.forecasts),
+            "outcomes": len(self.logged.outcomes),
+            "failures": list(self.logged.failures),
+            "tables": [str(path) for path in self.tables],
+        }
+
+    def __str__(self) -> str:
+        """Where the tables are."""
+        return "\n".join(f"Wrote {path}" for path in self.tables)
+
+
+def convert_log(request: InspectLogRequest) -> ConvertedLog:
+    """Write the forecasts and outcomes of logs as the tables that `foretell score` reads."""
+    found = read_inspect_log(request.log, name=request.name)
+    return ConvertedLog(logged=found, tables=tuple(found.write(request.tables)))
 
 
 def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedForecasts:

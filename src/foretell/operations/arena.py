@@ -1,8 +1,14 @@
-"""An arena put together from its file and this machine's settings."""
+"""What can be done with a live arena, and an arena put together from its file and this machine's settings."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from foretell.arena.live import ContextMaker, LiveArena, PrepareEntry, SendCells
 from foretell.arena.spec import ARENA_PREFIX, ArenaSpec, ContextSpec
@@ -14,9 +20,20 @@ from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, Co
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
+from foretell.operations.requests import (
+    ArenaForecastRequest,
+    ArenaInitRequest,
+    ArenaRequest,
+    ArenaRunRequest,
+    ArenaScoreRequest,
+    ArenaShowRequest,
+)
+from foretell.operations.result import Result
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
+from foretell.report.terminal import TextColumn, text_table
+from foretell.runs import event_loop
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import past_of, rates_of
 from foretell.runs.runner import asks_models, check_options, open_answers
@@ -25,10 +42,23 @@ from foretell.runs.runtime import (
     open_runtime,
 )
 from foretell.runs.services import Services, open_markets, open_services
-from foretell.runs.settings import Settings, clock_of
+from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunCell, RunRow, RunStore
 from foretell.runs.worker import OpenRuns
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from foretell.arena.collect import CollectReport
+    from foretell.arena.forecast import ForecastReport
+    from foretell.arena.status import ArenaEventHistory, ArenaStatus
+    from foretell.report.arena_report import ArenaReport
+
+Opened = TypeVar("Opened")
+WatchProgress = Callable[[RunProgress], None]
+
+# What an arena has seen come true, for those who learn from it.
 
 
 class ArenaPast:
@@ -247,3 +277,301 @@ def _queue_sender(settings: Settings, store: RunStore, past: ArenaPast, stack: A
         queue.add(QueuedCell(key=cell.key, attempt=attempt) for cell, attempt in cells)
 
     return send
+
+
+# What a user can ask of an arena.
+
+POLL_SECONDS = 1.0
+"""Seconds between two looks at what workers have done."""
+SIMULATED_LOOK = 0.1
+"""Seconds between two looks at a clock that may leap."""
+
+
+def with_arena(file: Path, opening: ArenaParts, work: Callable[[LiveArena], Awaitable[Opened]]) -> Opened:
+    """Open the arena that a file describes and do something with it."""
+    from foretell.arena.spec import read_arena
+
+    spec, settings = read_arena(file), load_settings()
+
+    async def opened() -> Any:
+        async with open_arena(spec, settings, opening) as arena:
+            return await work(arena)
+
+    try:
+        return event_loop.run(opened())
+    except InputError as error:
+        raise error.at(path=file) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaFile(Result):
+    """The file of a new arena."""
+
+    file: Path
+    name: str
+    entries: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to do next."""
+        return (f"next: foretell arena run {self.file.parent}",)
+
+    def to_dict(self) -> Any:
+        """Where it is, and who takes part."""
+        return {"file": str(self.file), "name": self.name, "entries": list(self.entries)}
+
+    def __str__(self) -> str:
+        """Where it is, and who takes part."""
+        return f"Wrote {self.file}: arena {self.name} with {', '.join(self.entries)}"
+
+
+def init_arena(request: ArenaInitRequest) -> ArenaFile:
+    """Write the file of a new arena, with every field explained."""
+    from foretell.arena.spec import FILE_NAME, read_arena
+    from foretell.data.atomic_file import write_atomically
+
+    file = request.place if request.place.suffix in (".yaml", ".yml") else request.place / FILE_NAME
+    if file.exists() and not request.force:
+        raise InputError("there is one already", path=file, hint="--force overwrites it")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = files("foretell.operations").joinpath("templates", "arena.yaml").read_text(encoding="utf-8")
+    write_atomically(file, Template(text).substitute(name=request.name or default_arena_name(file)).encode())
+    spec = read_arena(file)
+    return ArenaFile(file=file, name=spec.name, entries=tuple(spec.entries))
+
+
+def default_arena_name(file: Path) -> str:
+    """A name out of where the file is.
+
+    >>> default_arena_name(Path("/srv/My Arena/arena.yaml")), default_arena_name(Path("/srv/x/cup.yaml"))
+    ('my-arena', 'cup')
+    """
+    name = file.resolve().parent.name if file.stem == "arena" else file.stem
+    return re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_") or "arena"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageResult(Result):
+    """What a stage of an arena did."""
+
+    report: Any
+    """A `CollectReport`, `ContextReport`, `ForecastReport` or `SettleReport`."""
+
+    def to_dict(self) -> Any:
+        """The counts of the report."""
+        return asdict(self.report)
+
+    def __str__(self) -> str:
+        """The report's own words."""
+        return str(self.report)
+
+
+def collect_events(request: ArenaRequest) -> StageResult:
+    """Read the platforms of an arena, and choose among their events by its rules."""
+    return StageResult(report=with_arena(request.file, ArenaParts(markets=True), _collect))
+
+
+async def _collect(arena: LiveArena) -> "CollectReport":
+    from foretell.arena.collect import collect
+    from foretell.arena.schedule import slot
+    from foretell.runs.claims import ClaimTable
+
+    now = arena.clock()
+    found = await collect(arena, now)
+    if found.listed or not found.problems:
+        # A service that runs as well need not read the platforms again in this stretch of time.
+        due = slot(now, arena.spec.collect.every_hours).isoformat()
+        once = ClaimTable(arena.store.database)
+        await arena.store.aside(once.take, f"collect {arena.name}", due)
+        await arena.store.aside(once.done, f"collect {arena.name}", due)
+    return found
+
+
+def build_contexts(request: ArenaRequest, watch: WatchProgress) -> StageResult:
+    """Ask about every event whose moment has come, and gather what everybody is shown."""
+    from foretell.arena.context import make_contexts
+
+    opening = ArenaParts(markets=True, contexts=True, watch=watch)
+    return StageResult(report=with_arena(request.file, opening, lambda arena: make_contexts(arena, arena.clock())))
+
+
+def forecast_events(request: ArenaForecastRequest, watch: WatchProgress) -> StageResult:
+    """Let every entry answer every moment that is ready and that it has not answered."""
+    from foretell.arena.spec import read_arena
+
+    if unknown := [name for name in request.entries if name not in read_arena(request.file).entries]:
+        raise InputError(f"no entry is called {unknown[0]!r}", path=request.file, column="--entry")
+    opening = ArenaParts(forecasts=True, here=request.here, concurrency=request.concurrency, watch=watch)
+    return StageResult(report=with_arena(request.file, opening, lambda arena: _forecast(arena, request.entries)))
+
+
+async def _forecast(arena: LiveArena, entries: tuple[str, ...]) -> "ForecastReport":
+    from foretell.arena.forecast import make_forecasts
+
+    found = await make_forecasts(arena, arena.clock(), entries=entries)
+    while found.sent:
+        await asyncio.sleep(POLL_SECONDS)
+        found = replace(found, sent=0) + await make_forecasts(arena, arena.clock(), entries=entries)
+    return found
+
+
+def resolve_events(request: ArenaRequest) -> StageResult:
+    """Read how events came out whose close has passed, or that have left the list of open ones."""
+    from foretell.arena.settle import settle
+
+    opening = ArenaParts(markets=True)
+    return StageResult(report=with_arena(request.file, opening, lambda arena: settle(arena, arena.clock())))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaScores(Result):
+    """The leaderboard of an arena."""
+
+    report: "ArenaReport"
+    by: tuple[str, ...] = ()
+
+    def to_dict(self) -> Any:
+        """The report's own data."""
+        return self.report.to_dict()
+
+    def to_html(self) -> str:
+        """The report as a page, with figures."""
+        return self.report.page()
+
+    def print(self, console: "Console") -> None:
+        """Its tables."""
+        self.report.print(console, by=self.by)
+
+
+def score_arena(request: ArenaScoreRequest) -> ArenaScores:
+    """Rank everybody on what has come out so far."""
+    from foretell.arena.score_data import read_arena_table
+    from foretell.report.arena_report import arena_report
+
+    # The engine of arenas calls this dimension by two words.
+    by = tuple(name.replace("lead_time", "lead time") for name in request.by)
+
+    async def scored(arena: LiveArena) -> "ArenaReport":
+        folder = load_settings().home / "standings"
+        table = await arena.store.aside(read_arena_table, arena.store.database, arena.name, keep=folder)
+        return arena_report(table, by=by, choice=request.choice, draws=request.draws, seed=request.seed)
+
+    return ArenaScores(report=with_arena(request.file, ArenaParts(), scored), by=by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaStatusResult(Result):
+    """How an arena stands."""
+
+    status: "ArenaStatus"
+
+    def to_dict(self) -> Any:
+        """Plain data."""
+        return self.status.to_dict()
+
+    def __str__(self) -> str:
+        """For people."""
+        return str(self.status)
+
+
+def status_of_arena(request: ArenaRequest) -> ArenaStatusResult:
+    """Events, moments and forecasts by state, the next moment, what was spent, what was missed and why."""
+    from foretell.arena.status import arena_status
+
+    async def read(arena: LiveArena) -> "ArenaStatus":
+        return await arena.store.aside(arena_status, arena, arena.clock())
+
+    return ArenaStatusResult(status=with_arena(request.file, ArenaParts(), read))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaEventResult(Result):
+    """One event of an arena, from its first price to its result."""
+
+    event: "ArenaEventHistory"
+
+    def to_dict(self) -> Any:
+        """Plain data."""
+        return self.event.to_dict()
+
+    def print(self, console: "Console") -> None:
+        """The question, its prices, and a table of moments and forecasts."""
+        from rich.text import Text
+
+        found = self.event
+        console.print(Text(f"{found.question.text}  ({found.event}, {found.status})", style="bold"))
+        if found.question.url:
+            console.print(Text(found.question.url))
+        for target, prices in found.prices.items():
+            path = " → ".join(f"{price:.2f}" for _, price in _thinned(prices))
+            outcome = f"  came out {found.outcomes[target]}" if target in found.outcomes else ""
+            console.print(Text(f"{found.labels[target]}: {path or 'no price'}{outcome}"))
+        columns = [
+            TextColumn(head="#", right=True),
+            TextColumn(head="asked at (UTC)"),
+            TextColumn(head="to close", drop=2),
+            TextColumn(head="state", drop=1),
+            TextColumn(head="entry", shrink=12),
+            TextColumn(head="forecast", shrink=20),
+        ]
+        console.file.write(text_table(columns, self._lines(), console.width) + "\n")
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        lines: list[tuple[str, ...]] = []
+        for moment in self.event.moments:
+            head = (str(moment.number), f"{moment.at:%Y-%m-%d %H:%M}", moment.to_close, moment.state)
+            rows = [(name, self._numbers(p)) for name, p in moment.said.items()] or [("", moment.reason)]
+            lines += [(*(head if not place else ("", "", "", "")), *row) for place, row in enumerate(rows)]
+        return lines
+
+    def _numbers(self, p: Mapping[str, float]) -> str:
+        return ", ".join(f"{self.event.labels.get(target, target)} {value:.0%}" for target, value in p.items())
+
+
+def _thinned(prices: list[tuple[str, float]], most: int = 12) -> list[tuple[str, float]]:
+    """The first, the last and some between."""
+    if len(prices) <= most:
+        return prices
+    return [prices[round(place * (len(prices) - 1) / (most - 1))] for place in range(most)]
+
+
+def show_event(request: ArenaShowRequest) -> ArenaEventResult:
+    """The prices of an event, the moments at which it was asked, every forecast, and how it came out."""
+    from foretell.arena.status import event_history
+
+    async def read(arena: LiveArena) -> "ArenaEventHistory":
+        return await arena.store.aside(event_history, arena.book, request.event)
+
+    return ArenaEventResult(event=with_arena(request.file, ArenaParts(), read))
+
+
+def run_arena(
+    request: ArenaRunRequest, tell: Callable[[str], None], begin: Callable[[LiveArena, asyncio.Event], None]
+) -> None:
+    """All stages of an arena as one service, until it is stopped.
+
+    Args:
+        request: Which arena, and how.
+        tell: Is given a line for every stage that did something.
+        begin: Is called when the service begins, with the event that stops it.
+    """
+    from foretell.arena.service import LOOK_SECONDS, ArenaService
+
+    look = request.look or (SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS)
+
+    async def serve(arena: LiveArena) -> None:
+        def report_stage(stage: str, report: object) -> None:
+            first, *more = str(report).splitlines()
+            tell(f"{arena.clock().isoformat(timespec='seconds')} {stage}: {first}")
+            for line in more:
+                tell(f"  {line.strip()}")
+
+        service = ArenaService(arena=arena, look=look, tell=report_stage)
+        if request.once:
+            await service.once()
+            return
+        stop = asyncio.Event()
+        begin(arena, stop)
+        await service.run(stop)
+
+    with_arena(request.file, replace(ALL_PARTS, here=request.here, concurrency=request.concurrency), serve)

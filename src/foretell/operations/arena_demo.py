@@ -1,21 +1,28 @@
 """A season of an arena in simulated time: all of its stages, from one due moment to the next."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foretell.arena.spec import ArenaSpec, CollectSpec, ContextSpec, EntrySpec, ResolveSpec
+from foretell.operations.requests import ArenaDemoRequest
+from foretell.operations.result import Result
+from foretell.questions.errors import InputError
 from foretell.scoring.table import ALWAYS_HALF, CROWD
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from foretell.arena.live import LiveArena, PrepareEntry
     from foretell.practice.exchange.server import FileClock
     from foretell.practice.exchange.world import SimulatedWorld
     from foretell.questions.forecast import Forecast
     from foretell.questions.trace import EmitEvent
+    from foretell.report.arena_report import ArenaReport
+    from foretell.report.study import StudyResult
     from foretell.runs.executor import AnswerCell
     from foretell.runs.settings import Settings
     from foretell.runs.spec import RunSpec
@@ -183,35 +190,39 @@ async def open_simulation(season: ArenaSimulation, home: Path) -> "AsyncGenerato
     from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
     from foretell.data.settlements.kalshi import KalshiSettlements
     from foretell.operations.arena import ArenaParts, open_arena
+    from foretell.practice.exchange.forecasters import news_reader
     from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
-    from foretell.practice.models.process import PracticeModelProcess
+    from foretell.practice.models.server import PracticeModels
 
     home.mkdir(parents=True, exist_ok=True)
     world = season.world()
     clock = FileClock(home / "clock.txt")
     clock.set(world.settings.start)
     opening = ArenaParts(markets=True, contexts=True, forecasts=True, here=True)
-    with PracticeModelProcess(brain="foretell.practice.exchange.forecasters:news_reader") as provider:
-        async with SimulatedExchange(world, clock).server() as server, AsyncHttpClient() as http:
-            addresses = {
-                PROVIDER: f"{provider.url}/v1",
-                # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
-                ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{ENGINE}",
-                "kalshi": f"{server.url}{KALSHI}",
-            }
-            # The public exchange is asked ten times a second; this one is our own.
-            client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
-            settings = _settings(home, addresses, clock, KEY)
-            async with open_arena(season.spec(), settings, opening) as plain:
-                arena = replace(
-                    plain,
-                    spec=_with_oracle(plain.spec),
-                    furnish=_AnswersWithOracle(plain.furnish, world),
-                    events={"kalshi": KalshiEvents(client)},
-                    settlements={"kalshi": KalshiSettlements(client)},
-                )
-                await arena.store.aside(arena.open)
-                yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
+    async with (
+        PracticeModels(news_reader) as provider,
+        SimulatedExchange(world, clock).server() as server,
+        AsyncHttpClient() as http,
+    ):
+        addresses = {
+            PROVIDER: f"{provider.url}/v1",
+            # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
+            ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{ENGINE}",
+            "kalshi": f"{server.url}{KALSHI}",
+        }
+        # The public exchange is asked ten times a second; this one is our own.
+        client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
+        settings = _settings(home, addresses, clock, KEY)
+        async with open_arena(season.spec(), settings, opening) as plain:
+            arena = replace(
+                plain,
+                spec=_with_oracle(plain.spec),
+                furnish=_AnswersWithOracle(plain.furnish, world),
+                events={"kalshi": KalshiEvents(client)},
+                settlements={"kalshi": KalshiSettlements(client)},
+            )
+            await arena.store.aside(arena.open)
+            yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
 
 
 def _settings(home: Path, addresses: dict[str, str], clock: "FileClock", key: str) -> "Settings":
@@ -246,3 +257,104 @@ class _AnswersWithOracle:
 
         context = Context(as_of=cell.question.as_of_in("live"))
         return await OracleForecaster(world=self._world, name=ORACLE).forecast(cell.question, context)
+
+
+# What `foretell arena demo` does.
+
+PAGE, HOME = "leaderboard.html", "home"
+COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
+"""The numbers that matter most, so that their intervals have room: in 80 columns, and in more."""
+WIDE = 110
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaDemoResult(Result):
+    """The leaderboard of a simulated season."""
+
+    report: "ArenaReport"
+    page: Path
+    hints: str = ""
+    """How to look into what was kept."""
+
+    def to_dict(self) -> Any:
+        """The report's own data."""
+        return self.report.to_dict()
+
+    def print(self, console: "Console") -> None:
+        """The leaderboard alone."""
+        from foretell.report.study_report import print_study
+
+        columns = WIDE_COLUMNS if console.width >= WIDE else COLUMNS
+        print_study(_narrowed(self.report.study(), columns), console)
+        console.file.write(f"Wrote {self.page}\n{self.hints}")
+
+
+def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None]) -> ArenaDemoResult:
+    """Play a season of an arena on a made-up exchange, and score it.
+
+    Args:
+        request: How long, and where the page goes.
+        tell: Is given a line for every simulated day.
+    """
+    import shutil
+
+    from foretell.runs import event_loop
+
+    home = (request.folder / HOME).absolute()
+    if home.exists():
+        raise InputError("an earlier demo is kept here", path=home, hint="name another folder with --folder")
+    season = ArenaSimulation(days=request.days, events_per_day=request.events_per_day, seed=request.seed)
+    try:
+        result = event_loop.run(_play(season, request.folder, tell))
+        return replace(result, hints=_keep(season, request.folder)) if request.keep else result
+    finally:
+        if not request.keep:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+async def _play(season: ArenaSimulation, folder: Path, tell: Callable[[str], None]) -> ArenaDemoResult:
+    from time import monotonic
+
+    from foretell.arena.score_data import read_arena_table
+    from foretell.data.atomic_file import write_atomically
+    from foretell.report.arena_report import arena_report
+
+    began = monotonic()
+    async with open_simulation(season, (folder / HOME).absolute()) as run:
+        entries = len(run.arena.spec.entries)
+        tell(f"{season.days} days of a made-up exchange, {season.events_per_day} events a day, {entries} entries")
+        asked = calls = 0
+        async for day in run.days():
+            asked, calls = asked + day.asked, calls + day.calls
+            tell(str(day))
+        tell(f"{asked} questions asked, {calls} calls of models, {monotonic() - began:.0f} seconds\n")
+        report = arena_report(read_arena_table(run.arena.store.database, run.arena.name))
+    write_atomically(folder / PAGE, report.page().encode())
+    return ArenaDemoResult(report=report, page=folder / PAGE)
+
+
+def _narrowed(study: "StudyResult", columns: tuple[str, ...]) -> "StudyResult":
+    """The leaderboard alone, and of it some columns."""
+    board = study.grids[0]
+    kept = [place for place, column in enumerate(board.columns) if column.label in columns]
+    entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.entries)
+    narrow = replace(board, columns=tuple(board.columns[place] for place in kept), entries=entries)
+    return replace(study, grids=(narrow,))
+
+
+def _keep(season: ArenaSimulation, folder: Path) -> str:
+    """Write the arena's file, and say how to look around."""
+    import json
+
+    import yaml
+
+    from foretell.arena.spec import FILE_NAME
+    from foretell.data.atomic_file import write_atomically
+
+    spec = json.loads(season.spec().to_json())
+    write_atomically(folder / FILE_NAME, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
+    home = (folder / HOME).absolute()
+    return (
+        f"\nTo look into it:\n  export FORETELL_HOME={home} FORETELL_CLOCK=file:{home / 'clock.txt'}\n"
+        f"  foretell arena status {folder}\n  foretell runs\n"
+    )

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from foretell.data.atomic_file import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
+from foretell.operations.requests import InitBotRequest
+from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
 from foretell.runs.services import SEARCH_ENGINES
@@ -50,7 +53,9 @@ class BotSettings:
     def __post_init__(self) -> None:
         Tournament.read(TOURNAMENT_PREFIX + self.tournament)
         if 24 % self.hours:
-            raise InputError(f"{self.hours} hours do not divide the day", column="--every", hint="1, 2, 3, 4, 6, 8, 12")
+            raise InputError(
+                f"{self.hours} hours do not divide the day", column="--interval", hint="1, 2, 3, 4, 6, 8, 12"
+            )
         if unknown := [name for name in self.search if name not in SEARCH_ENGINES or name == "local"]:
             hint = f"engines are {', '.join(name for name in SEARCH_ENGINES if name != 'local')}"
             raise InputError(f"a bot cannot search with {unknown[0]!r}", column="--search", hint=hint)
@@ -118,3 +123,42 @@ def write_bot(bot: BotSettings, folder: Path) -> list[Path]:
         write_atomically(path, text.encode())
     (folder / "bot.sh").chmod(0o755)
     return list(made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BotFiles(Result):
+    """A bot that was written into a folder."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    secrets: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to do next."""
+        names = " and ".join(self.secrets)
+        return (f"next: {self.folder / 'README.md'}; it takes {len(self.secrets)} secrets, {names}.",)
+
+    def to_dict(self) -> Any:
+        """The files, and the secrets they need."""
+        return {"files": [str(path) for path in self.files], "secrets": list(self.secrets)}
+
+    def __str__(self) -> str:
+        """A line for each file."""
+        return "\n".join(f"Wrote {path}" for path in self.files)
+
+
+def init_bot(request: InitBotRequest) -> BotFiles:
+    """Write a repository that forecasts a Metaculus tournament on a schedule."""
+    if request.budget_per_day * request.interval / 24 < 0.01:
+        raise InputError("less than a cent a run", column="--budget-per-day", hint="allow more, or run less often")
+    bot = BotSettings(
+        name=request.folder.resolve().name,
+        tournament=request.tournament,
+        model=request.model,
+        search=request.search,
+        dollars_per_day=request.budget_per_day,
+        hours=request.interval,
+        trials=request.trials,
+    )
+    return BotFiles(folder=request.folder, files=tuple(write_bot(bot, request.folder)), secrets=tuple(bot.secrets))

@@ -41,7 +41,7 @@ def _known_fields(request: type[Request]) -> str:
     return f"there are {', '.join(request.model_fields)}"
 
 
-def setting(
+def setting(  # noqa: PLR0913 - a field has as many sides
     default: Any = PydanticUndefined,
     help: str = "",
     *,
@@ -49,6 +49,7 @@ def setting(
     argument: bool = False,
     metavar: str | None = None,
     env: str | None = None,
+    alone: str | None = None,
     **limits: Any,
 ) -> Any:
     """A field of a request.
@@ -60,9 +61,10 @@ def setting(
         argument: Given by position on the command line instead of by a flag.
         metavar: What the command line calls the value, such as DATE.
         env: Environment variable that stands in where nothing is given, in every door.
+        alone: What a flag that is given without a value stands for.
         limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, default_factory, …
     """
-    cli = {"flag": flag, "argument": argument, "metavar": metavar, "env": env}
+    cli = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "alone": alone}
     extra: dict[str, Any] = {"cli": {name: value for name, value in cli.items() if value}}
     if "default_factory" in limits:
         return Field(description=help, json_schema_extra=extra, **limits)

@@ -31,7 +31,7 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterStatus:
-    """What can be said at one moment."""
+    """Who is at work at one moment, and on what."""
 
     workers: Mapping[int, str]
     """Machine and process, by id."""
@@ -74,25 +74,25 @@ def settings_for(settings: Settings, row: RunRow) -> Settings:
 
 
 def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrency: int) -> PrepareRun:
-    """Surroundings for any run of the store."""
+    """What opens any run of the store, so that its cells can be answered."""
 
     @asynccontextmanager
-    async def furnish(row: RunRow) -> AsyncGenerator[AnswerCell]:
+    async def open_row(row: RunRow) -> AsyncGenerator[AnswerCell]:
         own = settings_for(settings, row)
         past = Past(recorded_rates=StoredRates(table=await store.aside(store.rates, row.id)))
         spec = spec_from_json(row.spec)
         async with open_answers(spec, own, journal, store, past=lambda: past, concurrency=concurrency) as answer:
             yield answer
 
-    return furnish
+    return open_row
 
 
 @asynccontextmanager
 async def _worker(settings: Settings, capacity: WorkerCapacity) -> AsyncGenerator[Worker]:
     url = shared_url(settings)
     with closing(RunStore(url)) as store, closing(Journal(url)) as journal:
-        furnish = run_opener(settings, store, journal, capacity.here)
-        yield await asyncio.to_thread(Worker, url, store, _life(journal), furnish)
+        prepare = run_opener(settings, store, journal, capacity.here)
+        yield await asyncio.to_thread(Worker, url, store, _life(journal), prepare)
 
 
 def _life(keeper: Journal | RunStore) -> SessionLiveness:
@@ -102,23 +102,23 @@ def _life(keeper: Journal | RunStore) -> SessionLiveness:
 
 
 async def run_worker(
-    settings: Settings, capacity: WorkerCapacity, orders: WorkerSignals, *, idle: float | None = None
+    settings: Settings, capacity: WorkerCapacity, signals: WorkerSignals, *, idle: float | None = None
 ) -> RunProgress:
     """Work until told to leave, or after so many seconds without a cell."""
     async with _worker(settings, capacity) as worker:
-        resting = asyncio.create_task(_rest_when_idle(worker, orders, idle)) if idle is not None else None
+        resting = asyncio.create_task(_rest_when_idle(worker, signals, idle)) if idle is not None else None
         try:
-            await worker.serve(capacity, orders)
+            await worker.serve(capacity, signals)
         finally:
             if resting is not None:
                 resting.cancel()
         return worker.progress
 
 
-async def _rest_when_idle(worker: Worker, orders: WorkerSignals, seconds: float) -> None:
+async def _rest_when_idle(worker: Worker, signals: WorkerSignals, seconds: float) -> None:
     while worker.idle < seconds:
         await asyncio.sleep(min(1.0, seconds / 4))
-    orders.rest.set()
+    signals.rest.set()
 
 
 async def run_together(
@@ -142,8 +142,8 @@ async def run_together(
 async def _while_helping(
     followed: asyncio.Task[RunProgress], settings: Settings, capacity: WorkerCapacity
 ) -> RunProgress:
-    orders = WorkerSignals()
-    helper = asyncio.create_task(run_worker(settings, capacity, orders))
+    signals = WorkerSignals()
+    helper = asyncio.create_task(run_worker(settings, capacity, signals))
     try:
         await asyncio.wait([followed, helper], return_when=asyncio.FIRST_COMPLETED)
         if helper.done():
@@ -152,7 +152,7 @@ async def _while_helping(
     finally:
         # Either all cells have ended, or somebody is in a hurry.
         followed.cancel()
-        orders.leave.set()
+        signals.leave.set()
         await asyncio.wait([helper])
 
 

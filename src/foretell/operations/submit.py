@@ -1,47 +1,159 @@
-"""From what a person names to a platform: which forecasts, under which name, through which connection."""
+"""Submit forecasts where others judge them, and read the ledger of what was submitted."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from foretell.data.http import SourceError
+from foretell.operations.requests import (
+    ForecastBenchFile,
+    LedgerRequest,
+    LedgerShowRequest,
+    LedgerVerifyRequest,
+    SubmitRequest,
+)
+from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.runs.settings import KEYS, Settings
-from foretell.submit.ledger import SubmissionLedger
-from foretell.submit.sending import SendOptions
-from foretell.submit.submission import Submitter
+from foretell.runs import event_loop
+from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
+from foretell.submit.ledger import LedgerCheck, LedgerEntry, LedgerHead, SubmissionLedger
+from foretell.submit.sending import ItemResult, SendOptions, SubmissionSender
+from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
 """Platform → its name in settings."""
-SENDER = ("organization", "model", "model_organization", "number")
+
+FAILED = ("refused", "failed", "unknown")
+"""What became of an item that should have been sent and was not."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubmitRequest:
-    """How forecasts are to be handed in. Every platform reads what concerns it."""
+class SubmissionPreview:
+    """What is about to be sent, and what is not."""
 
-    to: str
-    comment: str | None = None
-    clip: bool = False
-    named: str | None = None
-    """The post that the only question answers."""
-    agent: str = ""
-    window: str | None = None
-    sender: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Whose ForecastBench file it is."""
-    folder: Path = field(default_factory=Path)
-    reasoning: bool = False
-    incomplete: bool = False
+    plan: SubmissionPlan
+    fresh: tuple[SubmissionItem, ...]
+    """Items that were not sent before."""
+    before: tuple[ItemResult, ...]
+    """Items that were."""
+    notes: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, to: str, options: Mapping[str, Any]) -> "SubmitRequest":
-        """From options of the command line, of which four describe the sender."""
-        sender = {name: options[name] for name in SENDER}
-        return cls(to=to, sender=sender, **{name: told for name, told in options.items() if name not in SENDER})
+    def messages(self) -> list[str]:
+        """A line for everything that is left out, and at last what is sent."""
+        lines = [f"note: {note}" for note in self.notes]
+        for item in self.plan.refused:
+            lines += [f"not sent: {item.question} {item.part}: {problem}" for problem in item.problems]
+        for item in self.plan.ready:
+            lines += [f"note: {item.question}: {note}" for note in item.notes]
+        lines += [f"not sent: {one}" for one in self.before]
+        counts = {part: sum(item.part == part for item in self.fresh) for part in ("forecast", "comment", "file")}
+        parts = ", ".join(f"{n} {part}{'s' if n != 1 else ''}" for part, n in counts.items() if n)
+        return [*lines, f"to {self.plan.platform} as {self.plan.account}: {parts or 'nothing'}"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitResult(Result):
+    """What became of a submission."""
+
+    preview: SubmissionPreview
+    requests: tuple[dict[str, Any], ...] | None = None
+    """What would be sent, for a dry run."""
+    results: tuple[ItemResult, ...] = ()
+    head: str = ""
+    """Of the ledger, after it."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was ready, and all of it was sent."""
+        if self.results:
+            return not any(one.fate in FAILED for one in self.results)
+        return bool(self.preview.plan.ready)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The ledger's head, which is to be noted elsewhere."""
+        return (f"ledger head {self.head}; keep a note of it elsewhere",) if self.results else ()
+
+    def to_dict(self) -> Any:
+        """The requests of a dry run; else every item with what became of it."""
+        if self.requests is not None:
+            return list(self.requests)
+        plan = self.preview.plan
+        return {
+            "platform": plan.platform,
+            "account": plan.account,
+            "items": self.rows(),
+            "refused": [
+                {"question": item.question, "part": item.part, "problems": list(item.problems)} for item in plan.refused
+            ],
+            "ledger_head": self.head or None,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each item."""
+        return [
+            {"question": one.item.question, "part": one.item.part, "result": one.fate, "reason": one.reason}
+            for one in (*self.preview.before, *self.results)
+        ]
+
+    def __str__(self) -> str:
+        """The requests of a dry run, or a line for each item."""
+        if self.requests is not None:
+            return self.to_json()
+        lines: list[str] = []
+        for one in self.results:
+            lines.append(str(one))
+            if one.item.part == "file" and one.fate == "sent":
+                lines.append(f"Upload {one.item.title} to the folder that the benchmark gave your team.")
+        return "\n".join(lines) or "nothing to send"
+
+
+def submit(request: SubmitRequest, confirm: Callable[[SubmissionPreview], None] | None = None) -> SubmitResult:
+    """Submit the forecasts of a run or a file.
+
+    Args:
+        request: What to submit, where and how.
+        confirm: Is shown what is about to be sent, and raises where it should not be.
+    """
+    settings = load_settings()
+    found = forecasts_to_submit(settings, request.source, combine=request.combine, at=clock_of(settings)())
+    found = found.only(request.questions) if request.questions else found
+    found = forecasts_of_round(settings, found, request.round) if request.to == "forecastbench" else found
+    try:
+        return event_loop.run(_submit(request, settings, found, confirm))
+    except SourceError as error:
+        problem = f"{request.to} could not be reached as it should: {error}"
+        raise InputError(problem, hint="nothing more was sent") from None
+
+
+async def _submit(
+    request: SubmitRequest,
+    settings: Settings,
+    found: "SubmissionForecasts",
+    confirm: Callable[[SubmissionPreview], None] | None,
+) -> SubmitResult:
+    ledger, clock = open_ledger(settings), clock_of(settings)
+    at = clock()
+    found, notes = relevant(request, found, at)
+    async with open_submitter(request, settings, found, at) as submitter:
+        plan = submitter.plan(found.forecasts, found.questions)
+        sender = SubmissionSender(submitter, ledger, clock, retry_policy(request, settings))
+        fresh, before = sender.preview(plan)
+        preview = SubmissionPreview(plan=plan, fresh=tuple(fresh), before=tuple(before), notes=notes)
+        if confirm is not None:
+            confirm(preview)
+        if request.dry_run:
+            return SubmitResult(preview=preview, requests=tuple(asdict(one) for one in submitter.requests(fresh)))
+        if not fresh:
+            return SubmitResult(preview=preview)
+        results = await sender.hand_in(plan)
+        return SubmitResult(preview=preview, results=tuple(results), head=str(ledger.head()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +174,10 @@ class SubmissionForecasts:
         )
 
 
-def retry_policy(order: SubmitRequest, settings: Settings, *, again: bool) -> SendOptions:
+def retry_policy(request: SubmitRequest, settings: Settings) -> SendOptions:
     """How hard to try; a server of one's own need not be given time."""
-    own = SERVICES.get(order.to) in settings.addresses
-    return SendOptions(again=again, pause=0.1) if own else SendOptions(again=again)
+    own = SERVICES.get(request.to) in settings.addresses
+    return SendOptions(again=request.again, pause=0.1) if own else SendOptions(again=request.again)
 
 
 def open_ledger(settings: Settings) -> SubmissionLedger:
@@ -118,12 +230,12 @@ def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str 
 
 
 def relevant(
-    order: SubmitRequest, found: SubmissionForecasts, at: datetime
+    request: SubmitRequest, found: SubmissionForecasts, at: datetime
 ) -> tuple[SubmissionForecasts, tuple[str, ...]]:
     """What of many questions concerns a platform now, and what was left out: nobody need ask about the rest."""
-    if order.named is not None or order.to == "forecastbench":
+    if request.post is not None or request.to == "forecastbench":
         return found, ()
-    away = {question.id for question in found.questions if not _belongs(order.to, question)}
+    away = {question.id for question in found.questions if not _belongs(request.to, question)}
     over = {q.id for q in found.questions if q.id not in away and q.closes_at is not None and q.closes_at <= at}
     kept = [f.question_id for f in found.forecasts if f.question_id not in away | over]
     if not kept:
@@ -143,15 +255,15 @@ def _belongs(platform: str, question: Question) -> bool:
 
 @asynccontextmanager
 async def open_submitter(
-    order: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
+    request: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
 ) -> AsyncGenerator[Submitter]:
     """A submitter that has looked at what the platform asks now."""
-    if order.to == "forecastbench":
-        yield _round(order, found, at)
+    if request.to == "forecastbench":
+        yield _round(request, found, at)
         return
-    async with open_platform(order.to, settings) as wire:
-        open_ = _metaculus if order.to == "metaculus" else _prophet_arena
-        yield await open_(order, found, at, wire)
+    async with open_platform(request.to, settings) as wire:
+        open_ = _metaculus if request.to == "metaculus" else _prophet_arena
+        yield await open_(request, found, at, wire)
 
 
 @asynccontextmanager
@@ -185,32 +297,32 @@ class PlatformConnection:
 
 
 async def _metaculus(
-    order: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
+    request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
     from foretell.data.markets.metaculus import MetaculusClient
     from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
     from foretell.submit.metaculus_client import MetaculusWriter
 
-    named = _named(order, found)
-    comment = order.comment if order.comment in ("private", "public") else None
-    wishes = MetaculusOptions(comment=comment, clip=order.clip, named=named)
+    named = _named(request, found)
+    comment = request.comment if request.comment in ("private", "public") else None
+    options = MetaculusOptions(comment=comment, clip=request.clip, named=named)
     client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host, **wire.paces)
-    desk = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host, **wire.paces)
-    account, seen = await read_posts(desk, found.forecasts, found.questions, wishes)
-    return MetaculusSubmitter(desk=desk, account=account, seen=seen, now=at, wishes=wishes)
+    writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host, **wire.paces)
+    account, seen = await read_posts(writer, found.forecasts, found.questions, options)
+    return MetaculusSubmitter(desk=writer, account=account, seen=seen, now=at, wishes=options)
 
 
-def _named(order: SubmitRequest, found: SubmissionForecasts) -> dict[str, str]:
+def _named(request: SubmitRequest, found: SubmissionForecasts) -> dict[str, str]:
     ids = {forecast.question_id for forecast in found.forecasts}
-    if order.named is None:
+    if request.post is None:
         return {}
     if len(ids) != 1:
         raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
-    return {ids.pop(): order.named}
+    return {ids.pop(): request.post}
 
 
 async def _prophet_arena(
-    order: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
+    request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
     from foretell.data.markets.prophet_arena import ProphetArenaClient
     from foretell.submit.prophet_arena import (
@@ -220,25 +332,134 @@ async def _prophet_arena(
         read_events,
     )
 
-    if not order.agent:
+    if not request.agent:
         raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
     client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.host, **wire.paces)
-    desk = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host, **wire.paces)
-    entrant = ProphetArenaOptions(agent=order.agent, rationale=order.comment is not None, window=order.window)
-    return ProphetArenaSubmitter(desk=desk, entrant=entrant, seen=await read_events(desk, found.forecasts), now=at)
+    writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host, **wire.paces)
+    entrant = ProphetArenaOptions(agent=request.agent, rationale=request.comment is not None, window=request.window)
+    return ProphetArenaSubmitter(desk=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at)
 
 
-def _round(order: SubmitRequest, found: SubmissionForecasts, at: datetime) -> Submitter:
-    from foretell.submit.forecastbench import ForecastBenchSubmitter, ForecastBenchTeam, files_of, round_of
+def _round(request: SubmitRequest, found: SubmissionForecasts, at: datetime) -> Submitter:
+    from foretell.submit.forecastbench import ForecastBenchSubmitter, files_of, round_of
 
-    missing = [name for name in ("organization", "model") if not order.sender.get(name)]
-    if missing:
-        raise InputError("ForecastBench wants to know whose file it is", column=f"--{missing[0]}")
     submitter = ForecastBenchSubmitter(
-        sender=ForecastBenchTeam(**order.sender),
-        folder=order.folder,
+        sender=forecastbench_team(request),
+        folder=request.folder,
         now=at,
-        reasoning=order.reasoning,
-        incomplete=order.incomplete,
+        reasoning=request.reasoning,
+        incomplete=request.incomplete,
     )
-    return replace(submitter, found=files_of(order.folder, round_of(found.questions)))
+    return replace(submitter, found=files_of(request.folder, round_of(found.questions)))
+
+
+def forecastbench_team(request: ForecastBenchFile) -> Any:
+    """Whose ForecastBench file it is."""
+    from foretell.submit.forecastbench import ForecastBenchTeam
+
+    for name in ("organization", "model"):
+        if not getattr(request, name):
+            raise InputError("ForecastBench wants to know whose file it is", column=f"--{name}")
+    return ForecastBenchTeam(
+        organization=request.organization,
+        model=request.model,
+        model_organization=request.model_organization,
+        number=request.number,
+    )
+
+
+# The ledger.
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerVerdict(Result):
+    """Whether a ledger is as it was written."""
+
+    check: LedgerCheck
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is."""
+        return self.check.whole
+
+    def to_dict(self) -> Any:
+        """The check as plain data."""
+        return {"whole": self.check.whole, **asdict(self.check)}
+
+    def __str__(self) -> str:
+        """A line for people."""
+        return str(self.check)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerHeadResult(Result):
+    """The last entry of a ledger."""
+
+    head: LedgerHead
+
+    def to_dict(self) -> Any:
+        """Number and hash."""
+        return asdict(self.head)
+
+    def __str__(self) -> str:
+        """As `foretell ledger verify --head` reads it."""
+        return str(self.head)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntries(Result):
+    """Entries of a ledger."""
+
+    entries: tuple[LedgerEntry, ...]
+
+    def to_dict(self) -> Any:
+        """Whole entries."""
+        return [asdict(entry) for entry in self.entries]
+
+    def __str__(self) -> str:
+        """A line for each."""
+        return "\n".join(map(_entry_line, self.entries)) or "no entries"
+
+
+def verify_ledger(request: LedgerVerifyRequest) -> LedgerVerdict:
+    """Check every entry; name the first that was changed, removed or put elsewhere."""
+    try:
+        head = None if request.head is None else LedgerHead.read(request.head)
+    except ValueError as error:
+        raise InputError(str(error), column="--head") from None
+    return LedgerVerdict(check=_ledger(request).verify(head))
+
+
+def ledger_head(request: LedgerRequest) -> LedgerHeadResult:
+    """The last entry's number and hash, which pin the whole ledger down."""
+    found = _ledger(request).head()
+    if found is None:
+        raise InputError("the ledger is empty", hint="foretell submit writes it")
+    return LedgerHeadResult(head=found)
+
+
+def ledger_entries(request: LedgerShowRequest) -> LedgerEntries:
+    """Entries: what was meant to be sent, and what became of it."""
+    found = [
+        entry
+        for entry in _ledger(request).entries()
+        if request.platform in (None, entry.platform) and entry.question.startswith(request.question or "")
+    ]
+    return LedgerEntries(entries=tuple(found[-request.last :] if request.last else found))
+
+
+def _ledger(request: LedgerRequest) -> SubmissionLedger:
+    if request.file is None:
+        return open_ledger(load_settings())
+    if not request.file.is_file():
+        raise InputError("no such file", path=request.file)
+    return SubmissionLedger(request.file)
+
+
+def _entry_line(entry: LedgerEntry) -> str:
+    head = f"{entry.number:5} {entry.at[:19]} {entry.platform} {entry.account} {entry.question} {entry.part}"
+    if entry.kind == "intention":
+        content = json.dumps(entry.content, ensure_ascii=False)
+        short = content if len(content) <= 60 else content[:59] + "…"
+        return f"{head}: to send {short} [{entry.digest[:12]}]"
+    return f"{head}: {entry.kind} of entry {entry.content['intention']}: {entry.content['how']}"

@@ -1,21 +1,40 @@
 """A small made-up world for trying things out: dated pages, series and market prices, all of them known beforehand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from math import sin
+from typing import Any
 
-from foretell.practice.markets.kalshi import FakeBook, FakeEvent, FakeMarket, KalshiCatalogue, event_body
-from foretell.practice.markets.manifold import FakeAnswer, FakeBet, FakeContract, ManifoldCatalogue, contract_body
-from foretell.practice.markets.metaculus import (
-    FakeCommunityPrediction,
-    FakeForecastedQuestion,
-    FakeMetaculusQuestion,
-    MetaculusCatalogue,
-    post_body,
+from foretell.practice.markets.kalshi import (
+    KalshiCatalogue,
+    SampleKalshiBook,
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    kalshi_event_body,
 )
-from foretell.practice.markets.polymarket import FakeBinary, FakeGroup, FakeListing, PolymarketCatalogue, group_body
-from foretell.practice.markets.prophet_arena import arena_body
-from foretell.practice.series import FakeFredSeries, FakeObservation, FakePeriods, FakeShare
+from foretell.practice.markets.manifold import (
+    ManifoldCatalogue,
+    SampleManifoldAnswer,
+    SampleManifoldBet,
+    SampleManifoldMarket,
+    manifold_market_body,
+)
+from foretell.practice.markets.metaculus import (
+    MetaculusCatalogue,
+    SampleCommunityPrediction,
+    SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_post_body,
+)
+from foretell.practice.markets.polymarket import (
+    PolymarketCatalogue,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    TokenTrades,
+    polymarket_event_body,
+)
+from foretell.practice.markets.prophet_arena import prophet_arena_body
+from foretell.practice.series import SampleDbnomicsSeries, SampleFredSeries, SampleFredValue, SampleShare
 from foretell.practice.world import PageVersion, SampleWebPage, SampleWorld, small_world
 from foretell.questions.as_of import instant
 
@@ -49,24 +68,12 @@ class SampleCurve:
 def sample_world(now: datetime, site: str = "https://news.example") -> SampleWorld:
     """Pages and articles whose dates do not move; only ages are counted from `now`."""
     small = small_world()
-    pages = [
-        SampleWebPage(
-            url=site + page.path,
-            title=page.title,
-            text=page.text,
-            published=page.published,
-            updated=page.updated,
-            shown=page.shown,
-            crawled=page.crawled,
-            versions=page.versions,
-        )
-        for page in [*small.pages, *_more_pages()]
-    ]
+    pages = [replace(page, url=site + page.path) for page in [*small.pages, *_more_pages()]]
     return SampleWorld(now=now, pages=pages, articles=small.articles)
 
 
 def _more_pages() -> list[SampleWebPage]:
-    told = (
+    pages = (
         ("snow-outlook", "2026-08-25", "Winter outlook for Oslo", "Forecasters see even chances of snow by Christmas."),
         ("launch-delayed", "2026-07-10", "Launch moved to December", "The rocket will not fly before December 2026."),
         ("poll-close", "2026-09-02", "Election race is close", "A poll puts the two candidates at 48 and 47 per cent."),
@@ -83,14 +90,14 @@ def _more_pages() -> list[SampleWebPage]:
             "The company plans a release before the end of 2026.",
         ),
     )
-    return [_page(*one) for one in told]
+    return [_page(*one) for one in pages]
 
 
 def _page(path: str, day: str, title: str, text: str) -> SampleWebPage:
     at = instant(f"{day}T09:00:00Z")
-    kept = (PageVersion(at=at + timedelta(hours=3), text=text),)
+    versions = (PageVersion(at=at + timedelta(hours=3), text=text),)
     return SampleWebPage(
-        url=f"https://news.example/{path}", title=title, text=text, published=at, crawled=at, versions=kept
+        url=f"https://news.example/{path}", title=title, text=text, published=at, crawled=at, versions=versions
     )
 
 
@@ -98,28 +105,30 @@ def _days(until: date, count: int) -> list[date]:
     return [until - n * DAY for n in range(count, -1, -1)]
 
 
-def fred_series(today: date) -> dict[str, FakeFredSeries]:
+def fred_series(today: date) -> dict[str, SampleFredSeries]:
     """A yield on working days, each value out on the day after."""
     curve = SampleCurve(level=4.0, year=0.5, month=0.08)
     rows = [
-        FakeObservation(day=day, value=curve.at(day), since=day + DAY)
+        SampleFredValue(day=day, value=curve.at(day), since=day + DAY)
         for day in _days(today - DAY, SERIES_DAYS)
         if day.weekday() < 5
     ]
-    return {FRED_ID: FakeFredSeries(observations=tuple(rows))}
+    return {FRED_ID: SampleFredSeries(observations=tuple(rows))}
 
 
-def shares(today: date) -> dict[str, FakeShare]:
+def shares(today: date) -> dict[str, SampleShare]:
     """A share on working days."""
     curve = SampleCurve(level=600.0, year=40.0, month=6.0)
     days = [day for day in _days(today - DAY, SERIES_DAYS) if day.weekday() < 5]
-    return {TICKER: FakeShare(sessions=tuple((datetime.combine(day, OPENS), curve.at(day)) for day in days))}
+    return {TICKER: SampleShare(sessions=tuple((datetime.combine(day, OPENS), curve.at(day)) for day in days))}
 
 
-def temperatures(today: date) -> dict[str, FakePeriods]:
+def temperatures(today: date) -> dict[str, SampleDbnomicsSeries]:
     """A temperature on every day."""
     curve = SampleCurve(level=14.0, year=7.0, month=2.0)
-    return {DBNOMICS_ID: FakePeriods(values=tuple((day, curve.at(day)) for day in _days(today - DAY, SERIES_DAYS)))}
+    return {
+        DBNOMICS_ID: SampleDbnomicsSeries(values=tuple((day, curve.at(day)) for day in _days(today - DAY, SERIES_DAYS)))
+    }
 
 
 def _prices(now: datetime) -> list[tuple[int, float]]:
@@ -130,33 +139,23 @@ def _prices(now: datetime) -> list[tuple[int, float]]:
     return [(int(at.timestamp()), curve.at(at.date())) for at in moments if at <= now]
 
 
-def kalshi_books(now: datetime) -> dict[str, FakeBook]:
+def kalshi_books(now: datetime) -> dict[str, SampleKalshiBook]:
     """One market with a spread of two cents."""
     quotes = tuple((at, round(p - 0.01, 2), round(p + 0.01, 2)) for at, p in _prices(now))
-    return {KALSHI_ID: FakeBook(quotes=quotes)}
+    return {KALSHI_ID: SampleKalshiBook(quotes=quotes)}
 
 
-def manifold_bets(now: datetime) -> dict[str, tuple[FakeBet, ...]]:
+def manifold_bets(now: datetime) -> dict[str, tuple[SampleManifoldBet, ...]]:
     """One market with a bet a day."""
-    return {MANIFOLD_ID: tuple(FakeBet(id=f"b{at}", at_ms=at * 1000, after=p) for at, p in _prices(now))}
+    return {MANIFOLD_ID: tuple(SampleManifoldBet(id=f"b{at}", at_ms=at * 1000, after=p) for at, p in _prices(now))}
 
 
-def polymarket_listings(now: datetime) -> dict[str, FakeListing]:
-    """One market with a trade a day on either side."""
+def polymarket_trades(now: datetime) -> dict[str, TokenTrades]:
+    """A trade a day on either side of one market."""
     yes = tuple(_prices(now))
-    trades = {"1": yes, "2": tuple((at, round(1 - p, 3)) for at, p in yes)}
-    return {POLYMARKET_ID: FakeListing(slug="rate-cut", outcomes=("Yes", "No"), tokens=("1", "2"), trades=trades)}
+    return {f"{POLYMARKET_ID}1": yes, f"{POLYMARKET_ID}2": tuple((at, round(1 - p, 3)) for at, p in yes)}
 
 
-def metaculus_posts(now: datetime) -> dict[str, tuple[FakeForecastedQuestion, ...]]:
-    """One binary question."""
-    history = tuple(FakeCommunityPrediction(since=float(at), centers=(p,)) for at, p in _prices(now))
-    return {METACULUS_ID: (FakeForecastedQuestion(id=1, history=history),)}
-
-
-# What the made-up markets list: a few open events of every sort, closing in days and weeks from now.
-
-__all__ = ["arena_events", "kalshi_events", "manifold_events", "metaculus_events", "polymarket_events"]
 SPREAD = 0.03
 
 
@@ -164,8 +163,8 @@ def _in(now: datetime, days: float) -> str:
     return (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _market(ticker: str, label: str, p: float, closes: str, volume: float) -> FakeMarket:
-    return FakeMarket(
+def _market(ticker: str, label: str, p: float, closes: str, volume: float) -> SampleKalshiMarket:
+    return SampleKalshiMarket(
         ticker=ticker,
         label=label,
         bid=round(p - SPREAD / 2, 2),
@@ -185,7 +184,7 @@ def kalshi_events(now: datetime) -> KalshiCatalogue:
     rate = [("CUT", "Cut", 0.41), ("HOLD", "Hold", 0.55), ("HIKE", "Hike", 0.04)]
     snow = [("5", "Above 5 cm", 0.7), ("10", "Above 10 cm", 0.45), ("20", "Above 20 cm", 0.2)]
     events = [
-        FakeEvent(
+        SampleKalshiEvent(
             ticker="KXNORGES-NEXT",
             series="KXNORGES",
             title="What does Norges Bank do with its rate?",
@@ -193,14 +192,14 @@ def kalshi_events(now: datetime) -> KalshiCatalogue:
             category="Economics",
             markets=tuple(_market(f"KXNORGES-NEXT-{id}", label, p, later, 4000) for id, label, p in rate),
         ),
-        FakeEvent(
+        SampleKalshiEvent(
             ticker="KXSNOWOSLO-NEXT",
             series="KXSNOWOSLO",
             title="How much snow falls in Oslo this week?",
             category="Climate and Weather",
             markets=tuple(_market(f"KXSNOWOSLO-NEXT-{id}", label, p, soon, 900) for id, label, p in snow),
         ),
-        FakeEvent(
+        SampleKalshiEvent(
             ticker="KXLAUNCH-NEXT",
             series="KXLAUNCH",
             title="Does the rocket launch this month?",
@@ -208,7 +207,7 @@ def kalshi_events(now: datetime) -> KalshiCatalogue:
             markets=(_market("KXLAUNCH-NEXT-YES", "It launches", 0.35, last, 2500),),
         ),
     ]
-    return KalshiCatalogue([event_body(event) for event in events])
+    return KalshiCatalogue([kalshi_event_body(event) for event in events])
 
 
 def polymarket_events(now: datetime) -> PolymarketCatalogue:
@@ -216,7 +215,7 @@ def polymarket_events(now: datetime) -> PolymarketCatalogue:
     ends = _in(now, 20)
     names = (("Ada Berg", 0.52), ("Bo Lind", 0.47))
     markets = tuple(
-        FakeBinary(
+        SamplePolymarketMarket(
             condition="0x" + f"{n:x}" * 64,
             question=f"Does {name} win the race?",
             label=name,
@@ -230,25 +229,34 @@ def polymarket_events(now: datetime) -> PolymarketCatalogue:
         for n, (name, p) in enumerate(names, start=1)
     )
     figures = {"volume": 16000, "volume24hr": 900, "liquidity": 3000, "openInterest": 5000}
-    group = FakeGroup(
+    group = SamplePolymarketEvent(
         id="701", title="Who wins the race?", markets=markets, negative_risk=True, tags=("Politics",), figures=figures
     )
-    return PolymarketCatalogue([group_body(group) | {"endDate": ends}])
+    priced = SamplePolymarketMarket(condition=POLYMARKET_ID, question="Is the rate cut?", ends=_in(now, 60))
+    alone = SamplePolymarketEvent(id="702", title="Is the rate cut?", markets=(priced,), tags=("Economy",))
+    return PolymarketCatalogue(
+        [
+            polymarket_event_body(group) | {"endDate": ends},
+            polymarket_event_body(alone) | {"endDate": _in(now, 60)},
+        ]
+    )
 
 
 def manifold_events(now: datetime) -> ManifoldCatalogue:
     """A yes-or-no market and one with answers."""
     closes = int((now + timedelta(days=9)).timestamp() * 1000)
-    answers = tuple(FakeAnswer(id=f"ans{n}abcdefgh", text=f"Team {n}", p=p) for n, p in enumerate((0.5, 0.3, 0.2)))
+    answers = tuple(
+        SampleManifoldAnswer(id=f"ans{n}abcdefgh", text=f"Team {n}", p=p) for n, p in enumerate((0.5, 0.3, 0.2))
+    )
     return ManifoldCatalogue(
         [
-            contract_body(
-                FakeContract(
+            manifold_market_body(
+                SampleManifoldMarket(
                     id="madeUpModel1", question="A new AI model by then?", p=0.63, volume=2000, closes_ms=closes
                 )
             ),
-            contract_body(
-                FakeContract(
+            manifold_market_body(
+                SampleManifoldMarket(
                     id="madeUpLeague",
                     question="Who leads the league then?",
                     answers=answers,
@@ -262,20 +270,29 @@ def manifold_events(now: datetime) -> ManifoldCatalogue:
 
 
 def metaculus_events(now: datetime) -> MetaculusCatalogue:
-    """A binary question with a community prediction."""
-    asked = FakeMetaculusQuestion(
-        id=9101,
-        title="Is the treaty signed this month?",
-        centers=(0.28,),
-        opens=_in(now, -30),
-        closes=_in(now, 25),
-        resolves=_in(now, 26),
+    """Yes or no, a choice, a number, and a question with a long history of community predictions."""
+    times: dict[str, Any] = {"opens": _in(now, -30), "closes": _in(now, 25), "resolves": _in(now, 26)}
+    history = tuple(SampleCommunityPrediction(since=float(at), centers=(p,)) for at, p in _prices(now))
+    questions = (
+        SampleMetaculusQuestion(id=9101, title="Is the treaty signed this month?", centers=(0.28,), **times),
+        SampleMetaculusQuestion(
+            id=9102, title="Who wins the cup?", kind="multiple_choice", options=("Red", "Blue", "Green"), **times
+        ),
+        SampleMetaculusQuestion(
+            id=9103,
+            title="How many cm of snow fall in Oslo this month?",
+            kind="numeric",
+            scale=SampleMetaculusScale(low=0, high=100, open_upper=True),
+            **times,
+        ),
     )
-    return MetaculusCatalogue([post_body(9001, "Is the treaty signed this month?", asked)])
+    posts = [metaculus_post_body(question.id - 100, question.title, question) for question in questions]
+    priced = SampleMetaculusQuestion(id=1, title="Is the rate cut?", history=history, centers=(0.4,), **times)
+    return MetaculusCatalogue([*posts, metaculus_post_body(int(METACULUS_ID), priced.title, priced)])
 
 
 def arena_events(now: datetime) -> list[dict[str, object]]:
     """One event with a crowd."""
     window = {"taken_at": _in(now, -1), "crowd": {"Red": 0.6, "Blue": 0.4}}
-    told = {"close_at": _in(now, 6), "windows": [window], "category": "Sports"}
-    return [arena_body("cup-final", "Who wins the cup?", {"Red": None, "Blue": None}, **told)]
+    fields = {"close_at": _in(now, 6), "windows": [window], "category": "Sports"}
+    return [prophet_arena_body("cup-final", "Who wins the cup?", {"Red": None, "Blue": None}, **fields)]

@@ -1,4 +1,4 @@
-"""Search engines in small: the same pages in the format of each."""
+"""Search engines for practice: the same pages in the format of each."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def search_server(world: SampleWorld, key: str) -> PracticeServer:
 def _guarded(engine: Engine, world: SampleWorld, header: str, key: str) -> Callable[[ServerRequest], ServerResponse]:
     def handle(request: ServerRequest) -> ServerResponse:
         if header and request.headers.get(header, "").removeprefix("Bearer ") != key:
-            # Some servers echo what they were sent; so does this one.
+            # Some real servers repeat what they were sent, and nobody may log it.
             return json_response({"detail": f"invalid key {request.headers.get(header, '')}"}, 401)
         return engine(world, request)
 
@@ -67,17 +67,17 @@ def _brave_result(world: SampleWorld, page: SampleWebPage) -> dict[str, Any]:
 
 
 def _exa(world: SampleWorld, request: ServerRequest) -> ServerResponse:
-    asked = request.json()
-    until = instant(asked["endPublishedDate"]) if "endPublishedDate" in asked else None
-    found = [one for one in world.find(asked["query"], until=until) if until is None or one.published is not None]
-    pinned = asked["contents"].get("snapshotAsOf")
+    body = request.json()
+    until = instant(body["endPublishedDate"]) if "endPublishedDate" in body else None
+    found = [one for one in world.find(body["query"], until=until) if until is None or one.published is not None]
+    pinned = body["contents"].get("snapshotAsOf")
     results, statuses = [], []
-    for page in found[: asked["numResults"]]:
+    for page in found[: body["numResults"]]:
         result: dict[str, Any] = {
             "id": page.url,
             "url": page.url,
             "title": page.title,
-            "text": page.text[: asked["contents"]["text"]["maxCharacters"]],
+            "text": page.text[: body["contents"]["text"]["maxCharacters"]],
         }
         result["publishedDate"] = f"{page.published:%Y-%m-%dT%H:%M:%S}.000Z" if page.published else None
         status = {"id": page.url, "status": "success"}
@@ -94,29 +94,29 @@ def _exa(world: SampleWorld, request: ServerRequest) -> ServerResponse:
 
 
 def _tavily(world: SampleWorld, request: ServerRequest) -> ServerResponse:
-    asked = request.json()
-    until = _end_of(asked["end_date"]) if "end_date" in asked else None
-    found = [one for one in world.find(asked["query"]) if until is None or one.crawled is None or one.crawled <= until]
+    body = request.json()
+    until = _end_of(body["end_date"]) if "end_date" in body else None
+    found = [one for one in world.find(body["query"]) if until is None or one.crawled is None or one.crawled <= until]
     results = [
         {"title": one.title, "url": one.url, "content": one.text[:60], "score": 0.9, "raw_content": one.text}
         | ({"published_date": one.crawled.strftime("%a, %d %b %Y %H:%M:%S GMT")} if one.crawled else {})
-        for one in found[: asked["max_results"]]
+        for one in found[: body["max_results"]]
     ]
-    return json_response({"query": asked["query"], "results": results, "response_time": 0.1})
+    return json_response({"query": body["query"], "results": results, "response_time": 0.1})
 
 
 def _serper(world: SampleWorld, request: ServerRequest) -> ServerResponse:
-    asked = request.json()
-    ends = re.search(r"cd_max:(\d+)/(\d+)/(\d+)", asked.get("tbs", ""))
+    body = request.json()
+    ends = re.search(r"cd_max:(\d+)/(\d+)/(\d+)", body.get("tbs", ""))
     until = _end_of(f"{ends[3]}-{int(ends[1]):02d}-{int(ends[2]):02d}") if ends else None
-    query = re.sub(r"before:\S+", "", asked["q"])
-    start = (asked["page"] - 1) * asked["num"]
-    found = world.find(query, until=until)[start : start + asked["num"]]
+    query = re.sub(r"before:\S+", "", body["q"])
+    start = (body["page"] - 1) * body["num"]
+    found = world.find(query, until=until)[start : start + body["num"]]
     organic = [
         {"title": one.title, "link": one.url, "snippet": one.text[:80], "position": i} | _google_date(world, one)
         for i, one in enumerate(found, start=1)
     ]
-    return json_response({"searchParameters": asked, "organic": organic, "credits": 1})
+    return json_response({"searchParameters": body, "organic": organic, "credits": 1})
 
 
 def _google_date(world: SampleWorld, page: SampleWebPage) -> dict[str, str]:

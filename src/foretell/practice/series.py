@@ -1,41 +1,30 @@
-"""A stand-in for FRED and its archive of vintages."""
+"""Series for practice: DBnomics, FRED with its archive of vintages, and Yahoo's chart service."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
-
-# A stand-in for DBnomics.
+from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakePeriods:
+class SampleDbnomicsSeries:
     """A series by the first days of its periods; None is a missing value."""
 
     values: tuple[tuple[date, float | None], ...]
     frequency: str | None = "daily"
 
 
-class FakeDbnomics:
+class PracticeDbnomics(PracticeService):
     """Answers `/series/<provider>/<dataset>/<series>`."""
 
-    def __init__(self, series: Mapping[str, FakePeriods]) -> None:
+    def __init__(self, series: Mapping[str, SampleDbnomicsSeries]) -> None:
         self.series = series
 
-    def server(self) -> PracticeServer:
-        """A server that answers so."""
-        server = PracticeServer()
-        server.route("GET", "*", self._respond)
-        return server
-
-    def _respond(self, request: ServerRequest) -> ServerResponse:
-        status, body = self.answer(request.path, request.query)
-        return json_response(body, status)
-
-    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
+    def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
+        path, query = request.path, request.query
         series_id = path.partition("/series/")[2]
         found = self.series.get(series_id)
         if found is None:
@@ -64,7 +53,7 @@ NOT_ARCHIVED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeObservation:
+class SampleFredValue:
     """A value of a day, and the days during which it was the one known."""
 
     day: date
@@ -74,60 +63,41 @@ class FakeObservation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeFredSeries:
+class SampleFredSeries:
     """All that was ever known of a series."""
 
-    observations: tuple[FakeObservation, ...]
+    observations: tuple[SampleFredValue, ...]
     archived_since: date | None = date(1776, 7, 4)
     """None: the archive never had it."""
 
 
-class FakeFred:
-    """Answers `series/observations`. It can misbehave: serve other vintages than asked for, or repeat the key."""
+class PracticeFred(PracticeService):
+    """Answers `series/observations`. An unknown key is repeated in the error, as the real service does."""
 
-    def __init__(
-        self,
-        series: Mapping[str, FakeFredSeries],
-        *,
-        key: str,
-        today: date,
-        careless: bool = False,
-        page: int = 100_000,
-    ) -> None:
-        """`careless` ignores the vintage and the last day asked for, as a server does with unknown parameters."""
+    def __init__(self, series: Mapping[str, SampleFredSeries], *, key: str, today: date, page: int = 100_000) -> None:
         self.series = series
         self.key = key
         self.today = today
-        self.careless = careless
         self.page = page
 
-    def server(self) -> PracticeServer:
-        """A server that answers so."""
-        server = PracticeServer()
-        server.route("GET", "*", self._respond)
-        return server
-
-    def _respond(self, request: ServerRequest) -> ServerResponse:
-        status, body = self.answer(request.path, request.query)
-        return json_response(body, status)
-
-    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
+    def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
+        path, query = request.path, request.query
         if not path.endswith("/series/observations"):
             return 404, {"error_code": 404, "error_message": "Not Found."}
         if query.get("api_key") != self.key:
-            told = f"Bad Request.  The value for variable api_key ({query.get('api_key')}) is not registered."
-            return 400, {"error_code": 400, "error_message": told}
+            message = f"Bad Request.  The value for variable api_key ({query.get('api_key')}) is not registered."
+            return 400, {"error_code": 400, "error_message": message}
         vintage = date.fromisoformat(query["realtime_start"]) if "realtime_start" in query else None
         series = self.series.get(query.get("series_id", ""))
         if series is None or not _archived(series, vintage):
-            told = "Bad Request.  The series does not exist." if vintage is None else NOT_ARCHIVED
-            return 400, {"error_code": 400, "error_message": told}
+            message = "Bad Request.  The series does not exist." if vintage is None else NOT_ARCHIVED
+            return 400, {"error_code": 400, "error_message": message}
         return 200, self._page(series, vintage, query)
 
-    def _page(self, series: FakeFredSeries, vintage: date | None, query: Mapping[str, str]) -> Any:
-        day = self.today if vintage is None or self.careless else vintage
-        last = FOREVER if self.careless else date.fromisoformat(query.get("observation_end", FOREVER.isoformat()))
+    def _page(self, series: SampleFredSeries, vintage: date | None, query: Mapping[str, str]) -> Any:
+        day = self.today if vintage is None else vintage
+        last = date.fromisoformat(query.get("observation_end", FOREVER.isoformat()))
         known = [one for one in series.observations if one.since <= day < one.until and one.day <= last]
         start, size = int(query.get("offset", "0")), min(self.page, int(query.get("limit", "100000")))
         return {
@@ -141,11 +111,11 @@ class FakeFred:
         }
 
 
-def _archived(series: FakeFredSeries, vintage: date | None) -> bool:
+def _archived(series: SampleFredSeries, vintage: date | None) -> bool:
     return vintage is None or (series.archived_since is not None and series.archived_since <= vintage)
 
 
-def _row(one: FakeObservation, day: date) -> dict[str, str]:
+def _row(one: SampleFredValue, day: date) -> dict[str, str]:
     return {
         "realtime_start": day.isoformat(),
         "realtime_end": day.isoformat(),
@@ -154,14 +124,12 @@ def _row(one: FakeObservation, day: date) -> dict[str, str]:
     }
 
 
-# A stand-in for Yahoo's chart service: it restates past closes for every split, like the real one.
-
 NEVER = -1.0e9
 """Stands where dividend-adjusted closes stand, which nobody should read."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeSplit:
+class SampleShareSplit:
     """`numerator` new shares for `denominator` old ones, from a session's opening on."""
 
     at: datetime
@@ -170,36 +138,30 @@ class FakeSplit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeShare:
+class SampleShare:
     """A share's sessions with the prices that were really paid."""
 
     sessions: tuple[tuple[datetime, float | None], ...]
     """Opening, and the close as traded; None where the service lost it."""
-    splits: tuple[FakeSplit, ...] = ()
+    splits: tuple[SampleShareSplit, ...] = ()
     zone: str = "America/New_York"
     hours: timedelta | None = timedelta(hours=6.5)
     quote: tuple[datetime, float] | None = None
     """The last trade."""
 
 
-class FakeYahoo:
-    """Answers `/v8/finance/chart/<ticker>` with everything it has, whatever the period asked for."""
+class PracticeYahoo(PracticeService):
+    """Answers `/v8/finance/chart/<ticker>` with everything it has, whatever the period asked for.
 
-    def __init__(self, shares: Mapping[str, FakeShare]) -> None:
+    Past closes are restated for every split, as the real service does.
+    """
+
+    def __init__(self, shares: Mapping[str, SampleShare]) -> None:
         self.shares = shares
 
-    def server(self) -> PracticeServer:
-        """A server that answers so."""
-        server = PracticeServer()
-        server.route("GET", "*", self._respond)
-        return server
-
-    def _respond(self, request: ServerRequest) -> ServerResponse:
-        status, body = self.answer(request.path, request.query)
-        return json_response(body, status)
-
-    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
+    def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
+        path, query = request.path, request.query
         share = self.shares.get(path.rpartition("/")[2])
         if "/v8/finance/chart/" not in path or share is None:
             error = {"code": "Not Found", "description": "No data found, symbol may be delisted"}
@@ -217,7 +179,7 @@ class FakeYahoo:
         return 200, {"chart": {"result": [result], "error": None}}
 
 
-def _restated(share: FakeShare, opened: datetime, close: float | None) -> float | None:
+def _restated(share: SampleShare, opened: datetime, close: float | None) -> float | None:
     if close is None:
         return None
     for split in share.splits:
@@ -226,7 +188,7 @@ def _restated(share: FakeShare, opened: datetime, close: float | None) -> float 
     return close
 
 
-def _splits(share: FakeShare) -> dict[str, Any]:
+def _splits(share: SampleShare) -> dict[str, Any]:
     return {
         str(int(split.at.timestamp())): {
             "date": int(split.at.timestamp()),
@@ -238,7 +200,7 @@ def _splits(share: FakeShare) -> dict[str, Any]:
     }
 
 
-def _meta(share: FakeShare) -> dict[str, Any]:
+def _meta(share: SampleShare) -> dict[str, Any]:
     last = share.sessions[-1][0] if share.sessions else None
     meta: dict[str, Any] = {"currency": "USD", "exchangeTimezoneName": share.zone, "gmtoffset": -18000}
     if share.quote is not None:

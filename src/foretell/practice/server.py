@@ -1,14 +1,17 @@
-"""A tiny HTTP/1.1 server with a table of routes, and ways to go wrong on purpose."""
+"""A small HTTP/1.1 server with a table of routes: every practice service is one."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any, Self, cast
+from urllib.parse import parse_qsl, unquote
 
-MAX_HEAD = 64 * 1024
+REMEMBERED = 1000
+"""So many requests at least are kept for whoever wants to look at them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +23,7 @@ class ServerRequest:
     """Decoded; the part of the address as sent is in `target`."""
     target: str
     query: Mapping[str, str]
+    """A name given several times has its values joined by commas."""
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes = b""
@@ -36,16 +40,17 @@ class ServerResponse:
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    stream: AsyncIterator[bytes] | None = None
-    """Pieces to send one by one instead of a body."""
     delay: float = 0.0
-    cut: bool = False
-    """Break off in the middle of the body."""
+    """Seconds to wait before the first byte."""
+    cut: int | None = None
+    """Send only so many bytes of the body, then hang up; 0 hangs up without any answer."""
 
 
 Handler = Callable[[ServerRequest], ServerResponse | Awaitable[ServerResponse]]
-ServerFault = Callable[[ServerResponse], ServerResponse]
-"""Turns a good answer into a bad one."""
+Middleware = Callable[[ServerRequest, Handler], ServerResponse | Awaitable[ServerResponse]]
+"""Stands between a request and its handler: it may change either, or answer in the handler's place."""
+StatusAndBody = tuple[int, Any]
+"""An HTTP status, and what is sent as JSON."""
 
 
 def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> ServerResponse:
@@ -59,48 +64,25 @@ def html_response(text: str, status: int = 200) -> ServerResponse:
     return ServerResponse(status=status, body=text.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
 
 
-def busy(retry_after: str = "0") -> ServerFault:
-    """429, with the wait it asks for."""
-    return lambda _: json_response({"error": "slow down"}, 429, {"Retry-After": retry_after})
-
-
-def failing(status: int = 500) -> ServerFault:
-    """An error of the server."""
-    return lambda _: json_response({"error": "it broke"}, status)
-
-
-def cut_off() -> ServerFault:
-    """The connection ends in the middle of the body."""
-    return lambda good: replace(good, cut=True)
-
-
-def garbled() -> ServerFault:
-    """Half of the body, declared whole: JSON that does not parse."""
-    return lambda good: replace(good, body=good.body[: len(good.body) // 2])
-
-
-def slow(seconds: float) -> ServerFault:
-    """The right answer, late."""
-    return lambda good: replace(good, delay=seconds)
-
-
 class PracticeServer:
     """Serves on a port of this machine while used as an async context manager.
 
     A route is a method and a path; a path ending in `*` takes everything that begins so, the longest first.
-    Faults are used up one per request, in order.
     """
 
-    def __init__(self, *, latency: float = 0.0, port: int = 0) -> None:
+    def __init__(self, *, latency: float = 0.0, port: int = 0, middleware: Middleware | None = None) -> None:
         self.requests: list[ServerRequest] = []
-        self.faults: list[ServerFault] = []
+        """The latest ones."""
         self.latency = latency
+        """Seconds before every answer."""
         self.port = port
         """Where to listen; 0 takes a free one."""
+        self.middleware = middleware
+        self.connections: set[asyncio.Transport] = set()
         self._routes: dict[tuple[str, str], Handler] = {}
         self._server: asyncio.Server | None = None
-        self._port: int | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._url = ""
 
     def route(self, method: str, path: str, handler: Handler) -> None:
         """Answer this method and path by the handler."""
@@ -109,50 +91,54 @@ class PracticeServer:
     @property
     def url(self) -> str:
         """Where it listens, without a slash at the end."""
-        if self._port is None:
+        if not self._url:
             raise RuntimeError("the server is not running; use it with `async with`")
-        return f"http://127.0.0.1:{self._port}"
+        return self._url
 
-    async def __aenter__(self) -> "PracticeServer":
+    async def __aenter__(self) -> Self:
         """Start listening."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, limit=MAX_HEAD, backlog=1024)
-        self._port = self._server.sockets[0].getsockname()[1]
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port, backlog=2048)
+        self._url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Stop, and end what is under way."""
         if self._server is not None:
             self._server.close()
-        for task in self._connections:
+        for transport in list(self.connections):
+            transport.abort()
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._connections.add(task)
-            task.add_done_callback(self._connections.discard)
-        try:
-            while (request := await _received(reader)) is not None:
-                if not await self._serve(request, writer):
-                    break
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
-
-    async def _serve(self, request: ServerRequest, writer: asyncio.StreamWriter) -> bool:
-        """Answer, and tell whether the connection may be used again."""
+    def answer(self, request: ServerRequest, send: Callable[[ServerResponse], None]) -> None:
+        """Have a request answered; what needs no waiting is sent at once."""
         self.requests.append(request)
-        fault = self.faults.pop(0) if self.faults else None
-        found = self._handler(request)(request)
-        response = found if isinstance(found, ServerResponse) else await found
-        if fault is not None:
-            response = fault(response)
-        if wait := self.latency + response.delay:
-            await asyncio.sleep(wait)
-        await _sent(response, request, writer)
-        return not response.cut and request.headers.get("connection", "").lower() != "close"
+        if len(self.requests) > 2 * REMEMBERED:
+            del self.requests[:REMEMBERED]
+        handler = self._handler(request)
+        try:
+            found = handler(request) if self.middleware is None else self.middleware(request, handler)
+        except Exception as error:
+            logging.getLogger(__name__).exception("no answer to %s %s", request.method, request.target)
+            found = json_response({"error": f"the practice server could not answer: {error!r}"}, 500)
+        if isinstance(found, ServerResponse):
+            self._send_after_delay(found, send)
+            return
+
+        async def wait() -> None:
+            self._send_after_delay(await found, send)
+
+        task = asyncio.get_running_loop().create_task(wait())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _send_after_delay(self, response: ServerResponse, send: Callable[[ServerResponse], None]) -> None:
+        if delay := self.latency + response.delay:
+            asyncio.get_running_loop().call_later(delay, send, response)
+        else:
+            send(response)
 
     def _handler(self, request: ServerRequest) -> Handler:
         exact = self._routes.get((request.method, request.path))
@@ -163,45 +149,90 @@ class PracticeServer:
             for (method, path), handler in self._routes.items()
             if method == request.method and path.endswith("*") and request.path.startswith(path[:-1])
         ]
-        return max(fits, key=lambda one: one[0])[1] if fits else _nothing_here
+        return max(fits, key=lambda one: one[0])[1] if fits else _not_found
 
 
-def _nothing_here(request: ServerRequest) -> ServerResponse:
+class PracticeService(ABC):
+    """A service that answers everything in JSON."""
+
+    def server(self, middleware: Middleware | None = None) -> PracticeServer:
+        """A server that answers as this service does; the middleware may interfere with every request."""
+        server = PracticeServer(middleware=middleware)
+        server.route("GET", "*", lambda request: _as_json(self.get(request)))
+        server.route("POST", "*", lambda request: _as_json(self.post(request)))
+        return server
+
+    @abstractmethod
+    def get(self, request: ServerRequest) -> StatusAndBody:
+        """The answer to a reader."""
+
+    def post(self, request: ServerRequest) -> StatusAndBody:
+        """The answer to something sent."""
+        return 405, {"error": "there is nothing to send here"}
+
+
+def _as_json(answer: StatusAndBody) -> ServerResponse:
+    return json_response(answer[1], answer[0])
+
+
+def _not_found(request: ServerRequest) -> ServerResponse:
     return json_response({"error": f"nothing at {request.method} {request.path}"}, 404)
 
 
-async def _received(reader: asyncio.StreamReader) -> ServerRequest | None:
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        return None
-    first, *lines = head.split("\r\n")
-    method, target, _ = first.split(" ", 2)
-    headers = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
-    }
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
-    parts = urlsplit(target)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    return ServerRequest(
-        method=method, path=unquote(parts.path), target=target, query=query, headers=headers, body=body
-    )
+_PHRASES = {int(status): status.phrase for status in HTTPStatus}
 
 
-async def _sent(response: ServerResponse, request: ServerRequest, writer: asyncio.StreamWriter) -> None:
-    headers = dict(response.headers)
-    if response.stream is not None:
-        headers["Transfer-Encoding"] = "chunked"
-    else:
-        headers["Content-Length"] = str(len(response.body))
-    phrase = HTTPStatus(response.status).phrase
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    writer.write(f"HTTP/1.1 {response.status} {phrase}\r\n{head}\r\n".encode("latin-1"))
-    if response.stream is not None:
-        async for piece in response.stream:
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await writer.drain()
-        writer.write(b"0\r\n\r\n")
-    elif request.method != "HEAD":
-        writer.write(response.body[: len(response.body) // 2] if response.cut else response.body)
-    await writer.drain()
+class _Connection(asyncio.Protocol):
+    """One client. A protocol instead of streams, so that a benchmark measures the client and not this server."""
+
+    def __init__(self, server: PracticeServer) -> None:
+        self._server = server
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of asyncio's.
+        self._server.connections.add(self._transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._server.connections.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (request := self._next()) is not None:
+            self._server.answer(request, lambda response, request=request: self._send(request, response))
+
+    def _next(self) -> ServerRequest | None:
+        """The next request, once it is complete."""
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        first, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        size = end + 4 + int(headers.get("content-length", "0"))
+        if len(self._buffer) < size:
+            return None
+        body = bytes(self._buffer[end + 4 : size])
+        del self._buffer[:size]
+        method, target, _ = first.split(" ", 2)
+        path, _, written = target.partition("?")
+        query: dict[str, str] = {}
+        for name, value in parse_qsl(written, keep_blank_values=True):
+            query[name] = f"{query[name]},{value}" if name in query else value
+        return ServerRequest(method=method, path=unquote(path), target=target, query=query, headers=headers, body=body)
+
+    def _send(self, request: ServerRequest, response: ServerResponse) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if response.cut != 0:
+            headers = dict(response.headers)
+            if "Transfer-Encoding" not in headers:
+                headers["Content-Length"] = str(len(response.body))
+            lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            head = f"HTTP/1.1 {response.status} {_PHRASES.get(response.status, 'Practice')}\r\n{lines}\r\n"
+            body = b"" if request.method == "HEAD" else response.body[: response.cut]
+            transport.write(head.encode("latin-1") + body)
+        if response.cut is not None or request.headers.get("connection", "").lower() == "close":
+            transport.close()

@@ -1,16 +1,16 @@
-"""Every outside service at once, on this machine: models, search, pages, archives, series and markets."""
+"""The practice world: every outside service at once, on this machine."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import count, repeat
 
-from foretell.practice.markets.faults import query_of
-from foretell.practice.markets.kalshi import FakeKalshi
-from foretell.practice.markets.manifold import FakeManifold
-from foretell.practice.markets.metaculus import FakeMetaculus
-from foretell.practice.markets.polymarket import FakePolymarket
-from foretell.practice.markets.prophet_arena import FakeProphetArena
+from foretell.practice.markets.kalshi import PracticeKalshi
+from foretell.practice.markets.manifold import PracticeManifold
+from foretell.practice.markets.metaculus import MetaculusInbox, PracticeMetaculus
+from foretell.practice.markets.polymarket import PracticePolymarket
+from foretell.practice.markets.prophet_arena import PracticeProphetArena
 from foretell.practice.models.scripts import arena_script
 from foretell.practice.models.server import PracticeModels
 from foretell.practice.sample_data import (
@@ -21,26 +21,23 @@ from foretell.practice.sample_data import (
     manifold_bets,
     manifold_events,
     metaculus_events,
-    metaculus_posts,
     polymarket_events,
-    polymarket_listings,
+    polymarket_trades,
     sample_world,
     shares,
     temperatures,
 )
 from foretell.practice.search import search_server
-from foretell.practice.series import FakeDbnomics, FakeFred, FakeYahoo
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.practice.series import PracticeDbnomics, PracticeFred, PracticeYahoo
+from foretell.practice.server import PracticeServer, PracticeService, ServerResponse, json_response
 from foretell.practice.web import wayback_server, web_server, wikipedia_server
 
-KEY = "fake"
+KEY = "practice"
 """Taken by every service that wants a key."""
 ENGINES = ("brave", "exa", "tavily", "serper", "asknews", "gdelt")
-POLYMARKET = {"/v2/prices-history": "/data", "/prices-history": "/clob"}
-"""The three services of Polymarket on one address, as a proxy would offer them; all else is for the first."""
-NOT_FOUND = 404
 PORTS = 13
-"""Servers that are started."""
+"""Servers that are started: requests are paced by host and port, so every service has its own."""
+STOP = "/practice/stop"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,25 +45,39 @@ class ServiceOptions:
     """How the services are started."""
 
     now: datetime
-    """The day it is in the made-up world."""
-    port_base: int = 0
+    """The day it is in the practice world."""
+    port: int = 0
     """The first of `PORTS` ports in a row; 0 takes free ones."""
     latency: float = 0.0
     """Seconds before every answer."""
 
 
 @asynccontextmanager
-async def all_services(listening: ServiceOptions) -> AsyncGenerator[dict[str, str]]:
-    """Serves while in use; hands over the base address of each service by its name."""
+async def all_services(
+    options: ServiceOptions, stop: Callable[[], None] | None = None
+) -> AsyncGenerator[dict[str, str]]:
+    """Serves while in use; hands over the base address of each service by its name.
+
+    Args:
+        options: How they are started.
+        stop: Called when somebody posts to `STOP` at the address of the models.
+    """
+    ports = count(options.port) if options.port else repeat(0)
     async with AsyncExitStack() as stack:
-        start = _Starter(stack, listening)
-        models = await start.providers()
-        # Pages are named, not numbered: a fence refuses hosts that are only a number.
-        pages = (await start.server(web_server(sample_world(listening.now)))).replace("127.0.0.1", "localhost")
-        world = sample_world(listening.now, pages)
-        search = await start.server(search_server(world, KEY))
-        found = {"wikipedia": wikipedia_server(world), "wayback": wayback_server(world), **_numbers(listening.now)}
-        addresses = {name: await start.server(server) for name, server in found.items()}
+
+        async def start(server: PracticeServer) -> str:
+            server.port, server.latency = next(ports), options.latency
+            return (await stack.enter_async_context(server)).url
+
+        provider = PracticeModels(arena_script)
+        provider.route("POST", STOP, lambda _request: _stopped(stop))
+        models = await start(provider)
+        # Pages are named, not numbered: the fence refuses hosts that are only a number.
+        pages = (await start(web_server(sample_world(options.now)))).replace("127.0.0.1", "localhost")
+        world = sample_world(options.now, pages)
+        search = await start(search_server(world, KEY))
+        others = {"wikipedia": wikipedia_server(world), "wayback": wayback_server(world)}
+        others |= {name: service.server() for name, service in _data_services(options.now).items()}
         yield {
             "openai": f"{models}/v1",
             "openrouter": f"{models}/api/v1",
@@ -74,60 +85,28 @@ async def all_services(listening: ServiceOptions) -> AsyncGenerator[dict[str, st
             "google": models,
             **{engine: f"{search}/{engine}" for engine in ENGINES},
             "pages": pages,
-            **addresses,
+            **{name: await start(server) for name, server in others.items()},
         }
 
 
-class _Starter:
-    """Starts servers one after the other, each on the next port."""
-
-    def __init__(self, stack: AsyncExitStack, listening: ServiceOptions) -> None:
-        self._stack = stack
-        self._listening = listening
-        self._next = listening.port_base
-
-    def _port(self) -> int:
-        port = self._next
-        self._next += 1 if port else 0
-        return port
-
-    async def server(self, server: PracticeServer) -> str:
-        server.port, server.latency = self._port(), self._listening.latency
-        return (await self._stack.enter_async_context(server)).url
-
-    async def providers(self) -> str:
-        fake = PracticeModels(arena_script, latency=self._listening.latency)
-        await fake.start(self._port())
-        self._stack.push_async_callback(fake.stop)
-        return fake.url
+def _stopped(stop: Callable[[], None] | None) -> ServerResponse:
+    if stop is None:
+        return json_response({"error": "this world is stopped by whoever started it"}, 405)
+    stop()
+    return json_response({"stopped": True})
 
 
-def _numbers(now: datetime) -> dict[str, PracticeServer]:
+def _data_services(now: datetime) -> dict[str, PracticeService]:
+    """Series and markets. Their data begin and end around a moment; inboxes go by the real clock."""
     today = now.date()
+    inbox = MetaculusInbox(now=lambda: datetime.now(UTC))
     return {
-        "fred": FakeFred(fred_series(today), key=KEY, today=today).server(),
-        "yahoo": FakeYahoo(shares(today)).server(),
-        "dbnomics": FakeDbnomics(temperatures(today)).server(),
-        "kalshi": FakeKalshi(kalshi_books(now)).having(kalshi_events(now)).server(),
-        "manifold": FakeManifold(manifold_bets(now)).having(manifold_events(now)).server(),
-        "polymarket": _polymarket(now),
-        "metaculus": FakeMetaculus(metaculus_posts(now), token=KEY).having(metaculus_events(now)).server(),
-        "prophet_arena": FakeProphetArena(arena_events(now), key=KEY).server(),
+        "fred": PracticeFred(fred_series(today), key=KEY, today=today),
+        "yahoo": PracticeYahoo(shares(today)),
+        "dbnomics": PracticeDbnomics(temperatures(today)),
+        "kalshi": PracticeKalshi(kalshi_books(now), catalogue=kalshi_events(now)),
+        "manifold": PracticeManifold(manifold_bets(now), catalogue=manifold_events(now)),
+        "polymarket": PracticePolymarket(polymarket_events(now), polymarket_trades(now)),
+        "metaculus": PracticeMetaculus(metaculus_events(now), token=KEY, inbox=inbox),
+        "prophet_arena": PracticeProphetArena(arena_events(now), key=KEY),
     }
-
-
-def _polymarket(now: datetime) -> PracticeServer:
-    """Prices of one market, and events beside it."""
-    priced = FakePolymarket(polymarket_listings(now))
-    listing = FakePolymarket({}).having(polymarket_events(now))
-
-    def answer(request: ServerRequest) -> ServerResponse:
-        path, query = POLYMARKET.get(request.path, "/gamma") + request.path, query_of(request)
-        status, body = priced.answer(path, query)
-        if status == NOT_FOUND or not body:
-            status, body = listing.answer(path, query)
-        return json_response(body, status)
-
-    server = PracticeServer()
-    server.route("GET", "*", answer)
-    return server

@@ -1,6 +1,5 @@
-"""A web site and an archive in small, with the things that go wrong on the web."""
+"""The practice world's web site, its archive, and Wikipedia."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -19,27 +18,18 @@ _STAMP = "%Y%m%d%H%M%S"
 
 
 def web_server(world: SampleWorld) -> PracticeServer:
-    """The world's pages by their paths; /moved/x leads to /x; /loop, /pdf, /huge and others misbehave."""
+    """The world's pages by their paths."""
     server = PracticeServer()
     for page in world.pages:
         server.route("GET", page.path, _serving(page))
-    server.route("GET", "/moved/*", lambda request: _moved(request.path.removeprefix("/moved")))
-    server.route("GET", "/away", lambda request: _moved(request.query["to"]))
-    server.route("GET", "/loop", lambda _: _moved("/loop"))
-    server.route("GET", "/pdf", lambda _: _typed("application/pdf", b"%PDF-1.7 ..."))
-    server.route("GET", "/binary", lambda _: _typed("image/png", b"\x89PNG\r\n\x1a\n\0\0"))
-    server.route("GET", "/text", lambda _: _typed("text/plain", "First line\nÆ second one".encode()))
-    server.route("GET", "/script", lambda _: html_response("<html><body><script>render()</script></body></html>"))
-    server.route("GET", "/huge", lambda _: ServerResponse(headers={"Content-Type": "text/html"}, stream=_endless()))
-    server.route("GET", "/slow", lambda _: ServerResponse(body=b"late", delay=30.0))
     return server
 
 
-def wayback_server(world: SampleWorld, *, broken: frozenset[str] = frozenset()) -> PracticeServer:
-    """Captures of the world's pages. A replay whose timestamp is in `broken` leads to the page's newest capture."""
+def wayback_server(world: SampleWorld) -> PracticeServer:
+    """Captures of the world's pages. A replay that there is not leads to the page's newest capture."""
     server = PracticeServer()
     server.route("GET", "/cdx/search/cdx", lambda request: _captures(world, request))
-    server.route("GET", "/web/*", lambda request: _replayed(world, request, broken))
+    server.route("GET", "/web/*", lambda request: _replayed(world, request))
     return server
 
 
@@ -55,15 +45,15 @@ def _captures(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     return json_response([["timestamp", "original"], *newest] if newest else [])
 
 
-def _replayed(world: SampleWorld, request: ServerRequest, broken: frozenset[str]) -> ServerResponse:
+def _replayed(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     stamp, _, address = request.target.removeprefix("/web/").partition("id_/")
     page = _by_url(world, address)
     if page is None or not page.versions:
         return html_response("not archived", 404)
-    asked = version_at(page.versions, instant(_iso(stamp)))
-    if stamp in broken or asked is None or asked.at.strftime(_STAMP) != stamp:
-        return _moved(f"/web/{page.versions[-1].at.strftime(_STAMP)}id_/{address}")
-    return html_response(page.html(asked.text))
+    version = version_at(page.versions, instant(_iso(stamp)))
+    if version is None or version.at.strftime(_STAMP) != stamp:
+        return redirect(f"/web/{page.versions[-1].at.strftime(_STAMP)}id_/{address}")
+    return html_response(page.html(version.text))
 
 
 def _by_url(world: SampleWorld, url: str) -> SampleWebPage | None:
@@ -74,28 +64,17 @@ def _serving(page: SampleWebPage) -> Handler:
     return lambda _: html_response(page.html())
 
 
-def _moved(to: str) -> ServerResponse:
+def redirect(to: str) -> ServerResponse:
+    """An answer that leads to another address."""
     return ServerResponse(status=302, headers={"Location": to, "Content-Type": "text/html"}, body=b"moved")
-
-
-def _typed(kind: str, body: bytes) -> ServerResponse:
-    return ServerResponse(body=body, headers={"Content-Type": kind})
-
-
-async def _endless() -> AsyncIterator[bytes]:
-    while True:
-        yield b"<p>" + b"more and more " * 4096 + b"</p>"
 
 
 def _iso(stamp: str) -> str:
     return datetime.strptime(f"{stamp}+0000", f"{_STAMP}%z").isoformat()
 
 
-# Wikipedia's API in small: revisions by date, and search over today's titles.
-
-
 def wikipedia_server(world: SampleWorld) -> PracticeServer:
-    """The API at /w/api.php."""
+    """Wikipedia's API at /w/api.php: revisions by date, and search over today's titles."""
     server = PracticeServer()
     server.route("GET", "/w/api.php", lambda request: _answer(world, request))
     return server
@@ -135,9 +114,6 @@ def _page(world: SampleWorld, query: Any) -> dict[str, Any]:
             "timestamp": f"{found.at:%Y-%m-%dT%H:%M:%SZ}",
         }
         if "content" in query["rvprop"]:
-            hidden = (title, found.at) in world.hidden
-            revision["slots"] = {
-                "main": {"texthidden": True} if hidden else {"contentmodel": "wikitext", "content": found.text}
-            }
+            revision["slots"] = {"main": {"contentmodel": "wikitext", "content": found.text}}
         page["revisions"] = [revision]
     return page

@@ -1,4 +1,4 @@
-"""What the fake servers know: a handful of dated pages and encyclopedia articles, the same for all of them."""
+"""What the practice servers know: a handful of dated pages and encyclopedia articles, the same for all of them."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from foretell.questions.as_of import instant
 
 @dataclass(frozen=True, kw_only=True)
 class PageVersion:
-    """A page or an article as it stood from a moment on."""
+    """A page or an article as it was from a moment on."""
 
     at: datetime
     text: str
@@ -20,7 +20,7 @@ class PageVersion:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleWebPage:
-    """A page of the fake web."""
+    """A page of the practice web."""
 
     url: str
     title: str
@@ -29,10 +29,10 @@ class SampleWebPage:
     published: datetime | None = None
     updated: datetime | None = None
     shown: Dating = "published"
-    """How engines tell its date: stated, as an age, or not at all."""
+    """How engines show its date: stated, as an age, or not at all."""
     crawled: datetime | None = None
     versions: tuple[PageVersion, ...] = ()
-    """What archives kept of it, oldest first."""
+    """What archives hold of it, oldest first."""
 
     @property
     def path(self) -> str:
@@ -58,8 +58,6 @@ class SampleWorld:
     pages: list[SampleWebPage] = field(default_factory=list[SampleWebPage])
     articles: dict[str, list[PageVersion]] = field(default_factory=dict[str, list[PageVersion]])
     """Encyclopedia articles by title, versions oldest first."""
-    hidden: set[tuple[str, datetime]] = field(default_factory=set[tuple[str, datetime]])
-    """Versions of articles whose text has been suppressed."""
 
     def find(self, query: str, *, until: datetime | None = None) -> list[SampleWebPage]:
         """Pages sharing a word with the query, the most words first; with `until`, none that is dated later."""

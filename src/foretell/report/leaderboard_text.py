@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from foretell.report.headline import headline, level_of, pair_headline, scope
 from foretell.report.markup import clean, shorten
 from foretell.report.numbers import bracket, difference, estimate, metric_text, number, percent
+from foretell.report.terminal import distinct, rich_table
 from foretell.scoring.ranking import (
     LeaderboardRow,
     LeaderboardSection,
@@ -50,14 +51,12 @@ def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] 
 
 def print_pair(pair: PairComparison, console: "Console") -> None:
     """A head-to-head: the verdict, and a line per group with both scores and their difference."""
-    from rich import box
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     console.print(Text(pair_headline(pair), style="bold"))
     if not pair.differences:
         return
-    grid = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    grid = rich_table()
     for i, head in enumerate(("Group", "n", pair.first, pair.second, "Difference")):
         told = Text(shorten(head, PAIR_HEAD if console.width < WIDE else 2 * PAIR_HEAD))
         grid.add_column(told, justify="right" if i else "left", no_wrap=True)
@@ -101,9 +100,6 @@ def board_notes(board: Scoreboard) -> tuple[str, ...]:
 
 def board_grid(board: Scoreboard, found: LeaderboardSection, width: int) -> "RichTable":
     """One group as a table no wider than `width`."""
-    from rich import box
-    from rich.table import Table as RichTable
-
     metrics = _chosen(board, width)
     wide = width >= WIDE
     heads = [
@@ -118,12 +114,13 @@ def board_grid(board: Scoreboard, found: LeaderboardSection, width: int) -> "Ric
     lines = [_cells(row, board.metric, metrics, wide=wide) for row in found.rows]
     widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
     room = max(BOARD_LEAST_NAME, width - sum(widths) + widths[1] - BOARD_GAP * (len(heads) - 1))
-    grid = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    grid = rich_table()
     for i, head in enumerate(heads):
         least = None if i == 1 else widths[i]
         grid.add_column(head, justify="left" if i == 1 else "right", no_wrap=True, min_width=least)
-    for row, line in zip(found.rows, lines, strict=True):
-        grid.add_row(*_styled(row, line, room, low_is_better(board.metric)))
+    names = distinct([line[1] for line in lines], room)
+    for row, line, name in zip(found.rows, lines, names, strict=True):
+        grid.add_row(*_styled(row, [line[0], name, *line[2:]], low_is_better(board.metric)))
     return grid
 
 
@@ -155,12 +152,11 @@ def _cells(row: LeaderboardRow, metric: str, metrics: Sequence[str], *, wide: bo
     ]
 
 
-def _styled(row: LeaderboardRow, cells: Sequence[str], room: int, low: bool) -> list["Text"]:
+def _styled(row: LeaderboardRow, cells: Sequence[str], low: bool) -> list["Text"]:
     from rich.text import Text
 
     base = "italic yellow" if row.anchor else ""
     told = [Text(cell, style=base) for cell in cells]
-    told[1] = Text(shorten(cells[1], room), style=base)
     if row.difference is not None and row.difference.stars:
         better = (row.difference.diff < 0) == low
         told[-1] = Text(cells[-1], style="green" if better else "red")

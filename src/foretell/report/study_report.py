@@ -20,9 +20,10 @@ from foretell.report.html import (
 )
 from foretell.report.leaderboard_page import value_cell
 from foretell.report.leaderboard_text import markdown_text
-from foretell.report.markup import Markup, clean, shorten
+from foretell.report.markup import Markup, clean
 from foretell.report.numbers import bracket, number, signed
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.terminal import distinct, rich_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,21 +74,20 @@ def print_study(study: StudyResult, console: "Console") -> None:
 
 
 def _rich(grid: StudyTable, width: int) -> "RichTable":
-    from rich import box
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     columns, lines = _fitted(grid, width)
     widths = [max(len(line[i]) for line in (columns, *lines)) for i in range(len(columns))]
     room = max(STUDY_LEAST_NAME, width - sum(widths) - STUDY_GAP * len(columns))
-    table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table = rich_table()
     table.add_column(grid.head, no_wrap=True)
     for label, wide in zip(columns, widths, strict=True):
         table.add_column(label, justify="right", no_wrap=True, min_width=wide)
-    for entry, line in zip(grid.entries, lines, strict=True):
+    names = distinct([entry.name for entry in grid.entries], room)
+    for entry, short, line in zip(grid.entries, names, lines, strict=True):
         style = {"anchor": "italic yellow", "reference": "bold"}.get(entry.style, "")
         cells = [Text(cell, style=_colour(value) or style) for cell, value in zip(line, entry.values, strict=False)]
-        table.add_row(Text(shorten(entry.name, room), style=style), *cells)
+        table.add_row(Text(short, style=style), *cells)
     return table
 
 

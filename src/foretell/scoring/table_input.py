@@ -97,6 +97,22 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
         yield _from_query(f"{name}_frame", name, name, con)
 
 
+def table_columns(source: TableSource) -> set[str]:
+    """The names of a table's columns, without reading its rows."""
+    if isinstance(source, str | Path):
+        import duckdb
+
+        with duckdb.connect(":memory:") as con:
+            try:
+                return {row[0] for row in con.execute(f"describe select * from {_file_query(Path(source))}").fetchall()}
+            except duckdb.Error as error:
+                hint = "is it a well-formed table?"
+                raise InputError(str(error).splitlines()[0], path=str(source), hint=hint) from None
+    if isinstance(source, Sequence):
+        return set(map(str, source[0])) if source and isinstance(source[0], Mapping) else set()
+    return set(map(str, getattr(source, "columns", ())))
+
+
 def _records(rows: Sequence[Any], name: str) -> Sequence[Mapping[str, Any]]:
     for i, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):

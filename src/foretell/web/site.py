@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from foretell.data.atomic_file import write_atomically
+from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 
@@ -164,15 +165,29 @@ class SiteSelection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrittenSite:
-    """What came of it."""
+class WrittenSite(Result):
+    """A site that was written."""
 
+    folder: Path
     pages: int
     files: int
     size: int
     """In bytes."""
     broken: tuple[str, ...] = ()
     """Addresses that gave no page; links to them were taken out."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The first addresses without a page."""
+        return tuple(f"no page at {address}" for address in self.broken[:10])
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {**vars(self), "folder": str(self.folder), "broken": list(self.broken)}
+
+    def __str__(self) -> str:
+        """A line for people."""
+        return f"Wrote {self.pages} pages, {self.size / 1e6:.1f} MB: open {self.folder / 'index.html'}"
 
 
 @dataclass(kw_only=True)
@@ -259,7 +274,7 @@ async def write_site(
         write_atomically(path, content)
         size += len(content)
     pages = sum(kind.startswith("text/html") for kind, _ in walk.bodies.values())
-    return WrittenSite(pages=pages, files=len(walk.files), size=size, broken=tuple(walk.broken))
+    return WrittenSite(folder=out, pages=pages, files=len(walk.files), size=size, broken=tuple(walk.broken))
 
 
 @asynccontextmanager

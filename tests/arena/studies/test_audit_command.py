@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli.audit import audit, bare_name, chosen_auditor
+from foretell.cli.audit import audit
 from foretell.data.corpus import Corpus, CorpusDocument
+from foretell.operations.audit import bare_name, chosen_auditor
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.runs.runner import execute_run, prepare_run
@@ -103,7 +104,7 @@ def run(one: RunSpec) -> str:
 
 
 def audited(*arguments: str) -> tuple[str, dict]:
-    result = CliRunner().invoke(audit, [*arguments, "--json", "audit.json"], catch_exceptions=False)
+    result = CliRunner().invoke(audit, [*arguments, "--out", "audit.json"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output, json.loads(Path("audit.json").read_text())
 

@@ -249,12 +249,12 @@ def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
 
 
 def test_over_http() -> None:
+    from fakes.models import FakeModels
     from foretell.models.router import ModelRouter
     from foretell.practice.models.scripts import arena_script
-    from foretell.practice.models.server import PracticeModels
 
     async def run(name: str) -> list[OutcomeStructure]:
-        async with PracticeModels(arena_script) as fake:
+        async with FakeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
             async with ModelRouter({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
                 return await StructureJudge(model=exchange, name=name, attempts=2).structures([GAS, VISITS, CUP])

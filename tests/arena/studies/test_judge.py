@@ -195,14 +195,14 @@ def test_items_are_named_without_saying_whose_they_are() -> None:
 
 
 def test_over_http(tmp_path) -> None:
+    from fakes.models import FakeModels
     from foretell.models.journal import Journal
     from foretell.models.router import ModelRouter
     from foretell.practice.models.scripts import arena_script
-    from foretell.practice.models.server import PracticeModels
 
     async def run() -> tuple[list[MarkedCase], int]:
         journal = Journal(tmp_path / "journal.db")
-        async with PracticeModels(arena_script) as fake:
+        async with FakeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
             async with ModelRouter({"OPENAI_API_KEY": "k"}, journal=journal, addresses=addresses) as exchange:
                 first = ReasoningJudge(model=exchange, name="openai:judge")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.arena.studies.made_trials import grown, made
 
-from foretell.cli.calibrate import METHODS as OFFERED
 from foretell.forecasters.combine.rows import Examples
+from foretell.operations.calibrate import METHODS as OFFERED
 from foretell.questions.errors import InputError
 from foretell.studies.protocols import METHODS, PROTOCOLS, REFITS, baseline_forecasts, build_method, fit_under_protocol
 

@@ -189,12 +189,12 @@ def test_the_gain_from_sources_is_paired() -> None:
 
 
 def test_over_http(tmp_path) -> None:
+    from fakes.models import FakeModels
     from foretell.models.router import ModelRouter
     from foretell.practice.models.scripts import arena_script
-    from foretell.practice.models.server import PracticeModels
 
     async def run(name: str) -> list[RecallResult]:
-        async with PracticeModels(arena_script) as fake:
+        async with FakeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
             async with ModelRouter({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
                 context = run_context(exchange)

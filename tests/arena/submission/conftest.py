@@ -9,15 +9,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from fakes.markets import FakeMetaculus
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.practice.markets.metaculus import (
-    FakeMetaculus,
-    FakeMetaculusQuestion,
-    FakeScale,
     MetaculusCatalogue,
     MetaculusInbox,
-    post_body,
+    SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_post_body,
 )
 from foretell.practice.server import PracticeServer
 from foretell.questions.as_of import AsOf
@@ -34,26 +34,28 @@ QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_sec
 
 def posts() -> list[dict[str, Any]]:
     """One post of every kind."""
-    choice = FakeMetaculusQuestion(
+    choice = SampleMetaculusQuestion(
         id=2, title="Who?", kind="multiple_choice", options=("Ann", "Bob"), ever=("Ann", "Cat", "Bob")
     )
-    numeric = FakeMetaculusQuestion(
-        id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=100, open_upper=True)
+    numeric = SampleMetaculusQuestion(
+        id=3, title="How many?", kind="numeric", scale=SampleMetaculusScale(low=0, high=100, open_upper=True)
     )
-    group = [FakeMetaculusQuestion(id=50 + i, title=f"({i})", label=str(i)) for i in range(3)]
-    shut = FakeMetaculusQuestion(id=4, title="Over?", status="closed", closes="2026-10-01T00:00:00Z")
-    early = FakeMetaculusQuestion(id=5, title="Soon?", status="upcoming", opens="2026-12-01T00:00:00Z")
-    when = FakeScale(low=1.79e9, high=1.9e9, open_upper=True)
-    discrete = FakeScale(low=-0.5, high=10.5, cells=11)
+    group = [SampleMetaculusQuestion(id=50 + i, title=f"({i})", label=str(i)) for i in range(3)]
+    shut = SampleMetaculusQuestion(id=4, title="Over?", status="closed", closes="2026-10-01T00:00:00Z")
+    early = SampleMetaculusQuestion(id=5, title="Soon?", status="upcoming", opens="2026-12-01T00:00:00Z")
+    when = SampleMetaculusScale(low=1.79e9, high=1.9e9, open_upper=True)
+    discrete = SampleMetaculusScale(low=-0.5, high=10.5, cells=11)
     return [
-        post_body(101, "Will it?", FakeMetaculusQuestion(id=1, title="Will it?")),
-        post_body(102, "Who?", choice),
-        post_body(103, "How many?", numeric),
-        post_body(104, "Which?", *group),
-        post_body(105, "Over?", shut),
-        post_body(106, "Soon?", early),
-        post_body(107, "When?", FakeMetaculusQuestion(id=7, title="When?", kind="date", scale=when)),
-        post_body(108, "Seats?", FakeMetaculusQuestion(id=8, title="Seats?", kind="discrete", scale=discrete)),
+        metaculus_post_body(101, "Will it?", SampleMetaculusQuestion(id=1, title="Will it?")),
+        metaculus_post_body(102, "Who?", choice),
+        metaculus_post_body(103, "How many?", numeric),
+        metaculus_post_body(104, "Which?", *group),
+        metaculus_post_body(105, "Over?", shut),
+        metaculus_post_body(106, "Soon?", early),
+        metaculus_post_body(107, "When?", SampleMetaculusQuestion(id=7, title="When?", kind="date", scale=when)),
+        metaculus_post_body(
+            108, "Seats?", SampleMetaculusQuestion(id=8, title="Seats?", kind="discrete", scale=discrete)
+        ),
     ]
 
 
@@ -61,7 +63,7 @@ class Metaculus:
     """A fake, and what was asked of it."""
 
     def __init__(self) -> None:
-        self.inbox = MetaculusInbox(now=NOW)
+        self.inbox = MetaculusInbox(now=lambda: NOW)
         self.fake = FakeMetaculus({}, token=TOKEN, forbidden=frozenset({"999"}))
         self.fake.having(MetaculusCatalogue(posts())).taking(self.inbox)
         self.server = PracticeServer()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from foretell.practice.markets.metaculus import FakeScale, complaint
+from foretell.practice.markets.metaculus import SampleMetaculusScale, refusal
 from foretell.questions.forecast import Numeric
 from foretell.submit.metaculus_cdf import (
     NumericRange,
@@ -53,7 +53,7 @@ def scales(draw: st.DrawFn) -> NumericRange:
 
 def refused(cdf: list[float], scale: NumericRange) -> str:
     """What the fake, which has rules of its own, says."""
-    told = FakeScale(
+    told = SampleMetaculusScale(
         low=scale.minimum,
         high=scale.maximum,
         zero=scale.zero_point,
@@ -61,7 +61,7 @@ def refused(cdf: list[float], scale: NumericRange) -> str:
         open_upper=scale.open_upper,
         cells=scale.outcomes,
     )
-    return complaint({"id": 1, "type": "numeric", **told.fields()}, {"question": 1, "continuous_cdf": cdf})
+    return refusal({"id": 1, "type": "numeric", **told.fields()}, {"question": 1, "continuous_cdf": cdf})
 
 
 @given(numerics(), scales())

@@ -59,7 +59,7 @@ def test_every_type_in_its_own_shape(metaculus: Any, said: Any):
     assert (four, five) == ({"question": 50, "probability_yes": 0.2}, {"question": 51, "probability_yes": 0.4})
     assert (len(seven["continuous_cdf"]), len(eight["continuous_cdf"])) == (201, 12)
     assert [item.question for item in found.items[3:5]] == ["metaculus/104#50", "metaculus/104#51"]
-    assert (found.platform, found.account) == ("metaculus", "fake-bot")
+    assert (found.platform, found.account) == ("metaculus", "practice-bot")
     assert metaculus.posted == []
 
 

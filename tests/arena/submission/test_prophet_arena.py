@@ -8,10 +8,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from fakes.faults import FieldDrift
+from fakes.markets import FakeProphetArena
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.prophet_arena import ProphetArenaClient
-from foretell.practice.markets.faults import FieldDrift
-from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
+from foretell.practice.markets.prophet_arena import prophet_arena_body
 from foretell.questions.as_of import AsOf
 from foretell.submit.ledger import SubmissionLedger
 from foretell.submit.prophet_arena import ProphetArenaOptions, ProphetArenaSubmitter, ProphetArenaWriter, read_events
@@ -26,9 +27,9 @@ QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_sec
 @pytest.fixture
 def arena() -> FakeProphetArena:
     events = [
-        arena_body("who-wins", "Who wins?", {"Ann": None, "Bob": None}),
-        arena_body("over", "Over?", {"Yes": None}, close_at="2026-10-01T00:00:00Z"),
-        arena_body("settled", "Settled?", {"Yes": "yes"}, status="settled"),
+        prophet_arena_body("who-wins", "Who wins?", {"Ann": None, "Bob": None}),
+        prophet_arena_body("over", "Over?", {"Yes": None}, close_at="2026-10-01T00:00:00Z"),
+        prophet_arena_body("settled", "Settled?", {"Yes": "yes"}, status="settled"),
     ]
     fake = FakeProphetArena(events, key=KEY)
     fake.agents = {"my-agent"}
@@ -116,7 +117,7 @@ def test_sent_once_with_the_arenas_receipt_on_record(arena: FakeProphetArena, le
 
 @pytest.mark.parametrize(("mishap", "fate", "posts"), [("lost answer", "found", 1), ("lost request", "sent", 2)])
 def test_lost(arena: FakeProphetArena, ledger: SubmissionLedger, said: Any, mishap: Any, fate: str, posts: int):
-    arena.mishaps.coming = [mishap]
+    arena.inbox_faults.coming = [mishap]
     assert handed_in(arena, ledger, [said("prophet_arena/who-wins", {"Ann": 0.7, "Bob": 0.3})]) == ([fate], posts)
     assert len(arena.forecasts) == 1
 
@@ -124,8 +125,8 @@ def test_lost(arena: FakeProphetArena, ledger: SubmissionLedger, said: Any, mish
 def test_where_reading_back_makes_no_sense_sending_again_replaces(
     arena: FakeProphetArena, ledger: SubmissionLedger, said: Any
 ):
-    arena.mishaps.coming = ["lost answer"]
-    arena.trouble.drifts = (FieldDrift(path="data.*.probabilities", change="rename"),)
+    arena.inbox_faults.coming = ["lost answer"]
+    arena.faults.drifts = (FieldDrift(path="data.*.probabilities", change="rename"),)
     assert handed_in(arena, ledger, [said("prophet_arena/who-wins", {"Ann": 0.7, "Bob": 0.3})]) == (["sent"], 2)
     assert arena.forecasts[-1]["probabilities"] == arena.forecasts[0]["probabilities"]
 

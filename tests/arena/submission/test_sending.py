@@ -43,7 +43,7 @@ def test_intention_before_and_receipt_after(metaculus: Any, ledger: SubmissionLe
     assert (meant.kind, meant.platform, meant.account, meant.question) == (
         "intention",
         "metaculus",
-        "fake-bot",
+        "practice-bot",
         "metaculus/101",
     )
     assert meant.content == {"question": 1, "probability_yes": 0.63}
@@ -87,7 +87,7 @@ def test_what_the_platform_shows_is_not_sent_though_the_ledger_is_new(
 def test_a_lost_answer_is_read_back_and_nothing_is_sent_twice(
     metaculus: Any, ledger: SubmissionLedger, said: Any, mishap: Any
 ):
-    metaculus.inbox.mishaps.coming = [mishap, mishap]
+    metaculus.fake.inbox_faults.coming = [mishap, mishap]
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["found", "found"]
     assert (len(metaculus.inbox.forecasts), len(metaculus.inbox.comments)) == (1, 1)
@@ -97,7 +97,7 @@ def test_a_lost_answer_is_read_back_and_nothing_is_sent_twice(
 
 @pytest.mark.parametrize("mishap", ["lost request", "broken"])
 def test_a_lost_request_is_read_back_and_sent_again(metaculus: Any, ledger: SubmissionLedger, said: Any, mishap: Any):
-    metaculus.inbox.mishaps.coming = [mishap, None, mishap, mishap]
+    metaculus.fake.inbox_faults.coming = [mishap, None, mishap, mishap]
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["sent", "sent"]
     assert (len(metaculus.inbox.forecasts), len(metaculus.inbox.comments)) == (1, 1)
@@ -105,7 +105,7 @@ def test_a_lost_request_is_read_back_and_sent_again(metaculus: Any, ledger: Subm
 
 
 def test_what_never_arrives_is_given_up_and_noted(metaculus: Any, ledger: SubmissionLedger, said: Any):
-    metaculus.inbox.mishaps.coming = ["broken"] * 9
+    metaculus.fake.inbox_faults.coming = ["broken"] * 9
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["failed", "held back"]
     assert len(metaculus.posted) == 3
@@ -113,18 +113,18 @@ def test_what_never_arrives_is_given_up_and_noted(metaculus: Any, ledger: Submis
 
 
 def test_busy_is_waited_for(metaculus: Any, ledger: SubmissionLedger, said: Any):
-    metaculus.inbox.mishaps.coming = ["busy", "busy", "forbidden"]
+    metaculus.fake.inbox_faults.coming = ["busy", "busy", "forbidden"]
     assert fates(handed_in(metaculus, ledger, [said("metaculus/101")])) == ["sent"]
     assert len(metaculus.inbox.forecasts) == 1
 
 
 def test_a_refusal_is_noted_and_may_be_tried_again(metaculus: Any, ledger: SubmissionLedger, said: Any):
     # The fake's clock runs ahead: closed by the time it arrives.
-    metaculus.inbox.now = datetime(2028, 1, 1, tzinfo=UTC)
+    metaculus.inbox.now = lambda: datetime(2028, 1, 1, tzinfo=UTC)
     handed = handed_in(metaculus, ledger, [said("metaculus/101")], comment="private")
     assert fates(handed) == ["refused", "held back"]
     assert kinds(ledger) == ["intention", "refusal"]
-    metaculus.inbox.now = NOW
+    metaculus.inbox.now = lambda: NOW
     assert fates(handed_in(metaculus, ledger, [said("metaculus/101")])) == ["sent"]
 
 
@@ -167,15 +167,15 @@ def test_an_unreachable_platform_leaves_it_open_for_the_next_time(metaculus: Any
     forecasts = [said("metaculus/101")]
 
     async def use(submitter: Any) -> list[ItemResult]:
-        metaculus.inbox.mishaps.coming = ["lost answer"]
+        metaculus.fake.inbox_faults.coming = ["lost answer"]
         submission = submitter.plan(forecasts, ())
-        metaculus.fake.trouble.down = ("/posts",)
+        metaculus.fake.faults.down = ("/posts",)
         return await SubmissionSender(submitter, ledger, lambda: NOW, QUICK).hand_in(submission)
 
     (one,) = metaculus.with_submitter(forecasts, use)
     assert one.fate == "unknown"
     assert kinds(ledger) == ["intention"]
-    metaculus.fake.trouble.down = ()
+    metaculus.fake.faults.down = ()
     assert fates(handed_in(metaculus, ledger, forecasts)) == ["already"]
     assert kinds(ledger) == ["intention", "receipt"]
     assert len(metaculus.inbox.forecasts) == 1
@@ -224,11 +224,11 @@ def test_reading_back_that_fails_before_anything_is_sent_stops_everything(
     metaculus: Any, ledger: SubmissionLedger, said: Any
 ):
     test_an_unreachable_platform_leaves_it_open_for_the_next_time(metaculus, ledger, said)
-    metaculus.inbox.mishaps.coming = ["lost answer"]
+    metaculus.fake.inbox_faults.coming = ["lost answer"]
 
     async def use(submitter: Any) -> None:
         submission = submitter.plan([said("metaculus/101", 0.2)], ())
-        metaculus.fake.trouble.down = ("/posts",)
+        metaculus.fake.faults.down = ("/posts",)
         sending = SubmissionSender(submitter, ledger, lambda: NOW, QUICK)
         assert fates(await sending.hand_in(submission)) == ["unknown"]
         with pytest.raises(SourceError):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import no_tools
 
+from fakes.models import FakeModels, ModelFault
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.search.tavily import TavilySearch
 from foretell.forecasters.forecaster import Context, Models, attempt
@@ -22,7 +23,6 @@ from foretell.models.names import ModelRoles
 from foretell.models.prices import PriceList
 from foretell.models.router import ModelRouter
 from foretell.practice.models.scripts import arena_script
-from foretell.practice.models.server import ModelFault, PracticeModels
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
 from foretell.questions.as_of import AsOf, instant
@@ -51,9 +51,7 @@ MODELS = ("openai:forecaster", "openai:another", "anthropic:claude-sonnet-4-6")
 class Stage:
     """Everything off this machine, on this machine."""
 
-    def __init__(
-        self, fake: PracticeModels, exchange: ModelRouter, client: AsyncHttpClient, search: Any, journal: Journal
-    ):
+    def __init__(self, fake: FakeModels, exchange: ModelRouter, client: AsyncHttpClient, search: Any, journal: Journal):
         self.fake, self.exchange, self.search, self.journal = fake, exchange, search, journal
         self.engine = TavilySearch(client, KEY, f"{search.url}/tavily")
 
@@ -81,7 +79,7 @@ def on_stage(play: Callable[[Stage], Awaitable[Any]], tmp_path: Any) -> Any:
         journal = Journal(tmp_path / "journal.db")
         try:
             async with (
-                PracticeModels(arena_script) as fake,
+                FakeModels(arena_script) as fake,
                 search_server(small_world(), KEY) as search,
                 AsyncHttpClient(limits=HttpLimits(attempts=2, wait_seconds=0.0, total_seconds=5.0)) as client,
                 ModelRouter(
@@ -102,7 +100,7 @@ def test_one_context_for_all_models_in_two_formats(tmp_path) -> None:
         contexts = BuiltContexts(stage.builder())
         forecaster = PromptForecaster(contexts=contexts)
         made = await asyncio.gather(*(attempt(forecaster, RATE, stage.context(model)) for model in MODELS))
-        return made, await contexts.of(RATE, BACK), list(stage.fake.heard)
+        return made, await contexts.of(RATE, BACK), list(stage.fake.queries)
 
     made, context, heard = on_stage(play, tmp_path)
     assert all(isinstance(one, Forecast) for one in made)
@@ -186,7 +184,11 @@ def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) ->
         forecast = await attempt(
             ContextAdapter(forecaster=inner, contexts=contexts, tools=False), RATE, stage.context("openai:planner-2")
         )
-        return forecast, await contexts.of(RATE, BACK), [one.words for one in stage.fake.heard if one.model != "reader"]
+        return (
+            forecast,
+            await contexts.of(RATE, BACK),
+            [one.words for one in stage.fake.queries if one.model != "reader"],
+        )
 
     forecast, context, told = on_stage(play, tmp_path)
     assert isinstance(forecast, Forecast)

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
+from fakes.faults import failing, inject
+from fakes.models import FakeDeepResearch
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder, SearchAndFetch
 from foretell.forecasters.tree.grow.ground import GroundingResult
@@ -19,8 +21,6 @@ from foretell.models.model import ModelError, Request
 from foretell.models.providers.openai_responses import OpenAIResponses
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.router import ModelRouter
-from foretell.practice.models.deep_research import PracticeDeepResearch
-from foretell.practice.server import failing
 from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
 
 pytest.importorskip("mcp")
@@ -42,7 +42,7 @@ class Both:
 
 @asynccontextmanager
 async def opened(
-    fake: PracticeDeepResearch, journal: Journal | None = None
+    fake: FakeDeepResearch, journal: Journal | None = None
 ) -> AsyncGenerator[tuple[TreeSetup, SearchServer]]:
     async with fake, open_search_server() as server:
         exchange = ModelRouter(
@@ -57,7 +57,7 @@ async def opened(
 
 def test_the_provider_reads_through_the_fence_and_only_through_it():
     async def run() -> None:
-        fake = PracticeDeepResearch()
+        fake = FakeDeepResearch()
         async with opened(fake) as (setup, server):
             found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
             assert found.p is not None
@@ -82,14 +82,14 @@ def test_the_provider_reads_through_the_fence_and_only_through_it():
 
 
 def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
-    async def run(fake: PracticeDeepResearch) -> tuple[GroundingResult, list[Any]]:
+    async def run(fake: FakeDeepResearch) -> tuple[GroundingResult, list[Any]]:
         journal = Journal(tmp_path / "journal.db", durable=False)
         async with opened(fake, journal) as (setup, server):
             found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
         journal.close()
         return found, [event for event in setup.events if not isinstance(event, ModelCalled)]
 
-    first, second = PracticeDeepResearch(), PracticeDeepResearch()
+    first, second = FakeDeepResearch(), FakeDeepResearch()
     assert asyncio.run(run(first)) == asyncio.run(run(second))
     assert len(first.asked) == 1
     assert not second.asked
@@ -97,7 +97,7 @@ def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
 
 def test_a_report_without_a_number_is_read_by_another_model():
     async def run() -> None:
-        async with opened(PracticeDeepResearch(states_p=False)) as (setup, server):
+        async with opened(FakeDeepResearch(states_p=False)) as (setup, server):
             found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
             assert found.p is not None
             assert [event.role for event in setup.of(ModelCalled)] == ["grounder", "judge"]
@@ -155,12 +155,12 @@ def test_without_a_bridge_or_for_other_models_our_own_loop_does_it():
 
 def test_a_provider_that_fails_is_a_model_error():
     async def run() -> None:
-        fake = PracticeDeepResearch()
+        fake = FakeDeepResearch()
         async with opened(fake) as (setup, server):
-            fake._server.faults += [failing(500), failing(500)]
+            inject(fake, failing(500), failing(500))
             with pytest.raises(ModelError, match="500"):
                 await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
-            fake._server.faults += [failing(401)]
+            inject(fake, failing(401))
             with pytest.raises(ModelError, match="does not accept the key"):
                 await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
 
@@ -174,7 +174,7 @@ def test_a_research_that_ends_badly_tells_why():
             return found and type(found)(url="http://127.0.0.1:9/mcp", token=found.token)
 
     async def run() -> None:
-        async with opened(PracticeDeepResearch()) as (setup, server):
+        async with opened(FakeDeepResearch()) as (setup, server):
             server.__class__ = Unreachable
             with pytest.raises(ModelError, match="the research ended early"):
                 await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)

@@ -204,9 +204,9 @@ def test_the_command_pulls_and_lists(bench, run, tmp_path: Path) -> None:
 
 def test_another_directory_and_a_damaged_file(bench, run, tmp_path: Path) -> None:
     dest = tmp_path / "elsewhere"
-    run("pull", "forecastbench", "--latest", "--dest", str(dest))
+    run("pull", "forecastbench", "--latest", "--folder", str(dest))
     (dest / QUESTIONS[1:]).write_text("{}")
-    listed = CliRunner(env={"COLUMNS": "200"}).invoke(data, ["list", "--dest", str(dest)])
+    listed = CliRunner(env={"COLUMNS": "200"}).invoke(data, ["list", "--folder", str(dest)])
     assert "is not what was downloaded" in listed.output
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import busy, failing, garbled, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.search.asknews import AskNewsSearch
 from foretell.data.search.brave import BraveSearch
@@ -19,7 +20,7 @@ from foretell.data.search.gdelt import GdeltSearch
 from foretell.data.search.serper import SerperSearch
 from foretell.data.search.tavily import TavilySearch
 from foretell.practice.search import search_server
-from foretell.practice.server import PracticeServer, ServerResponse, busy, failing, garbled, json_response
+from foretell.practice.server import PracticeServer, ServerResponse, json_response
 from foretell.practice.world import SampleWebPage, SampleWorld, small_world
 from foretell.questions.as_of import AsOf, instant
 
@@ -72,9 +73,7 @@ def failed(name: str, meddle: Meddle) -> SourceError:
 
 def answering(data: Any) -> Meddle:
     """The server gives this answer, whatever it is asked."""
-    return lambda server: server.faults.append(
-        lambda _: data if isinstance(data, ServerResponse) else json_response(data)
-    )
+    return lambda server: inject(server, lambda _: data if isinstance(data, ServerResponse) else json_response(data))
 
 
 def sent(server: PracticeServer) -> dict[str, Any]:
@@ -127,14 +126,14 @@ def test_no_result_is_an_empty_list(name: str) -> None:
 
 @every_engine
 def test_busy_then_well(name: str) -> None:
-    hits, server = searched(name, meddle=lambda server: server.faults.extend([busy(), failing(500)]))
+    hits, server = searched(name, meddle=lambda server: inject(server, busy(), failing(500)))
     assert hits
     assert len(server.requests) == 3
 
 
 @every_engine
 def test_an_answer_that_does_not_parse(name: str) -> None:
-    assert "not JSON" in str(failed(name, lambda server: server.faults.append(garbled())))
+    assert "not JSON" in str(failed(name, lambda server: inject(server, garbled())))
 
 
 SHAPES: list[Any] = [[], {"unexpected": 1}, {"web": {}, "results": 3, "organic": None, "articles": 7}]

@@ -9,9 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from fakes.faults import ServerFault, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.prices import MarketRef, PricePoint, PriceSource
-from foretell.practice.server import PracticeServer, ServerFault
+from foretell.practice.server import PracticeServer
 from foretell.questions.as_of import AsOf
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
@@ -52,7 +53,7 @@ class Asked:
         faults: list[ServerFault] | None = None,
     ) -> Any:
         self.server = server
-        server.faults = list(faults or [])
+        inject(server, *(faults or []))
 
         async def served() -> Any:
             transport = httpx2.AsyncHTTPTransport(verify=False)

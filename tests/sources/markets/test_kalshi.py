@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import ServerFault, busy, failing, garbled
+from fakes.markets import FakeKalshi
 from foretell.data.http import SourceError
 from foretell.data.markets.kalshi import KalshiClient, KalshiPrices
 from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
 from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.kalshi import FakeBook, FakeKalshi
-from foretell.practice.server import ServerFault, busy, failing, garbled
+from foretell.practice.markets.kalshi import SampleKalshiBook
 from foretell.questions.as_of import AsOf, instant
 
 TICKER = "KXFED-26MAR-T4.25"
@@ -37,7 +38,7 @@ def make(http: Any, url: str) -> PriceSource:
 
 
 def fake(*, quotes: Any = QUOTES, archived: bool = False, **options: Any) -> FakeKalshi:
-    return FakeKalshi({TICKER: FakeBook(quotes=quotes, archived=archived)}, **options)
+    return FakeKalshi({TICKER: SampleKalshiBook(quotes=quotes, archived=archived)}, **options)
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -96,8 +97,8 @@ def test_unknown_and_not_yet_open_markets(ask: Any) -> None:
 
 
 def test_many_markets_in_few_requests(ask: Any, canary: str) -> None:
-    books = {f"KXA-{i}": FakeBook(quotes=((second("2026-01-01"), i / 200, i / 200),)) for i in range(150)}
-    books["KXOLD-1"] = FakeBook(quotes=QUOTES, archived=True)
+    books = {f"KXA-{i}": SampleKalshiBook(quotes=((second("2026-01-01"), i / 200, i / 200),)) for i in range(150)}
+    books["KXOLD-1"] = SampleKalshiBook(quotes=QUOTES, archived=True)
     refs = [MarketRef(platform="kalshi", id=ticker) for ticker in [*books, "KXNOPE-1"]]
 
     async def use(http: Any, url: str) -> Any:

@@ -7,25 +7,25 @@ from typing import Any, Literal
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, ServerFault, busy, cut_off, failing, garbled
+from fakes.markets import FakeKalshi
 from foretell.data.http import SourceError
 from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
 from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
 from foretell.data.markets.prices import MarketRef, market_ref
 from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
-from foretell.practice.server import ServerFault, busy, cut_off, failing, garbled
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
 from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
-FED = FakeEvent(
+FED = SampleKalshiEvent(
     ticker="KXFED-26DEC",
     series="KXFED",
     title="Fed decision in December?",
     period="In Dec 2026",
     exclusive=True,
     markets=(
-        FakeMarket(
+        SampleKalshiMarket(
             ticker="KXFED-26DEC-CUT",
             label="Cut",
             bid=0.41,
@@ -39,21 +39,21 @@ FED = FakeEvent(
             expected="2026-12-10T19:00:00Z",
             rules="If the bank cuts.",
         ),
-        FakeMarket(ticker="KXFED-26DEC-HOLD", label="Hold", volume=300, rules="If the bank holds."),
+        SampleKalshiMarket(ticker="KXFED-26DEC-HOLD", label="Hold", volume=300, rules="If the bank holds."),
     ),
 )
-EGGS = FakeEvent(
+EGGS = SampleKalshiEvent(
     ticker="KXEGGS",
     series="KXEGGS",
     title="Eggs above $4?",
     category="Food",
-    markets=(FakeMarket(ticker="KXEGGS-26-4", label="Above $4", bid=0.2, ask=0.3, rules="If eggs cost more."),),
+    markets=(SampleKalshiMarket(ticker="KXEGGS-26-4", label="Above $4", bid=0.2, ask=0.3, rules="If eggs cost more."),),
 )
 
 
-def server(*events: FakeEvent, schema: Literal["dollars", "cents"] = "dollars", **options: Any) -> Any:
+def server(*events: SampleKalshiEvent, schema: Literal["dollars", "cents"] = "dollars", **options: Any) -> Any:
     trouble = options.pop("trouble", None)
-    catalogue = KalshiCatalogue([event_body(event, schema) for event in events or (FED, EGGS)], **options)
+    catalogue = KalshiCatalogue([kalshi_event_body(event, schema) for event in events or (FED, EGGS)], **options)
     return FakeKalshi({}).having(catalogue, trouble).server()
 
 
@@ -110,7 +110,12 @@ def test_every_target_leads_to_its_own_market(ask: Any) -> None:
 
 def test_pages_are_followed_to_the_end(ask: Any) -> None:
     many = [
-        FakeEvent(ticker=f"KXA-{n}", series="KXA", title=f"{n}?", markets=(FakeMarket(ticker=f"KXA-{n}-T", label="T"),))
+        SampleKalshiEvent(
+            ticker=f"KXA-{n}",
+            series="KXA",
+            title=f"{n}?",
+            markets=(SampleKalshiMarket(ticker=f"KXA-{n}-T", label="T"),),
+        )
         for n in range(7)
     ]
     found, ledger = listing(ask, server(*many, page=3))
@@ -138,31 +143,31 @@ def test_markets_that_are_over_are_no_targets(ask: Any) -> None:
     names = ("A", "B", "C", "D")
     states = (("active", ""), ("initialized", ""), ("finalized", "no"), ("determined", "yes"))
     markets = tuple(
-        FakeMarket(ticker=f"KXN-1-{name}", label=name, status=status, result=result, volume=10)
+        SampleKalshiMarket(ticker=f"KXN-1-{name}", label=name, status=status, result=result, volume=10)
         for name, (status, result) in zip(names, states, strict=True)
     )
-    event = FakeEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets)
+    event = SampleKalshiEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets)
     (found,), _ = listing(ask, server(event))
     assert [target.label for target in found.question.targets] == ["A", "B"]
     assert found.finished == ("KXN-1-C", "KXN-1-D")
     assert (found.question.exclusive, found.volume) == (False, 40)
-    lost = FakeEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets[:3])
+    lost = SampleKalshiEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets[:3])
     assert listing(ask, server(lost))[0][0].question.exclusive
 
 
 def test_scalar_markets_are_left_out(ask: Any) -> None:
-    scalar = FakeMarket(ticker="KXS-1-X", label="X", kind="scalar")
-    mixed = FakeEvent(ticker="KXS-1", series="KXS", title="How much?", markets=(scalar, EGGS.markets[0]))
-    only = FakeEvent(ticker="KXS-2", series="KXS", title="How much?", markets=(scalar,))
+    scalar = SampleKalshiMarket(ticker="KXS-1-X", label="X", kind="scalar")
+    mixed = SampleKalshiEvent(ticker="KXS-1", series="KXS", title="How much?", markets=(scalar, EGGS.markets[0]))
+    only = SampleKalshiEvent(ticker="KXS-2", series="KXS", title="How much?", markets=(scalar,))
     (found,), ledger = listing(ask, server(mixed, only))
     assert [target.id for target in found.question.targets] == ["KXEGGS-26-4"]
     assert [(skipped.id, skipped.kind) for skipped in ledger.skipped] == [("KXS-2", "unsupported")]
 
 
 def test_categories_and_tags_of_the_series(ask: Any) -> None:
-    bare = FakeEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
-    again = FakeEvent(ticker="KXB-2", series="KXB", title="?", category=None, markets=FED.markets)
-    lost = FakeEvent(ticker="KXC-1", series="KXC", title="?", category=None, markets=FED.markets)
+    bare = SampleKalshiEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
+    again = SampleKalshiEvent(ticker="KXB-2", series="KXB", title="?", category=None, markets=FED.markets)
+    lost = SampleKalshiEvent(ticker="KXC-1", series="KXC", title="?", category=None, markets=FED.markets)
     series = {"KXB": {"ticker": "KXB", "category": "Food", "tags": ["Eggs", "Prices"]}}
     found, _ = listing(ask, server(bare, again, lost, series=series), category="eggs")
     assert [(event.category, event.tags) for event in found] == [("Food", ("Eggs", "Prices"))] * 2
@@ -173,12 +178,14 @@ def test_categories_and_tags_of_the_series(ask: Any) -> None:
 
 def test_one_event_by_its_ticker_also_from_the_archive(ask: Any) -> None:
     assert one(ask, server(), "KXFED-26DEC").question.exclusive
-    settled = FakeEvent(
+    settled = SampleKalshiEvent(
         ticker="KXOLD-25",
         series="KXOLD",
         title="Old?",
         markets=(
-            FakeMarket(ticker="KXOLD-25-A", label="A", status="finalized", result="yes", closes="2025-01-01T00:00:00Z"),
+            SampleKalshiMarket(
+                ticker="KXOLD-25-A", label="A", status="finalized", result="yes", closes="2025-01-01T00:00:00Z"
+            ),
         ),
     )
     old = one(ask, server(settled, archived=["KXOLD-25-A"]), "KXOLD-25")
@@ -189,7 +196,7 @@ def test_one_event_by_its_ticker_also_from_the_archive(ask: Any) -> None:
     ]
     with pytest.raises(SourceError, match="kalshi event KXNOPE-1 is not there"):
         one(ask, server(), "KXNOPE-1")
-    empty = FakeEvent(ticker="KXE-1", series="KXE", title="?", markets=())
+    empty = SampleKalshiEvent(ticker="KXE-1", series="KXE", title="?", markets=())
     with pytest.raises(SourceError, match="kalshi event KXE-1 cannot be asked"):
         one(ask, server(empty), "KXE-1")
 
@@ -282,7 +289,7 @@ def test_busy_broken_and_partly_down(ask: Any) -> None:
         listing(ask, server(), faults=[garbled()])
     with pytest.raises(SourceError, match="503"):
         listing(ask, server(trouble=MarketFaults(down=("/events",))))
-    bare = FakeEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
+    bare = SampleKalshiEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
     with pytest.raises(SourceError, match=r"series/KXB.*503"):
         listing(ask, server(bare, trouble=MarketFaults(down=("/series",))))
 

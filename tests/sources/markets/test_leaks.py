@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from fakes.markets import FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarket, PolymarketListing
 from foretell.data.markets import kalshi, manifold, metaculus, polymarket
 from foretell.data.markets.kalshi import CandleWindow, KalshiClient, KalshiPrices
 from foretell.data.markets.manifold import ManifoldClient
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts
 from foretell.data.markets.prices import MarketRef
-from foretell.practice.markets.kalshi import FakeBook, FakeKalshi
-from foretell.practice.markets.manifold import FakeBet, FakeManifold
-from foretell.practice.markets.metaculus import FakeCommunityPrediction, FakeForecastedQuestion, FakeMetaculus
-from foretell.practice.markets.polymarket import FakeListing, FakePolymarket
+from foretell.practice.markets.kalshi import SampleKalshiBook
+from foretell.practice.markets.manifold import SampleManifoldBet
+from foretell.practice.markets.metaculus import SampleCommunityPrediction, SampleMetaculusQuestion
 from foretell.questions.as_of import AsOf, instant
 
 TELLING = {"status", "result", "resolved", "resolution", "outcome_prices", "closed", "active", "close_time", "volume"}
@@ -38,11 +38,11 @@ def test_no_parsed_value_has_a_field_for_the_future(module: ModuleType) -> None:
 
 def test_the_canary_is_served_by_every_market_and_handed_on_by_none(ask: Any, canary: str) -> None:
     """The clients themselves, one step closer to the wire than the price sources."""
-    book = FakeBook(quotes=((START, 0.2, 0.4),))
-    archived = FakeBook(quotes=((START, 0.2, 0.4),), archived=True)
-    listing = FakeListing(slug="s", outcomes=("Yes", "No"), tokens=("1", "2"), trades={"1": ((START, 0.3),)})
-    bets = (FakeBet(id="b", at_ms=START * 1000, after=0.3),)
-    crowd = FakeForecastedQuestion(id=1, history=(FakeCommunityPrediction(since=START, centers=(0.3,)),))
+    book = SampleKalshiBook(quotes=((START, 0.2, 0.4),))
+    archived = SampleKalshiBook(quotes=((START, 0.2, 0.4),), archived=True)
+    listing = PolymarketListing(slug="s", outcomes=("Yes", "No"), tokens=("1", "2"), trades={"1": ((START, 0.3),)})
+    bets = (SampleManifoldBet(id="b", at_ms=START * 1000, after=0.3),)
+    crowd = SampleMetaculusQuestion(id=1, title="?", history=(SampleCommunityPrediction(since=START, centers=(0.3,)),))
     window = CandleWindow(start=START, end=START + 86400, minutes=60)
 
     async def kalshi_reads(http: Any, url: str) -> Any:
@@ -74,16 +74,16 @@ def test_the_canary_is_served_by_every_market_and_handed_on_by_none(ask: Any, ca
     for fake, use in servers:
         sent: list[str] = []
         server = fake.server()
-        server.route("GET", "*", _overheard(fake, sent))
+        server.middleware = _overheard(server.middleware, sent)
         handed_on = repr(ask.run(server, use))
         assert canary in "".join(sent), "the fake does not test anything"
         assert "0.3" in handed_on or "0.2" in handed_on
         assert canary not in handed_on
 
 
-def _overheard(fake: Any, sent: list[str]) -> Any:
-    def respond(request: Any) -> Any:
-        response = fake._respond(request)
+def _overheard(inner: Any, sent: list[str]) -> Any:
+    def respond(request: Any, handler: Any) -> Any:
+        response = inner(request, handler)
         sent.append(response.body.decode())
         return response
 
@@ -95,7 +95,7 @@ def _overheard(fake: Any, sent: list[str]) -> Any:
 def test_real_quotes_of_both_notations(ask: Any, shared_data: Path, schema: Any) -> None:
     """Quotes of real markets as they were sent; those with an empty book have no price."""
     quotes = dict(_old(shared_data) if schema == "cents" else _new(shared_data))
-    books = {ticker: FakeBook(quotes=((START, bid, ask_),)) for ticker, (bid, ask_) in quotes.items()}
+    books = {ticker: SampleKalshiBook(quotes=((START, bid, ask_),)) for ticker, (bid, ask_) in quotes.items()}
     refs = [MarketRef(platform="kalshi", id=ticker) for ticker in books]
 
     async def use(http: Any, url: str) -> Any:

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import ServerFault, busy, failing
+from fakes.markets import FakeManifold
 from foretell.data.http import SourceError
 from foretell.data.markets import manifold
 from foretell.data.markets.manifold import ManifoldClient, ManifoldPrices
 from foretell.data.markets.prices import PriceSource, PricesUnavailable
-from foretell.practice.markets.manifold import FakeBet, FakeManifold
-from foretell.practice.server import ServerFault, busy, failing, json_response
+from foretell.practice.markets.manifold import SampleManifoldBet
+from foretell.practice.server import json_response
 from foretell.questions.as_of import AsOf, instant
 
 CONTRACT = "OT9THV4AtcSgnFQPHh1c"
@@ -25,12 +27,12 @@ def ms(text: str) -> int:
 
 
 BETS = (
-    FakeBet(id="a", at_ms=ms("2025-10-01"), after=0.1),
-    FakeBet(id="b", at_ms=ms("2026-02-01T08:00:00Z"), after=0.3),
-    FakeBet(id="c", at_ms=ms("2026-02-01T20:00:00Z"), after=0.35),
-    FakeBet(id="d", at_ms=ms("2026-02-10T18:30:00Z"), after=0.4),
-    FakeBet(id="e", at_ms=ms("2026-02-10T18:30:00Z") + 1, after=0.9),
-    FakeBet(id="f", at_ms=ms("2026-02-10T18:00:00Z"), after=0.77, untaken=True),
+    SampleManifoldBet(id="a", at_ms=ms("2025-10-01"), after=0.1),
+    SampleManifoldBet(id="b", at_ms=ms("2026-02-01T08:00:00Z"), after=0.3),
+    SampleManifoldBet(id="c", at_ms=ms("2026-02-01T20:00:00Z"), after=0.35),
+    SampleManifoldBet(id="d", at_ms=ms("2026-02-10T18:30:00Z"), after=0.4),
+    SampleManifoldBet(id="e", at_ms=ms("2026-02-10T18:30:00Z") + 1, after=0.9),
+    SampleManifoldBet(id="f", at_ms=ms("2026-02-10T18:00:00Z"), after=0.77, untaken=True),
 )
 
 
@@ -38,7 +40,7 @@ def make(http: Any, url: str) -> PriceSource:
     return ManifoldPrices(ManifoldClient(http=http, host=f"{url}/v0", per_second=1e4))
 
 
-def fake(bets: tuple[FakeBet, ...] = BETS, **options: Any) -> FakeManifold:
+def fake(bets: tuple[SampleManifoldBet, ...] = BETS, **options: Any) -> FakeManifold:
     return FakeManifold({CONTRACT: bets}, **options)
 
 
@@ -69,7 +71,7 @@ def test_untaken_orders_move_no_price(ask: Any) -> None:
 def test_pages_are_walked_back_to_the_window(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifold, "BETS_PAGE", 10)
     day = 86_400_000
-    bets = tuple(FakeBet(id=str(i), at_ms=ms("2025-10-01") + i * day // 2, after=i / 400) for i in range(300))
+    bets = tuple(SampleManifoldBet(id=str(i), at_ms=ms("2025-10-01") + i * day // 2, after=i / 400) for i in range(300))
     points = ask(fake(bets).server(), make, CONTRACT, CUTOFF, days=30)
     assert len(points) == 30
     # 60 bets in 30 days by pages of ten that overlap by one, and not the 265 there are.
@@ -78,15 +80,15 @@ def test_pages_are_walked_back_to_the_window(ask: Any, monkeypatch: pytest.Monke
 
 def test_a_page_full_of_one_moment_is_passed(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifold, "BETS_PAGE", 3)
-    same = tuple(FakeBet(id=f"s{i}", at_ms=ms("2026-02-05"), after=0.5) for i in range(5))
-    early = (FakeBet(id="early", at_ms=ms("2026-02-04"), after=0.2),)
+    same = tuple(SampleManifoldBet(id=f"s{i}", at_ms=ms("2026-02-05"), after=0.5) for i in range(5))
+    early = (SampleManifoldBet(id="early", at_ms=ms("2026-02-04"), after=0.2),)
     points = ask(fake((*early, *same)).server(), make, CONTRACT, CUTOFF)
     assert [p.p for p in points] == [0.2, 0.5]
 
 
 def test_answers_and_slugs(ask: Any, canary: str) -> None:
     bets = tuple(
-        FakeBet(id=f"{name}{i}", at_ms=ms("2026-02-01") + i, after=p + i / 100, answer=name)
+        SampleManifoldBet(id=f"{name}{i}", at_ms=ms("2026-02-01") + i, after=p + i / 100, answer=name)
         for i in range(3)
         for name, p in (("ann", 0.2), ("bob", 0.7))
     )
@@ -142,7 +144,8 @@ def test_something_else_than_a_list_is_told(ask: Any) -> None:
 def test_the_future_changes_nothing(ask: Any, moments: list[int], hours: int, careless: bool) -> None:
     start = ms("2026-01-01")
     bets = tuple(
-        FakeBet(id=str(i), at_ms=start + 3_600_000 * at, after=(i + 1) / 40) for i, at in enumerate(sorted(moments))
+        SampleManifoldBet(id=str(i), at_ms=start + 3_600_000 * at, after=(i + 1) / 40)
+        for i, at in enumerate(sorted(moments))
     )
     end = start + 3_600_000 * hours + 1
     cutoff = AsOf(at=datetime.fromtimestamp(end / 1000, UTC))

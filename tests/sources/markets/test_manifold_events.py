@@ -4,29 +4,39 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy, cut_off
+from fakes.markets import FakeManifold
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
 from foretell.data.markets.manifold import ManifoldClient, ManifoldEvents
 from foretell.data.markets.prices import MarketRef, market_ref
 from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.manifold import FakeAnswer, FakeContract, FakeManifold, ManifoldCatalogue, contract_body
-from foretell.practice.server import busy, cut_off
+from foretell.practice.markets.manifold import (
+    ManifoldCatalogue,
+    SampleManifoldAnswer,
+    SampleManifoldMarket,
+    manifold_market_body,
+)
 from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
-RAIN = FakeContract(id="rain000001", question="Will it rain on Nov 5?", p=0.62, topics=("weather", "fun"), volume=250)
-RACE = FakeContract(
+RAIN = SampleManifoldMarket(
+    id="rain000001", question="Will it rain on Nov 5?", p=0.62, topics=("weather", "fun"), volume=250
+)
+RACE = SampleManifoldMarket(
     id="race000001",
     question="Who wins?",
     kind="MULTIPLE_CHOICE",
-    answers=(FakeAnswer(id="annanswer1", text="Ann", p=0.7), FakeAnswer(id="bobanswer1", text="Bob", p=0.3)),
+    answers=(
+        SampleManifoldAnswer(id="annanswer1", text="Ann", p=0.7),
+        SampleManifoldAnswer(id="bobanswer1", text="Bob", p=0.3),
+    ),
     token="CASH",
 )
 
 
-def server(*contracts: FakeContract, trouble: MarketFaults | None = None) -> Any:
-    catalogue = ManifoldCatalogue(contract_body(contract) for contract in contracts or (RAIN, RACE))
+def server(*contracts: SampleManifoldMarket, trouble: MarketFaults | None = None) -> Any:
+    catalogue = ManifoldCatalogue(manifold_market_body(contract) for contract in contracts or (RAIN, RACE))
     return FakeManifold({}).having(catalogue, trouble).server()
 
 
@@ -62,12 +72,12 @@ def test_a_yes_or_no_market(ask: Any) -> None:
 
 
 def test_a_choice_with_one_answer_and_one_with_several(ask: Any) -> None:
-    free = FakeContract(
+    free = SampleManifoldMarket(
         id="free000001",
         question="Which of these?",
         kind="MULTIPLE_CHOICE",
         sums_to_one=False,
-        answers=(*RACE.answers, FakeAnswer(id="catanswer1", text="Cat", p=0.9, resolution="YES")),
+        answers=(*RACE.answers, SampleManifoldAnswer(id="catanswer1", text="Cat", p=0.9, resolution="YES")),
     )
     (race, several), _ = listing(ask, server(RACE, free))
     assert [(target.id, target.label) for target in race.question.targets] == [
@@ -82,16 +92,18 @@ def test_a_choice_with_one_answer_and_one_with_several(ask: Any) -> None:
 
 
 def test_the_last_answer_left_is_still_told_from_the_market(ask: Any) -> None:
-    answers = (RACE.answers[0], FakeAnswer(id="bobanswer1", text="Bob", p=0.0, resolution="NO"))
-    last = FakeContract(id="last000001", question="?", kind="MULTIPLE_CHOICE", sums_to_one=False, answers=answers)
+    answers = (RACE.answers[0], SampleManifoldAnswer(id="bobanswer1", text="Bob", p=0.0, resolution="NO"))
+    last = SampleManifoldMarket(
+        id="last000001", question="?", kind="MULTIPLE_CHOICE", sums_to_one=False, answers=answers
+    )
     (found,), _ = listing(ask, server(last))
     assert market_ref(found.question) == MarketRef(platform="manifold", id="last000001#annanswer1")
 
 
 def test_what_the_list_already_tells_saves_reading_a_market(ask: Any) -> None:
-    far = FakeContract(id="far0000001", question="?", p=0.5, closes_ms=4_000_000_000_000)
-    small = FakeContract(id="small00001", question="?", p=0.5, volume=1)
-    poll = FakeContract(id="poll000001", question="?", kind="POLL")
+    far = SampleManifoldMarket(id="far0000001", question="?", p=0.5, closes_ms=4_000_000_000_000)
+    small = SampleManifoldMarket(id="small00001", question="?", p=0.5, volume=1)
+    poll = SampleManifoldMarket(id="poll000001", question="?", kind="POLL")
     window = {"closes_after": "2026-11-02", "closes_before": "2027-06-01", "minimum_volume": 50}
     found, ledger = listing(ask, server(far, small, poll, RAIN), **window)
     assert [event.question.id for event in found] == ["manifold/rain000001"]
@@ -108,7 +120,7 @@ def test_what_the_list_already_tells_saves_reading_a_market(ask: Any) -> None:
 
 
 def test_pages_go_on_until_one_is_short(ask: Any) -> None:
-    many = [FakeContract(id=f"m{n:09}", question=f"{n}?", p=0.5) for n in range(520)]
+    many = [SampleManifoldMarket(id=f"m{n:09}", question=f"{n}?", p=0.5) for n in range(520)]
     found, ledger = listing(ask, server(*many), limit=1000, minimum_volume=1e6)
     assert (found, ledger.pages, ledger.left_out["volume below the minimum"]) == ([], 2, 520)
     assert listing(ask, server(), category="none such")[1].left_out["another category"] == 2
@@ -119,20 +131,20 @@ def test_pages_go_on_until_one_is_short(ask: Any) -> None:
 def test_one_market_by_id_or_slug(ask: Any) -> None:
     assert one(ask, server(), "rain000001") == one(ask, server(), "slug:slug-rain000001")
     assert ask.server.requests[0].path == "/v0/slug/slug-rain000001"
-    done = FakeContract(id="done000001", question="?", p=0.99, resolution="YES", resolved_ms=1_790_000_000_000)
-    shut = FakeContract(id="shut000001", question="?", p=0.5, closes_ms=1_790_000_000_000)
+    done = SampleManifoldMarket(id="done000001", question="?", p=0.99, resolution="YES", resolved_ms=1_790_000_000_000)
+    shut = SampleManifoldMarket(id="shut000001", question="?", p=0.5, closes_ms=1_790_000_000_000)
     assert one(ask, server(done), "done000001").status == "resolved"
     assert one(ask, server(shut), "shut000001").status == "closed"
     with pytest.raises(SourceError, match="manifold event nope is not there"):
         one(ask, server(), "nope")
     with pytest.raises(SourceError, match="manifold event poll cannot be asked: a market of type POLL"):
-        one(ask, server(FakeContract(id="poll", question="?", kind="POLL")), "poll")
+        one(ask, server(SampleManifoldMarket(id="poll", question="?", kind="POLL")), "poll")
     with pytest.raises(LiveOnly):
         one(ask, server(), "rain000001", AsOf(at=NOW.at))
 
 
 def test_a_market_that_vanished_meanwhile(ask: Any) -> None:
-    fake = FakeManifold({}).having(ManifoldCatalogue([contract_body(RAIN), contract_body(RACE)]))
+    fake = FakeManifold({}).having(ManifoldCatalogue([manifold_market_body(RAIN), manifold_market_body(RACE)]))
     whole = fake.catalogue.answer
     fake.catalogue.answer = lambda path, query: None if path.endswith("rain000001") else whole(path, query)
     found, ledger = listing(ask, fake.server())
@@ -153,7 +165,7 @@ def test_a_market_that_vanished_meanwhile(ask: Any) -> None:
     ],
 )
 def test_drift_names_platform_event_and_field(ask: Any, path: str, change: Any, reason: str) -> None:
-    other = FakeContract(id="poll000001", question="?", kind="POLL")
+    other = SampleManifoldMarket(id="poll000001", question="?", kind="POLL")
     found, ledger = listing(
         ask, server(RAIN, other, trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),)))
     )

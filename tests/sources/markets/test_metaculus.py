@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import ServerFault, busy, failing
+from fakes.markets import FakeMetaculus
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusPrices
 from foretell.data.markets.prices import PriceSource, PricesUnavailable
-from foretell.practice.markets.metaculus import FakeCommunityPrediction, FakeForecastedQuestion, FakeMetaculus
-from foretell.practice.server import ServerFault, busy, failing
+from foretell.practice.markets.metaculus import SampleCommunityPrediction, SampleMetaculusQuestion
 from foretell.questions.as_of import AsOf, instant
 
 TOKEN = "canary-token-77"
@@ -24,12 +25,12 @@ def second(text: str) -> float:
 
 
 HISTORY = (
-    FakeCommunityPrediction(since=second("2025-10-01") + 0.5, centers=(0.1,)),
-    FakeCommunityPrediction(since=second("2026-02-01T08:00:00Z"), centers=(0.3,)),
-    FakeCommunityPrediction(since=second("2026-02-10T18:00:00Z"), centers=(0.42,)),
-    FakeCommunityPrediction(since=second("2026-02-10T19:00:00Z"), centers=(0.97,)),
+    SampleCommunityPrediction(since=second("2025-10-01") + 0.5, centers=(0.1,)),
+    SampleCommunityPrediction(since=second("2026-02-01T08:00:00Z"), centers=(0.3,)),
+    SampleCommunityPrediction(since=second("2026-02-10T18:00:00Z"), centers=(0.42,)),
+    SampleCommunityPrediction(since=second("2026-02-10T19:00:00Z"), centers=(0.97,)),
 )
-BINARY = FakeForecastedQuestion(id=555, history=HISTORY)
+BINARY = SampleMetaculusQuestion(id=555, title="?", history=HISTORY)
 
 
 def make(http: Any, url: str, token: str = TOKEN) -> PriceSource:
@@ -37,7 +38,7 @@ def make(http: Any, url: str, token: str = TOKEN) -> PriceSource:
     return MetaculusPrices(client)
 
 
-def fake(*questions: FakeForecastedQuestion, **options: Any) -> FakeMetaculus:
+def fake(*questions: SampleMetaculusQuestion, **options: Any) -> FakeMetaculus:
     return FakeMetaculus({"20925": questions or (BINARY,)}, token=TOKEN, **options)
 
 
@@ -52,15 +53,15 @@ def test_the_community_prediction_of_each_day(ask: Any, canary: str) -> None:
 
 
 def test_old_answers_with_no_and_yes(ask: Any) -> None:
-    pair = FakeForecastedQuestion(
-        id=5, history=(FakeCommunityPrediction(since=second("2026-02-01"), centers=(0.7, 0.3)),)
+    pair = SampleMetaculusQuestion(
+        title="?", id=5, history=(SampleCommunityPrediction(since=second("2026-02-01"), centers=(0.7, 0.3)),)
     )
     assert ask(fake(pair).server(), make, "20925", CUTOFF)[-1].p == 0.3
 
 
 def test_one_question_of_a_group_by_its_own_number(ask: Any, canary: str) -> None:
-    other = FakeForecastedQuestion(
-        id=556, history=(FakeCommunityPrediction(since=second("2026-01-30"), centers=(0.8,)),)
+    other = SampleMetaculusQuestion(
+        title="?", id=556, history=(SampleCommunityPrediction(since=second("2026-01-30"), centers=(0.8,)),)
     )
     server = fake(BINARY, other, canary=canary)
     assert ask(server.server(), make, "20925#556", CUTOFF)[-1].p == 0.8
@@ -70,21 +71,23 @@ def test_one_question_of_a_group_by_its_own_number(ask: Any, canary: str) -> Non
 
 
 def test_options_of_a_choice_also_those_that_came_and_went(ask: Any) -> None:
-    choice = FakeForecastedQuestion(
+    choice = SampleMetaculusQuestion(
+        title="?",
         id=9,
         kind="multiple_choice",
         options=("A", "C"),
-        all_options=("A", "B", "C"),
+        ever=("A", "B", "C"),
         history=(
-            FakeCommunityPrediction(since=second("2026-02-01"), centers=(0.5, 0.5, None)),
-            FakeCommunityPrediction(since=second("2026-02-05"), centers=(0.6, None, 0.4)),
+            SampleCommunityPrediction(since=second("2026-02-01"), centers=(0.5, 0.5, None)),
+            SampleCommunityPrediction(since=second("2026-02-05"), centers=(0.6, None, 0.4)),
         ),
     )
-    plain = FakeForecastedQuestion(
+    plain = SampleMetaculusQuestion(
+        title="?",
         id=9,
         kind="multiple_choice",
         options=("A", "C"),
-        history=(FakeCommunityPrediction(since=0, centers=(0.9, 0.1)),),
+        history=(SampleCommunityPrediction(since=0, centers=(0.9, 0.1)),),
     )
     assert [p.p for p in ask(fake(choice).server(), make, "20925#A", CUTOFF)] == [0.5, 0.6]
     assert [p.p for p in ask(fake(choice).server(), make, "20925#C", CUTOFF)] == [0.4]
@@ -95,7 +98,9 @@ def test_options_of_a_choice_also_those_that_came_and_went(ask: Any) -> None:
 
 
 def test_numbers_and_notebooks_have_no_probability(ask: Any) -> None:
-    numeric = FakeForecastedQuestion(id=9, kind="numeric", history=(FakeCommunityPrediction(since=0, centers=(0.4,)),))
+    numeric = SampleMetaculusQuestion(
+        id=9, title="?", kind="numeric", history=(SampleCommunityPrediction(since=0, centers=(0.4,)),)
+    )
     with pytest.raises(PricesUnavailable, match="no yes-or-no question"):
         ask(fake(numeric).server(), make, "20925", CUTOFF)
     with pytest.raises(PricesUnavailable, match="it has none"):
@@ -103,7 +108,7 @@ def test_numbers_and_notebooks_have_no_probability(ask: Any) -> None:
 
 
 def test_what_was_hidden_at_the_cutoff_stays_hidden(ask: Any) -> None:
-    hidden = FakeForecastedQuestion(id=1, history=HISTORY, revealed="2026-02-11T00:00:00Z")
+    hidden = SampleMetaculusQuestion(id=1, title="?", history=HISTORY, revealed="2026-02-11T00:00:00Z")
     with pytest.raises(PricesUnavailable, match="still hidden"):
         ask(fake(hidden).server(), make, "20925", CUTOFF)
     assert ask(fake(hidden).server(), make, "20925", AsOf.day("2026-02-11"))[-1].p == 0.97
@@ -121,7 +126,12 @@ def test_refusals_say_why(ask: Any) -> None:
     with pytest.raises(PricesUnavailable, match=r"no post 555; the number in a question's address is the post's"):
         ask(fake().server(), make, "555", CUTOFF)
     with pytest.raises(PricesUnavailable, match="does not show this account"):
-        ask(fake(FakeForecastedQuestion(id=1, history=HISTORY, shown=False)).server(), make, "20925", CUTOFF)
+        ask(
+            fake(SampleMetaculusQuestion(id=1, title="?", history=HISTORY, visible=False)).server(),
+            make,
+            "20925",
+            CUTOFF,
+        )
 
 
 def test_one_refusal_at_the_door_is_forgiven(ask: Any) -> None:
@@ -173,14 +183,16 @@ def test_an_entry_without_a_prediction_is_left_out(ask: Any, edited: Callable[..
 def test_the_future_changes_nothing(ask: Any, moments: list[int], hours: int) -> None:
     start = second("2026-01-01")
     crowd = tuple(
-        FakeCommunityPrediction(since=start + 3600 * at, centers=((i + 1) / 40,))
+        SampleCommunityPrediction(since=start + 3600 * at, centers=((i + 1) / 40,))
         for i, at in enumerate(sorted(moments))
     )
     cutoff = AsOf(at=instant("2026-01-01").fromtimestamp(start + 3600 * hours, instant("2026-01-01").tzinfo))
     answers = []
     for known in (crowd, tuple(one for one in crowd if one.since <= cutoff.at.timestamp())):
         try:
-            answers.append(ask(fake(FakeForecastedQuestion(id=1, history=known)).server(), make, "20925", cutoff))
+            answers.append(
+                ask(fake(SampleMetaculusQuestion(id=1, title="?", history=known)).server(), make, "20925", cutoff)
+            )
         except PricesUnavailable:
             answers.append([])
     assert answers[0] == answers[1]

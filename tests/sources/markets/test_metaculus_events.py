@@ -4,23 +4,23 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy, failing
+from fakes.markets import FakeMetaculus
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
 from foretell.data.markets.prices import MarketRef, market_ref
 from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
-from foretell.practice.server import busy, failing
+from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
 from foretell.questions.as_of import AsOf, instant
 
 TOKEN = "canary-token-78"
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
-WAR = post_body(20925, "Will it end?", FakeMetaculusQuestion(id=1, title="Will it end?", centers=(0.42,)))
-CHOICE = post_body(
+WAR = metaculus_post_body(20925, "Will it end?", SampleMetaculusQuestion(id=1, title="Will it end?", centers=(0.42,)))
+CHOICE = metaculus_post_body(
     301,
     "Who wins in 2027?",
-    FakeMetaculusQuestion(
+    SampleMetaculusQuestion(
         id=2,
         title="Who?",
         kind="multiple_choice",
@@ -33,10 +33,10 @@ CHOICE = post_body(
 
 def group(n: int, **fields: Any) -> dict[str, Any]:
     asked = [
-        FakeMetaculusQuestion(id=50 + i, title=f"How many ({i})", label=f"{i}", centers=(i / 10,), **fields)
+        SampleMetaculusQuestion(id=50 + i, title=f"How many ({i})", label=f"{i}", centers=(i / 10,), **fields)
         for i in range(n)
     ]
-    return post_body(400 + n, "How many?", *asked)
+    return metaculus_post_body(400 + n, "How many?", *asked)
 
 
 def server(*posts: Any, trouble: MarketFaults | None = None, **options: Any) -> Any:
@@ -111,10 +111,10 @@ def test_the_last_open_question_of_a_group(ask: Any) -> None:
 def test_what_has_no_yes_or_no_is_skipped_with_the_reason(ask: Any) -> None:
     posts = [
         *(
-            post_body(n, "?", FakeMetaculusQuestion(id=n, title="?", kind=kind))
+            metaculus_post_body(n, "?", SampleMetaculusQuestion(id=n, title="?", kind=kind))
             for n, kind in ((1, "numeric"), (2, "date"))
         ),
-        post_body(3, "?", FakeMetaculusQuestion(id=3, title="?", kind="discrete")),
+        metaculus_post_body(3, "?", SampleMetaculusQuestion(id=3, title="?", kind="discrete")),
         group(4, kind="numeric"),
         {"id": 5, "title": "?", "status": "open", "conditional": {"question_yes": {}, "question_no": {}}},
         {"id": 6, "title": "?", "status": "open", "notebook": {"markdown": "words"}},
@@ -133,17 +133,19 @@ def test_what_has_no_yes_or_no_is_skipped_with_the_reason(ask: Any) -> None:
 
 
 def test_hidden_predictions_stay_hidden(ask: Any) -> None:
-    secret = FakeMetaculusQuestion(id=1, title="?", centers=(0.9,), revealed="2026-11-05T00:00:00Z")
-    (found,), _ = listing(ask, server(post_body(1, "?", secret)))
+    secret = SampleMetaculusQuestion(id=1, title="?", centers=(0.9,), revealed="2026-11-05T00:00:00Z")
+    (found,), _ = listing(ask, server(metaculus_post_body(1, "?", secret)))
     assert found.question.targets[0].snapshot is None
-    old = FakeMetaculusQuestion(id=1, title="?", centers=(0.7, 0.3), revealed="2026-10-05T00:00:00Z")
-    assert one(ask, server(post_body(1, "?", old)), "1").question.targets[0].snapshot.last_price == 0.3
-    withheld = FakeMetaculusQuestion(id=1, title="?")
-    assert one(ask, server(post_body(1, "?", withheld)), "1").question.targets[0].snapshot is None
+    old = SampleMetaculusQuestion(id=1, title="?", centers=(0.7, 0.3), revealed="2026-10-05T00:00:00Z")
+    assert one(ask, server(metaculus_post_body(1, "?", old)), "1").question.targets[0].snapshot.last_price == 0.3
+    withheld = SampleMetaculusQuestion(id=1, title="?")
+    assert one(ask, server(metaculus_post_body(1, "?", withheld)), "1").question.targets[0].snapshot is None
 
 
 def test_pages_tournaments_and_the_window(ask: Any) -> None:
-    many = [post_body(n, f"{n}?", FakeMetaculusQuestion(id=n, title="?", centers=(0.5,))) for n in range(1, 131)]
+    many = [
+        metaculus_post_body(n, f"{n}?", SampleMetaculusQuestion(id=n, title="?", centers=(0.5,))) for n in range(1, 131)
+    ]
     found, ledger = listing(
         ask, server(*many), limit=1000, tournaments=("minibench", "33121"), closes_after="2026-12-01"
     )

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import ServerFault, busy, failing
+from fakes.markets import FakePolymarket, PolymarketListing
 from foretell.data.http import SourceError
 from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts, PolymarketPrices
 from foretell.data.markets.prices import PriceSource, PricesUnavailable
-from foretell.practice.markets.polymarket import FakeListing, FakePolymarket
-from foretell.practice.server import ServerFault, busy, failing, json_response
+from foretell.practice.server import json_response
 from foretell.questions.as_of import AsOf, instant
 
 CONDITION = "0x" + "5c" * 32
@@ -33,10 +34,10 @@ TRADES = (
 )
 
 
-def listing(trades: Any = TRADES, **options: Any) -> FakeListing:
+def listing(trades: Any = TRADES, **options: Any) -> PolymarketListing:
     other = tuple((at, 1 - p) for at, p in trades)
     fields: dict[str, Any] = {"slug": "will-it", "outcomes": ("No", "Yes"), "tokens": (NO, YES), **options}
-    return FakeListing(trades={YES: tuple(trades), NO: other}, **fields)
+    return PolymarketListing(trades={YES: tuple(trades), NO: other}, **fields)
 
 
 def make(http: Any, url: str) -> PriceSource:
@@ -157,7 +158,7 @@ def test_a_new_catalogue_envelope_is_understood(ask: Any) -> None:
     catalogue = fake()
 
     def enveloped(request: Any) -> Any:
-        return json_response({"markets": catalogue.answer(request.path, request.query)[1], "next_cursor": None})
+        return json_response({"markets": catalogue.get(request)[1], "next_cursor": None})
 
     server.route("GET", "/gamma/markets", enveloped)
     assert ask(server, make, CONDITION, CUTOFF)[-1].p == 0.40

@@ -5,19 +5,24 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy, cut_off
+from fakes.markets import FakePolymarket
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventSource, ListedEvent, ListingFilter, ListingReport, LiveOnly
 from foretell.data.markets.polymarket import PolymarketClient, PolymarketEvents, PolymarketHosts
 from foretell.data.markets.prices import MarketRef, market_ref
 from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.polymarket import FakeBinary, FakeGroup, FakePolymarket, PolymarketCatalogue, group_body
-from foretell.practice.server import busy, cut_off
+from foretell.practice.markets.polymarket import (
+    PolymarketCatalogue,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    polymarket_event_body,
+)
 from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 A, B, C = ("0x" + digit * 64 for digit in "abc")
-RACE = FakeGroup(
+RACE = SamplePolymarketEvent(
     id="101",
     title="Who wins the race?",
     negative_risk=True,
@@ -25,29 +30,30 @@ RACE = FakeGroup(
     tags=("All", "Politics", "Elections"),
     figures={"volume": 5000.5, "volume24hr": 12, "liquidity": 70, "openInterest": 900},
     markets=(
-        FakeBinary(condition=A, question="Will Ann win?", label="Ann", bid=0.55, ask=0.6, last=0.58, volume=4000),
-        FakeBinary(
+        SamplePolymarketMarket(
+            condition=A, question="Will Ann win?", label="Ann", bid=0.55, ask=0.6, last=0.58, volume=4000
+        ),
+        SamplePolymarketMarket(
             condition=B, question="Will Bob win?", label="Bob", outcomes=("No", "Yes"), bid=0.55, ask=0.6, last=0.57
         ),
     ),
 )
-GAME = FakeGroup(
+GAME = SamplePolymarketEvent(
     id="202",
     title="Lions vs. Bears",
     tags=("Sports",),
     markets=(
-        FakeBinary(condition=C, question="Lions vs. Bears", outcomes=("Lions", "Bears"), bid=0.3, ask=0.4, volume=10),
+        SamplePolymarketMarket(
+            condition=C, question="Lions vs. Bears", outcomes=("Lions", "Bears"), bid=0.3, ask=0.4, volume=10
+        ),
     ),
 )
 
 
-def server(*groups: FakeGroup, **options: Any) -> Any:
+def server(*groups: SamplePolymarketEvent, **options: Any) -> Any:
     trouble = options.pop("trouble", None)
-    return (
-        FakePolymarket({})
-        .having(PolymarketCatalogue(map(group_body, groups or (RACE, GAME)), **options), trouble)
-        .server()
-    )
+    catalogue = PolymarketCatalogue(map(polymarket_event_body, groups or (RACE, GAME)))
+    return FakePolymarket({}, **options).having(catalogue, trouble).server()
 
 
 def make(http: Any, url: str) -> EventSource:
@@ -98,8 +104,8 @@ def test_named_outcomes(ask: Any) -> None:
     assert (lions.snapshot.yes_ask, bears.snapshot.yes_ask, bears.snapshot.yes_bid) == (0.4, 0.7, 0.6)
     # Without a last trade the price the catalogue shows.
     assert lions.snapshot.last_price == 0.5
-    spread = FakeBinary(condition=A, question="Spread: Lions (-3.5)", outcomes=("Lions", "Bears"))
-    many = FakeGroup(id="3", title="Lions vs. Bears", markets=(*GAME.markets, spread))
+    spread = SamplePolymarketMarket(condition=A, question="Spread: Lions (-3.5)", outcomes=("Lions", "Bears"))
+    many = SamplePolymarketEvent(id="3", title="Lions vs. Bears", markets=(*GAME.markets, spread))
     (both,), _ = listing(ask, server(many))
     assert [target.label for target in both.question.targets] == [
         "Lions vs. Bears: Lions",
@@ -113,7 +119,7 @@ def test_targets_lead_to_prices(ask: Any) -> None:
     (race, game), _ = listing(ask, server())
     refs = [market_ref(event.question, target) for event in (race, game) for target in event.question.targets]
     assert refs == [MarketRef(platform="polymarket", id=id) for id in (A, B, f"{C}#Lions", f"{C}#Bears")]
-    lone = FakeGroup(id="4", title="Ann?", markets=RACE.markets[:1])
+    lone = SamplePolymarketEvent(id="4", title="Ann?", markets=RACE.markets[:1])
     (single,), _ = listing(ask, server(lone))
     assert market_ref(single.question) == MarketRef(platform="polymarket", id=A)
     assert not single.question.exclusive
@@ -121,7 +127,9 @@ def test_targets_lead_to_prices(ask: Any) -> None:
 
 def test_pages_with_cursors_and_on_older_servers_with_offsets(ask: Any) -> None:
     many = [
-        FakeGroup(id=str(n), title=f"{n}?", markets=(FakeBinary(condition=f"0x{n:064x}", question=f"{n}?"),))
+        SamplePolymarketEvent(
+            id=str(n), title=f"{n}?", markets=(SamplePolymarketMarket(condition=f"0x{n:064x}", question=f"{n}?"),)
+        )
         for n in range(120)
     ]
     found, ledger = listing(ask, server(*many), limit=1000)
@@ -135,8 +143,8 @@ def test_pages_with_cursors_and_on_older_servers_with_offsets(ask: Any) -> None:
 
 
 def test_a_cursor_that_is_not_heeded_is_no_endless_walk(ask: Any) -> None:
-    many = [FakeGroup(id=str(n), title="?", markets=RACE.markets) for n in range(70)]
-    fake = FakePolymarket({}).having(PolymarketCatalogue(map(group_body, many)))
+    many = [SamplePolymarketEvent(id=str(n), title="?", markets=RACE.markets) for n in range(70)]
+    fake = FakePolymarket({}).having(PolymarketCatalogue(map(polymarket_event_body, many)))
     heeded = fake.catalogue.answer
     fake.catalogue.answer = lambda path, query: heeded(path, {k: v for k, v in query.items() if k != "after_cursor"})
     with pytest.raises(MalformedPayload, match="polymarket list: the cursor leads back"):
@@ -162,18 +170,20 @@ def test_the_window_is_asked_for(ask: Any) -> None:
     ],
 )
 def test_what_is_over_is_no_target(ask: Any, bob: dict[str, Any], exclusive: bool) -> None:
-    over = FakeBinary(condition=B, question="Will Bob win?", label="Bob", **bob)
-    third = FakeBinary(condition=C, question="Will Cat win?", label="Cat")
-    group = FakeGroup(id="5", title="Who?", negative_risk=True, markets=(RACE.markets[0], over, third))
+    over = SamplePolymarketMarket(condition=B, question="Will Bob win?", label="Bob", **bob)
+    third = SamplePolymarketMarket(condition=C, question="Will Cat win?", label="Cat")
+    group = SamplePolymarketEvent(id="5", title="Who?", negative_risk=True, markets=(RACE.markets[0], over, third))
     (found,), _ = listing(ask, server(group))
     assert ([target.label for target in found.question.targets], found.finished) == (["Ann", "Cat"], (B,))
     assert found.question.exclusive == exclusive
 
 
 def test_places_kept_for_names_to_come(ask: Any) -> None:
-    place = FakeBinary(condition=C, question="Will Person A win?", label="Person A", active=False)
-    kept = FakeGroup(id="6", title="Who?", negative_risk=True, augmented=True, markets=(*RACE.markets, place))
-    plain = FakeGroup(id="7", title="Who?", negative_risk=True, markets=(*RACE.markets, place))
+    place = SamplePolymarketMarket(condition=C, question="Will Person A win?", label="Person A", active=False)
+    kept = SamplePolymarketEvent(
+        id="6", title="Who?", negative_risk=True, augmented=True, markets=(*RACE.markets, place)
+    )
+    plain = SamplePolymarketEvent(id="7", title="Who?", negative_risk=True, markets=(*RACE.markets, place))
     (augmented, whole), _ = listing(ask, server(kept, plain))
     assert ([t.label for t in augmented.question.targets], augmented.question.exclusive) == (["Ann", "Bob"], True)
     assert [t.label for t in whole.question.targets] == ["Ann", "Bob", "Person A"]
@@ -182,19 +192,21 @@ def test_places_kept_for_names_to_come(ask: Any) -> None:
 def test_one_event_by_number_or_slug(ask: Any) -> None:
     assert one(ask, server(), "101") == one(ask, server(), "slug:event-101")
     assert [request.path for request in ask.server.requests] == ["/gamma/events/slug/event-101"]
-    done = FakeBinary(condition=A, question="Done?", closed=True, prices=("1", "0"), stage="resolved")
-    assert one(ask, server(FakeGroup(id="8", title="?", markets=(done,))), "8").status == "resolved"
+    done = SamplePolymarketMarket(condition=A, question="Done?", closed=True, prices=("1", "0"), stage="resolved")
+    assert one(ask, server(SamplePolymarketEvent(id="8", title="?", markets=(done,))), "8").status == "resolved"
     with pytest.raises(SourceError, match="polymarket event 999 is not there"):
         one(ask, server(), "999")
     with pytest.raises(SourceError, match="polymarket event 9 cannot be asked: it has no market"):
-        one(ask, server(FakeGroup(id="9", title="?", markets=())), "9")
+        one(ask, server(SamplePolymarketEvent(id="9", title="?", markets=())), "9")
     with pytest.raises(LiveOnly):
         one(ask, server(), "101", AsOf(at=NOW.at))
 
 
 def test_lists_that_are_no_text_and_books_without_orders(ask: Any) -> None:
-    body = group_body(
-        FakeGroup(id="1", title="?", markets=(FakeBinary(condition=A, question="?", bid=0, ask=1, prices=None),))
+    body = polymarket_event_body(
+        SamplePolymarketEvent(
+            id="1", title="?", markets=(SamplePolymarketMarket(condition=A, question="?", bid=0, ask=1, prices=None),)
+        )
     )
     body["markets"][0]["outcomes"] = json.loads(body["markets"][0]["outcomes"])
     fake = FakePolymarket({}).having(PolymarketCatalogue([body])).server()
@@ -226,7 +238,7 @@ def test_drift_names_platform_event_and_field(ask: Any, path: str, change: Any, 
 
 
 def test_nobody_telling_whether_a_group_is_exclusive_is_an_error(ask: Any) -> None:
-    silent = FakeGroup(id="11", title="?", negative_risk=None, markets=RACE.markets)
+    silent = SamplePolymarketEvent(id="11", title="?", negative_risk=None, markets=RACE.markets)
     found, ledger = listing(ask, server(silent, GAME))
     assert len(found) == 1
     assert "events[0].negRisk is missing" in ledger.skipped[0].reason
@@ -234,9 +246,9 @@ def test_nobody_telling_whether_a_group_is_exclusive_is_an_error(ask: Any) -> No
 
 def test_three_outcomes_prices_lost_and_wrong_lists(ask: Any) -> None:
     def spoilt(**fields: Any) -> Any:
-        body = group_body(RACE)
+        body = polymarket_event_body(RACE)
         body["markets"][0].update(fields)
-        return FakePolymarket({}).having(PolymarketCatalogue([body, group_body(GAME)])).server()
+        return FakePolymarket({}).having(PolymarketCatalogue([body, polymarket_event_body(GAME)])).server()
 
     cases = (
         ({"outcomes": '["A", "B", "C"]', "outcomePrices": '["0", "0", "1"]'}, "a market has 3 outcomes, not two"),

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy
+from fakes.markets import FakeProphetArena
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.listing import EventSource, ListingFilter, ListingReport, LiveOnly
 from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
 from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
-from foretell.practice.server import busy
+from foretell.practice.markets.prophet_arena import prophet_arena_body
 from foretell.questions.as_of import AsOf, instant
 
 KEY = "pa_live_canary"
@@ -20,8 +20,8 @@ WINDOWS = [
     {"round": 2, "taken_at": "2026-10-20T00:00:00Z", "crowd": {"Ann": 0.35, "Bob B.": 0.6}},
     {"round": 3, "taken_at": "2026-11-20T00:00:00Z", "crowd": {"Ann": 0.99}},
 ]
-RACE = arena_body("race", "Who wins?", {"Ann": None, "Bob B.": None}, windows=WINDOWS)
-OTHER = arena_body("other", "Which?", {"A": None}, mutually_exclusive=False)
+RACE = prophet_arena_body("race", "Who wins?", {"Ann": None, "Bob B.": None}, windows=WINDOWS)
+OTHER = prophet_arena_body("other", "Which?", {"A": None}, mutually_exclusive=False)
 
 
 def make(http: Any, url: str) -> EventSource:
@@ -36,12 +36,12 @@ def listing(
         return await found.all(), found.ledger
 
     fake = FakeProphetArena(events or (RACE, OTHER), key=KEY, page=2)
-    fake.trouble = trouble or fake.trouble
+    fake.faults = trouble or fake.faults
     return ask.run(fake.server(), use, faults=faults)
 
 
 def one(ask: Any, slug: str, as_of: AsOf = NOW, key: str = KEY) -> Any:
-    fake = FakeProphetArena((RACE, arena_body("empty", "?", {})), key=key)
+    fake = FakeProphetArena((RACE, prophet_arena_body("empty", "?", {})), key=key)
     return ask.run(fake.server(), lambda http, url: make(http, url).event(slug, as_of))
 
 
@@ -57,7 +57,7 @@ def test_an_event_with_the_newest_crowd(ask: Any) -> None:
 
 
 def test_pages(ask: Any) -> None:
-    many = [arena_body(f"e{n}", "?", {"A": None}) for n in range(5)]
+    many = [prophet_arena_body(f"e{n}", "?", {"A": None}) for n in range(5)]
     found, ledger = listing(ask, *many, category="politics")
     assert (len(found), ledger.pages) == (5, 3)
     assert [request.query.get("cursor") for request in ask.server.requests] == [None, "2", "4"]

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from fakes.faults import InboxFault, InboxFaults
 from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.practice.markets.faults import InboxFault, InboxFaults
-from foretell.practice.server import PracticeServer
+from foretell.practice.server import PracticeServer, json_response
 from foretell.submit.sending import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed, read_reply
 
 SECRET = "canary-key-4711"
@@ -20,13 +20,13 @@ def sent(mishaps: Sequence[InboxFault | None] = (), status: int = 201) -> tuple[
     """What came of it, how often it was asked for, and how often it was taken."""
     taken: list[Any] = []
 
-    def take(request: Any) -> tuple[int, Any]:
+    def take(request: Any) -> Any:
         taken.append(request.json())
-        return status, {"said": request.headers.get("authorization")}
+        return json_response({"said": request.headers.get("authorization")}, status)
 
     async def main() -> tuple[Any, int]:
-        server, coming = PracticeServer(), InboxFaults(coming=list(mishaps))
-        server.route("POST", "/in", lambda request: coming.response(request, take))
+        server = PracticeServer(middleware=InboxFaults(coming=list(mishaps)))
+        server.route("POST", "/in", take)
         async with server, AsyncHttpClient(limits=SEND_ONCE, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
             headers = {"Authorization": f"Token {SECRET}"}
             poster = Poster(http=http, headers=headers, secret=SECRET, wait_seconds=0.0)

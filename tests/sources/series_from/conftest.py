@@ -9,9 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from fakes.faults import ServerFault, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.series.series import FetchedSeries, WebSeries
-from foretell.practice.server import PracticeServer, ServerFault
+from foretell.practice.server import PracticeServer
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -39,7 +40,7 @@ class Asked:
 async def _served(
     server: PracticeServer, use: Callable[[AsyncHttpClient], Awaitable[FetchedSeries]], faults: list[ServerFault]
 ) -> FetchedSeries:
-    server.faults = list(faults)
+    inject(server, *(faults or []))
     async with server, AsyncHttpClient(limits=QUICK, transport=httpx2.AsyncHTTPTransport(verify=False)) as http:
         return await use(http)
 

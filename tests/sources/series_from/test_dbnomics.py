@@ -8,23 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import ServerFault, failing
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.series.dbnomics import LAGS, DbnomicsSeries
 from foretell.data.series.series import SeriesUnavailable
-from foretell.practice.series import FakeDbnomics, FakePeriods
-from foretell.practice.server import ServerFault, failing
+from foretell.practice.series import PracticeDbnomics, SampleDbnomicsSeries
 from foretell.questions.as_of import AsOf
 
 ABBEVILLE = "meteofrance/TEMPERATURE/celsius.07005.D"
-DAILY = FakePeriods(values=tuple((date(2026, 1, 1) + timedelta(days=i), None if i == 3 else i / 4) for i in range(30)))
-MONTHLY = FakePeriods(values=tuple((date(2025, m, 1), float(m)) for m in range(1, 13)), frequency="monthly")
+DAILY = SampleDbnomicsSeries(
+    values=tuple((date(2026, 1, 1) + timedelta(days=i), None if i == 3 else i / 4) for i in range(30))
+)
+MONTHLY = SampleDbnomicsSeries(values=tuple((date(2025, m, 1), float(m)) for m in range(1, 13)), frequency="monthly")
 
 
 def fetched(
     ask: Any,
     as_of: AsOf,
     *,
-    periods: FakePeriods = DAILY,
+    periods: SampleDbnomicsSeries = DAILY,
     lag_days: int | None = None,
     faults: list[ServerFault] | None = None,
     series_id: str = ABBEVILLE,
@@ -32,7 +34,7 @@ def fetched(
     def make(http: AsyncHttpClient, url: str) -> DbnomicsSeries:
         return DbnomicsSeries(http=http, host=f"{url}/v22", lag_days=lag_days, per_second=1e4)
 
-    return ask(FakeDbnomics({ABBEVILLE: periods}).server(), make, series_id, as_of, faults)
+    return ask(PracticeDbnomics({ABBEVILLE: periods}).server(), make, series_id, as_of, faults)
 
 
 def last_day(result: Any) -> str:
@@ -64,7 +66,7 @@ def test_a_month_is_known_after_its_end_and_not_at_its_beginning(ask: Any) -> No
 
 def test_an_unknown_frequency_gets_the_slowest_rule(ask: Any) -> None:
     for frequency in (None, "now and then"):
-        periods = FakePeriods(values=MONTHLY.values, frequency=frequency)
+        periods = SampleDbnomicsSeries(values=MONTHLY.values, frequency=frequency)
         with pytest.raises(SeriesUnavailable, match="nothing of"):
             fetched(ask, AsOf.day("2026-06-01"), periods=periods)
         assert last_day(fetched(ask, AsOf.day("2026-07-01"), periods=periods)) == "2025-01-01"
@@ -98,7 +100,7 @@ def test_nothing_after_the_cutoff_comes_out(
     ask: Any, day: date, hour: int, lag: int | None, frequency: str | None
 ) -> None:
     cutoff = AsOf(at=AsOf.day(day).at.replace(hour=hour))
-    periods = FakePeriods(values=DAILY.values, frequency=frequency)
+    periods = SampleDbnomicsSeries(values=DAILY.values, frequency=frequency)
     try:
         series = fetched(ask, cutoff, periods=periods, lag_days=lag).series
     except SeriesUnavailable:

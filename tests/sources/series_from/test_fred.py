@@ -9,34 +9,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import ServerFault, busy, failing, garbled
+from fakes.markets import FakeFred
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import MalformedPayload
 from foretell.data.series.fred import FredSeries
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable
-from foretell.practice.series import FakeFred, FakeFredSeries, FakeObservation
-from foretell.practice.server import ServerFault, busy, failing, garbled
+from foretell.practice.series import SampleFredSeries, SampleFredValue
 from foretell.questions.as_of import AsOf
 
 KEY = "canary-key-0123456789abcdef"
 TODAY = date(2026, 11, 1)
 AUGUST, SEPTEMBER = date(2023, 8, 1), date(2023, 9, 1)
-UNRATE = FakeFredSeries(
+UNRATE = SampleFredSeries(
     observations=(
-        FakeObservation(day=date(2023, 7, 1), value=3.5, since=date(2023, 8, 4)),
-        FakeObservation(day=AUGUST, value=3.8, since=date(2023, 9, 1), until=date(2024, 1, 5)),
-        FakeObservation(day=AUGUST, value=3.7, since=date(2024, 1, 5)),
-        FakeObservation(day=SEPTEMBER, value=None, since=date(2023, 10, 6)),
+        SampleFredValue(day=date(2023, 7, 1), value=3.5, since=date(2023, 8, 4)),
+        SampleFredValue(day=AUGUST, value=3.8, since=date(2023, 9, 1), until=date(2024, 1, 5)),
+        SampleFredValue(day=AUGUST, value=3.7, since=date(2024, 1, 5)),
+        SampleFredValue(day=SEPTEMBER, value=None, since=date(2023, 10, 6)),
     )
 )
-DAILY = FakeFredSeries(
+DAILY = SampleFredSeries(
     observations=tuple(
-        FakeObservation(
+        SampleFredValue(
             day=date(2025, 1, 1) + timedelta(days=i), value=float(i), since=date(2025, 1, 2) + timedelta(days=i)
         )
         for i in range(40)
     )
 )
-SP500 = FakeFredSeries(observations=DAILY.observations, archived_since=None)
+SP500 = SampleFredSeries(observations=DAILY.observations, archived_since=None)
 
 
 def make(**options: Any) -> Callable[[AsyncHttpClient, str], FredSeries]:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import ServerFault, busy, failing
 from foretell.data.http import SourceError
 from foretell.data.series.series import SeriesUnavailable
 from foretell.data.series.yahoo import YahooSeries
-from foretell.practice.series import FakeShare, FakeSplit, FakeYahoo
-from foretell.practice.server import ServerFault, busy, failing
+from foretell.practice.series import PracticeYahoo, SampleShare, SampleShareSplit
 from foretell.questions.as_of import AsOf
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -35,16 +35,16 @@ def shown(series: Any) -> dict[str, float]:
 # A four-for-one on 3 June, a one-for-ten on 1 September: prices as people really paid them.
 PAID = {"2024-05-30": 400.0, "2024-05-31": 404.0, "2024-06-03": 102.0, "2024-08-30": 90.0, "2024-09-03": 910.0}
 SPLITS = (
-    FakeSplit(at=opening("2024-06-03"), numerator=4, denominator=1),
-    FakeSplit(at=opening("2024-09-03"), numerator=1, denominator=10),
+    SampleShareSplit(at=opening("2024-06-03"), numerator=4, denominator=1),
+    SampleShareSplit(at=opening("2024-09-03"), numerator=1, denominator=10),
 )
-SHARE = FakeShare(sessions=tuple((opening(day), price) for day, price in PAID.items()), splits=SPLITS)
+SHARE = SampleShare(sessions=tuple((opening(day), price) for day, price in PAID.items()), splits=SPLITS)
 
 
 def fetched(
-    ask: Any, share: FakeShare, as_of: AsOf, faults: list[ServerFault] | None = None, ticker: str = "ACME"
+    ask: Any, share: SampleShare, as_of: AsOf, faults: list[ServerFault] | None = None, ticker: str = "ACME"
 ) -> Any:
-    return ask(FakeYahoo({"ACME": share, "BNY": share}).server(), make, ticker, as_of, faults).series
+    return ask(PracticeYahoo({"ACME": share, "BNY": share}).server(), make, ticker, as_of, faults).series
 
 
 def test_before_any_split_the_prices_are_those_that_were_paid(ask: Any) -> None:
@@ -85,12 +85,12 @@ def test_a_session_belongs_to_its_exchange_s_day(ask: Any, zone: str, hour: int,
     at = datetime.fromisoformat(stamp)
     day = "2024-01-15" if "-01-" in stamp else "2024-07-15"
     assert opening(day, zone, hour, 0) == at
-    share = FakeShare(sessions=((at, 5.0), (at + timedelta(days=200), 6.0)), zone=zone)
+    share = SampleShare(sessions=((at, 5.0), (at + timedelta(days=200), 6.0)), zone=zone)
     assert next(iter(shown(fetched(ask, share, AsOf.day("2024-07-20"))))) == day
 
 
 def test_an_unknown_zone_falls_back_to_the_offset(ask: Any) -> None:
-    share = FakeShare(sessions=((opening("2024-01-15"), 5.0),), zone="Mars/Olympus")
+    share = SampleShare(sessions=((opening("2024-01-15"), 5.0),), zone="Mars/Olympus")
     assert list(shown(fetched(ask, share, AsOf.day("2024-02-01")))) == ["2024-01-15"]
 
 
@@ -100,19 +100,19 @@ def test_the_day_of_the_cutoff_counts_when_it_is_over(ask: Any, at: str, known: 
 
 
 def test_a_session_that_runs_into_the_next_day_is_not_known_at_midnight(ask: Any) -> None:
-    late = FakeShare(sessions=((opening("2024-05-30"), 1.0), (opening("2024-05-31"), 2.0)), hours=timedelta(hours=20))
+    late = SampleShare(sessions=((opening("2024-05-30"), 1.0), (opening("2024-05-31"), 2.0)), hours=timedelta(hours=20))
     assert len(fetched(ask, late, AsOf.day("2024-05-31"))) == 1
-    unknown = FakeShare(sessions=late.sessions, hours=None)
+    unknown = SampleShare(sessions=late.sessions, hours=None)
     assert len(fetched(ask, unknown, AsOf.day("2024-05-31"))) == 1
 
 
 def test_a_lost_close_is_taken_from_the_last_trade_of_that_day_only(ask: Any) -> None:
     sessions = ((opening("2024-05-30"), None), (opening("2024-05-31"), None))
     quote = (opening("2024-05-31") + timedelta(hours=6.5), 7.0)
-    series = fetched(ask, FakeShare(sessions=sessions, quote=quote), AsOf.day("2024-05-31"))
+    series = fetched(ask, SampleShare(sessions=sessions, quote=quote), AsOf.day("2024-05-31"))
     assert shown(series) == {"2024-05-31": 7.0}
     with pytest.raises(SeriesUnavailable, match="nothing of x/ACME"):
-        fetched(ask, FakeShare(sessions=sessions), AsOf.day("2024-05-31"))
+        fetched(ask, SampleShare(sessions=sessions), AsOf.day("2024-05-31"))
 
 
 def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., ServerFault]) -> None:
@@ -121,7 +121,7 @@ def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., ServerFaul
     with pytest.raises(SeriesUnavailable, match="no prices of 'ACME'"):
         fetched(ask, SHARE, AsOf.day("2024-06-01"), [edited(lambda body: body["chart"].update(result=[]))])
     with pytest.raises(SeriesUnavailable, match="nothing of x/ACME"):
-        fetched(ask, FakeShare(sessions=()), AsOf.day("2024-06-01"))
+        fetched(ask, SampleShare(sessions=()), AsOf.day("2024-06-01"))
 
 
 @settings(deadline=None, max_examples=25)
@@ -135,11 +135,13 @@ def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., ServerFaul
 def test_the_future_changes_nothing(ask: Any, day: date, hour: int, splits: dict[date, tuple[int, int]]) -> None:
     """What comes out is the same with and without all sessions and splits after the cutoff."""
     cutoff = AsOf(at=AsOf.day(day).at.replace(hour=hour))
-    all_splits = tuple(FakeSplit(at=opening(d.isoformat()), numerator=n, denominator=m) for d, (n, m) in splits.items())
+    all_splits = tuple(
+        SampleShareSplit(at=opening(d.isoformat()), numerator=n, denominator=m) for d, (n, m) in splits.items()
+    )
     days = [date(2024, 5, 1) + timedelta(days=3 * i) for i in range(90)]
     sessions = tuple((opening(d.isoformat()), 50.0 + i) for i, d in enumerate(days))
-    whole = FakeShare(sessions=sessions, splits=all_splits)
-    past = FakeShare(
+    whole = SampleShare(sessions=sessions, splits=all_splits)
+    past = SampleShare(
         sessions=tuple(one for one in sessions if cutoff.admits(one[0])),
         splits=tuple(one for one in all_splits if cutoff.admits(one.at)),
     )

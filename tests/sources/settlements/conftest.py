@@ -7,10 +7,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from fakes.faults import ServerFault, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.listing import SkippedEntry
 from foretell.data.settlements.settlement import SettlementSource
-from foretell.practice.server import PracticeServer, ServerFault
+from foretell.practice.server import PracticeServer
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
@@ -30,7 +31,7 @@ class Settled:
         self, server: PracticeServer, make: Make, questions: Sequence[Question], faults: list[ServerFault] | None = None
     ) -> dict[str, Resolution]:
         self.server, self.skipped = server, []
-        server.faults = list(faults or [])
+        inject(server, *(faults or []))
 
         async def served() -> list[Resolution]:
             transport = httpx2.AsyncHTTPTransport(verify=False)

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, failing
+from fakes.markets import FakeProphetArena
 from foretell.data.http import SourceError
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
-from foretell.practice.server import failing
+from foretell.practice.markets.prophet_arena import prophet_arena_body
 from foretell.questions.as_of import instant
 
 KEY = "pa_live_canary"
-RACE = arena_body(
+RACE = prophet_arena_body(
     "race",
     "Who?",
     {"Ann": "yes", "Bob": "NO", "Cat": "void", "Dee": None, "Eve": "unresolved", "Fay": "maybe"},
@@ -28,7 +28,7 @@ def make(http: Any, url: str, tell: Any) -> ProphetArenaSettlements:
 
 def server(trouble: MarketFaults | None = None) -> Any:
     fake = FakeProphetArena([RACE], key=KEY)
-    fake.trouble = trouble or fake.trouble
+    fake.faults = trouble or fake.faults
     return fake.server()
 
 

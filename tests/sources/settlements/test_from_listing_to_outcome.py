@@ -3,22 +3,29 @@
 from dataclasses import replace
 from typing import Any
 
+from fakes.markets import FakeKalshi
 from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrices
 from foretell.data.markets.listing import ListingFilter
 from foretell.data.markets.prices import market_ref
 from foretell.data.settlements.kalshi import KalshiSettlements
-from foretell.practice.markets.kalshi import FakeBook, FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
+from foretell.practice.markets.kalshi import (
+    KalshiCatalogue,
+    SampleKalshiBook,
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    kalshi_event_body,
+)
 from foretell.questions.as_of import AsOf, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
-OPEN = FakeMarket(ticker="KXRAIN-26NOV05-Y", label="Rain", bid=0.6, ask=0.64)
+OPEN = SampleKalshiMarket(ticker="KXRAIN-26NOV05-Y", label="Rain", bid=0.6, ask=0.64)
 
 
 def test_the_same_target_everywhere(settled: Any) -> None:
-    event = FakeEvent(ticker="KXRAIN-26NOV05", series="KXRAIN", title="Rain?", markets=(OPEN,))
+    event = SampleKalshiEvent(ticker="KXRAIN-26NOV05", series="KXRAIN", title="Rain?", markets=(OPEN,))
     over = replace(event, markets=(replace(OPEN, status="finalized", result="yes", settled="2026-11-06T00:00:00Z"),))
-    book = FakeBook(quotes=((int(instant("2026-10-20").timestamp()), 0.6, 0.64),))
-    fake = FakeKalshi({OPEN.ticker: book}).having(KalshiCatalogue([event_body(event)]))
+    book = SampleKalshiBook(quotes=((int(instant("2026-10-20").timestamp()), 0.6, 0.64),))
+    fake = FakeKalshi({OPEN.ticker: book}).having(KalshiCatalogue([kalshi_event_body(event)]))
 
     class Way:
         platform = "kalshi"
@@ -34,7 +41,7 @@ def test_the_same_target_everywhere(settled: Any) -> None:
             assert (await KalshiPrices(self.client).prices(ref, AsOf(at="2026-10-30T00:00:00Z"), 5))[-1].p == 0.62
             source = KalshiSettlements(self.client, tell=self.tell)
             assert await source.settlements([question]) == []
-            fake.catalogue.events = [event_body(over)]
+            fake.catalogue.events = [kalshi_event_body(over)]
             return await source.settlements([question])
 
     found = settled(fake.server(), Way, [])

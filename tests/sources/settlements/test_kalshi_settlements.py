@@ -6,29 +6,29 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing
+from fakes.markets import FakeKalshi
 from foretell.data.http import SourceError
 from foretell.data.markets.kalshi import KalshiClient
 from foretell.data.settlements.kalshi import KalshiSettlements
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.kalshi import FakeEvent, FakeKalshi, FakeMarket, KalshiCatalogue, event_body
-from foretell.practice.server import busy, cut_off, failing
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
 from foretell.questions.as_of import instant
 
 OVER = {"status": "finalized", "settled": "2026-12-11T00:00:00Z"}
 MARKETS = (
-    FakeMarket(ticker="KXA-1-YES", label="a", result="yes", paid=1.0, **OVER),
-    FakeMarket(ticker="KXA-1-NO", label="b", result="no", paid=0.0, **OVER),
-    FakeMarket(ticker="KXA-1-OPEN", label="c"),
-    FakeMarket(ticker="KXA-1-CLOSED", label="d", status="closed"),
-    FakeMarket(ticker="KXA-1-DETERMINED", label="e", status="determined", result="yes"),
-    FakeMarket(ticker="KXA-1-DISPUTED", label="f", status="disputed", result="yes"),
-    FakeMarket(ticker="KXA-1-AMENDED", label="g", status="amended", result="no"),
-    FakeMarket(ticker="KXA-1-HALF", label="h", result="", paid=0.5, **OVER),
-    FakeMarket(ticker="KXA-1-VOID", label="i", result="void", **OVER),
-    FakeMarket(ticker="KXA-1-PART", label="j", result="yes", paid=0.4, **OVER),
-    FakeMarket(ticker="KXA-1-ODD", label="k", result="maybe", **OVER),
+    SampleKalshiMarket(ticker="KXA-1-YES", label="a", result="yes", paid=1.0, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-NO", label="b", result="no", paid=0.0, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-OPEN", label="c"),
+    SampleKalshiMarket(ticker="KXA-1-CLOSED", label="d", status="closed"),
+    SampleKalshiMarket(ticker="KXA-1-DETERMINED", label="e", status="determined", result="yes"),
+    SampleKalshiMarket(ticker="KXA-1-DISPUTED", label="f", status="disputed", result="yes"),
+    SampleKalshiMarket(ticker="KXA-1-AMENDED", label="g", status="amended", result="no"),
+    SampleKalshiMarket(ticker="KXA-1-HALF", label="h", result="", paid=0.5, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-VOID", label="i", result="void", **OVER),
+    SampleKalshiMarket(ticker="KXA-1-PART", label="j", result="yes", paid=0.4, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-ODD", label="k", result="maybe", **OVER),
 )
-EVENT = FakeEvent(ticker="KXA-1", series="KXA", title="?", markets=MARKETS)
+EVENT = SampleKalshiEvent(ticker="KXA-1", series="KXA", title="?", markets=MARKETS)
 TICKERS = [market.ticker for market in MARKETS]
 
 
@@ -37,7 +37,7 @@ def make(http: Any, url: str, tell: Any) -> KalshiSettlements:
 
 
 def server(schema: Any = "dollars", trouble: MarketFaults | None = None, **options: Any) -> Any:
-    return FakeKalshi({}).having(KalshiCatalogue([event_body(EVENT, schema)], **options), trouble).server()
+    return FakeKalshi({}).having(KalshiCatalogue([kalshi_event_body(EVENT, schema)], **options), trouble).server()
 
 
 @pytest.mark.parametrize("schema", ["dollars", "cents"])
@@ -80,8 +80,8 @@ def test_markets_asked_by_their_own_ticker_several_times_and_of_other_platforms(
 
 
 def test_many_markets_in_few_requests_with_pages(settled: Any, asked: Any) -> None:
-    markets = tuple(FakeMarket(ticker=f"KXM-1-{n}", label=str(n), result="yes", **OVER) for n in range(250))
-    event = event_body(FakeEvent(ticker="KXM-1", series="KXM", title="?", markets=markets))
+    markets = tuple(SampleKalshiMarket(ticker=f"KXM-1-{n}", label=str(n), result="yes", **OVER) for n in range(250))
+    event = kalshi_event_body(SampleKalshiEvent(ticker="KXM-1", series="KXM", title="?", markets=markets))
     fake = FakeKalshi({}).having(KalshiCatalogue([event], page=40)).server()
     found = settled(fake, make, [asked("kalshi/KXM-1", *(market.ticker for market in markets))])
     assert len(found) == 250

@@ -4,12 +4,17 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy, cut_off
+from fakes.markets import FakeManifold
 from foretell.data.http import SourceError
 from foretell.data.markets.manifold import ManifoldClient
 from foretell.data.settlements.manifold import ManifoldSettlements
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.manifold import FakeAnswer, FakeContract, FakeManifold, ManifoldCatalogue, contract_body
-from foretell.practice.server import busy, cut_off
+from foretell.practice.markets.manifold import (
+    ManifoldCatalogue,
+    SampleManifoldAnswer,
+    SampleManifoldMarket,
+    manifold_market_body,
+)
 from foretell.questions.as_of import instant
 
 AT = int(instant("2026-12-11").timestamp() * 1000)
@@ -19,21 +24,23 @@ def make(http: Any, url: str, tell: Any) -> ManifoldSettlements:
     return ManifoldSettlements(ManifoldClient(http=http, host=f"{url}/v0", per_second=1e4), tell=tell)
 
 
-def server(*contracts: FakeContract, trouble: MarketFaults | None = None) -> Any:
-    return FakeManifold({}).having(ManifoldCatalogue(map(contract_body, contracts)), trouble).server()
+def server(*contracts: SampleManifoldMarket, trouble: MarketFaults | None = None) -> Any:
+    return FakeManifold({}).having(ManifoldCatalogue(map(manifold_market_body, contracts)), trouble).server()
 
 
-def plain(resolution: str | None, **fields: Any) -> FakeContract:
-    return FakeContract(id="plain00001", question="?", p=0.9, resolution=resolution, resolved_ms=AT, **fields)
+def plain(resolution: str | None, **fields: Any) -> SampleManifoldMarket:
+    return SampleManifoldMarket(id="plain00001", question="?", p=0.9, resolution=resolution, resolved_ms=AT, **fields)
 
 
-def choice(resolution: str | None, *, own: tuple[str | None, ...] = (None, None), **fields: Any) -> FakeContract:
+def choice(
+    resolution: str | None, *, own: tuple[str | None, ...] = (None, None), **fields: Any
+) -> SampleManifoldMarket:
     answers = tuple(
-        FakeAnswer(id=id, text=id, p=0.5, resolution=told, resolved_ms=AT if told else None)
+        SampleManifoldAnswer(id=id, text=id, p=0.5, resolution=told, resolved_ms=AT if told else None)
         for id, told in zip(("annanswer1", "bobanswer1"), own, strict=True)
     )
     options: dict[str, Any] = {"id": "choice0001", "question": "?", "kind": "MULTIPLE_CHOICE", "answers": answers}
-    return FakeContract(**options, resolution=resolution, resolved_ms=AT if resolution else None, **fields)
+    return SampleManifoldMarket(**options, resolution=resolution, resolved_ms=AT if resolution else None, **fields)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +52,7 @@ def choice(resolution: str | None, *, own: tuple[str | None, ...] = (None, None)
         (plain("CANCEL"), None, None),
     ],
 )
-def test_yes_or_no(settled: Any, asked: Any, contract: FakeContract, outcome: Any, payoff: Any) -> None:
+def test_yes_or_no(settled: Any, asked: Any, contract: SampleManifoldMarket, outcome: Any, payoff: Any) -> None:
     found = settled(server(contract), make, [asked("manifold/plain00001")])["yes"]
     assert (found.outcome, found.payoff, found.resolved_at) == (outcome, payoff, instant("2026-12-11"))
     assert settled(server(plain(None)), make, [asked("manifold/plain00001")]) == {}
@@ -66,7 +73,7 @@ def test_yes_or_no(settled: Any, asked: Any, contract: FakeContract, outcome: An
         (choice("MKT", sums_to_one=False, own=("NO", None)), [(0, None)]),
     ],
 )
-def test_answers(settled: Any, asked: Any, contract: FakeContract, verdicts: Any) -> None:
+def test_answers(settled: Any, asked: Any, contract: SampleManifoldMarket, verdicts: Any) -> None:
     question = asked("manifold/choice0001", "annanswer1", "bobanswer1")
     found = settled(server(contract), make, [question])
     assert [(one.outcome, one.payoff) for one in found.values()] == verdicts

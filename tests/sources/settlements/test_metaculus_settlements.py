@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy, failing
+from fakes.markets import FakeMetaculus
 from foretell.data.http import SourceError
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.settlements.metaculus import MetaculusSettlements
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.metaculus import FakeMetaculus, FakeMetaculusQuestion, MetaculusCatalogue, post_body
-from foretell.practice.server import busy, failing
+from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
 from foretell.questions.as_of import instant
 
 TOKEN = "canary-token-79"
@@ -21,13 +21,14 @@ def make(http: Any, url: str, tell: Any) -> MetaculusSettlements:
     return MetaculusSettlements(client, tell=tell)
 
 
-def server(*posts: Any, trouble: MarketFaults | None = None, takes_ids: bool = True, **options: Any) -> Any:
-    catalogue = MetaculusCatalogue(posts, takes_ids=takes_ids)
-    return FakeMetaculus({}, token=TOKEN, **options).having(catalogue, trouble).server()
+def server(*posts: Any, trouble: MarketFaults | None = None, **options: Any) -> Any:
+    return FakeMetaculus({}, token=TOKEN, **options).having(MetaculusCatalogue(posts), trouble).server()
 
 
 def binary(id: int, resolution: str | None, **fields: Any) -> dict[str, Any]:
-    return post_body(id, "?", FakeMetaculusQuestion(id=id * 10, title="?", resolution=resolution, **{**OVER, **fields}))
+    return metaculus_post_body(
+        id, "?", SampleMetaculusQuestion(id=id * 10, title="?", resolution=resolution, **{**OVER, **fields})
+    )
 
 
 @pytest.mark.parametrize("takes_ids", [True, False])
@@ -64,7 +65,7 @@ def test_yes_or_no_and_neither(settled: Any, asked: Any, takes_ids: bool) -> Non
 
 
 def test_choices_and_groups(settled: Any, asked: Any) -> None:
-    chosen = FakeMetaculusQuestion(
+    chosen = SampleMetaculusQuestion(
         id=5,
         title="?",
         kind="multiple_choice",
@@ -73,14 +74,16 @@ def test_choices_and_groups(settled: Any, asked: Any) -> None:
         resolution="Bob",
         **OVER,
     )
-    found = settled(server(post_body(1, "?", chosen)), make, [asked("metaculus/1", "Ann", "Bob", "Cat", "Zoe")])
+    found = settled(
+        server(metaculus_post_body(1, "?", chosen)), make, [asked("metaculus/1", "Ann", "Bob", "Cat", "Zoe")]
+    )
     assert {label: one.outcome for label, one in found.items()} == {"Ann": 0, "Bob": 1, "Cat": 0}
     assert settled.reasons == {"1#Zoe": "the question has no option 'Zoe'"}
-    group = post_body(
+    group = metaculus_post_body(
         2,
         "?",
-        FakeMetaculusQuestion(id=21, title="?", label="a", resolution="yes", **OVER),
-        FakeMetaculusQuestion(id=22, title="?", label="b"),
+        SampleMetaculusQuestion(id=21, title="?", label="a", resolution="yes", **OVER),
+        SampleMetaculusQuestion(id=22, title="?", label="b"),
     )
     found = settled(server(group), make, [asked("metaculus/2", "21", "22", "99")])
     assert {label: one.outcome for label, one in found.items()} == {"21": 1}

@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
+from fakes.faults import FieldDrift, MarketFaults, busy, cut_off
+from fakes.markets import FakePolymarket
 from foretell.data.http import SourceError
 from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts
 from foretell.data.settlements.polymarket import PolymarketSettlements
-from foretell.practice.markets.faults import FieldDrift, MarketFaults
-from foretell.practice.markets.polymarket import FakeBinary, FakeGroup, FakePolymarket, PolymarketCatalogue, group_body
-from foretell.practice.server import busy, cut_off
+from foretell.practice.markets.polymarket import (
+    PolymarketCatalogue,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    polymarket_event_body,
+)
 from foretell.questions.as_of import instant
 
 DONE: dict[str, Any] = {"closed": True, "stage": "resolved", "closed_at": "2026-12-11 10:00:00+00"}
@@ -29,7 +34,7 @@ STATES: dict[str, dict[str, Any]] = {
     "unsaid": {**DONE, "stage": None, "prices": ("0", "1")},
 }
 ID = {name: f"0x{n + 1:064x}" for n, name in enumerate(STATES)}
-MARKETS = tuple(FakeBinary(condition=ID[name], question=name, **state) for name, state in STATES.items())
+MARKETS = tuple(SamplePolymarketMarket(condition=ID[name], question=name, **state) for name, state in STATES.items())
 
 
 def make(http: Any, url: str, tell: Any) -> PolymarketSettlements:
@@ -38,8 +43,9 @@ def make(http: Any, url: str, tell: Any) -> PolymarketSettlements:
 
 
 def server(*, trouble: MarketFaults | None = None, markets: Any = MARKETS, **options: Any) -> Any:
-    body = group_body(FakeGroup(id="1", title="?", markets=markets))
-    return FakePolymarket({}).having(PolymarketCatalogue([body], **options), trouble).server()
+    body = polymarket_event_body(SamplePolymarketEvent(id="1", title="?", markets=markets))
+    catalogue = PolymarketCatalogue([body], page=options.pop("page", 500))
+    return FakePolymarket({}, **options).having(catalogue, trouble).server()
 
 
 def targets() -> list[str]:
@@ -76,7 +82,10 @@ def test_questions_asked_by_condition_or_by_address(settled: Any, asked: Any) ->
 
 
 def test_many_in_few_requests(settled: Any, asked: Any) -> None:
-    many = tuple(FakeBinary(condition=f"0x{n:064x}", question="?", prices=("1", "0"), closed=True) for n in range(120))
+    many = tuple(
+        SamplePolymarketMarket(condition=f"0x{n:064x}", question="?", prices=("1", "0"), closed=True)
+        for n in range(120)
+    )
     question = asked("polymarket/9", *(market.condition for market in many))
     assert len(settled(server(markets=many), make, [question])) == 120
     assert len(settled.server.requests) == 3

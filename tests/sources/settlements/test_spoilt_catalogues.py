@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.faults import inject
+from fakes.markets import FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarket, FakeProphetArena
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
 from foretell.data.markets.listing import ListingFilter
@@ -24,33 +26,47 @@ from foretell.data.settlements.manifold import ManifoldSettlements
 from foretell.data.settlements.metaculus import MetaculusSettlements
 from foretell.data.settlements.polymarket import PolymarketSettlements
 from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
-from foretell.practice import markets as fakes
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
+from foretell.practice.markets.manifold import (
+    ManifoldCatalogue,
+    SampleManifoldAnswer,
+    SampleManifoldMarket,
+    manifold_market_body,
+)
+from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
+from foretell.practice.markets.polymarket import (
+    PolymarketCatalogue,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    polymarket_event_body,
+)
+from foretell.practice.markets.prophet_arena import prophet_arena_body
 from foretell.questions.as_of import AsOf
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 FAST = 1e5
 A, B = (f"0x{digit * 64}" for digit in "ab")
-CHOICE = fakes.FakeContract(
+CHOICE = SampleManifoldMarket(
     id="choice0001",
     question="Who?",
     kind="MULTIPLE_CHOICE",
     answers=(
-        fakes.FakeAnswer(id="annanswer1", text="Ann", p=0.7),
-        fakes.FakeAnswer(id="bobanswer1", text="Bob", p=0.3, resolution="NO"),
+        SampleManifoldAnswer(id="annanswer1", text="Ann", p=0.7),
+        SampleManifoldAnswer(id="bobanswer1", text="Bob", p=0.3, resolution="NO"),
     ),
 )
 MARKETS = (
-    fakes.FakeMarket(ticker="KXA-1-B", label="B", bid=0.4, ask=0.5, last=0.45, volume=10),
-    fakes.FakeMarket(ticker="KXA-1-C", label="C", status="finalized", result="no", paid=0.0),
+    SampleKalshiMarket(ticker="KXA-1-B", label="B", bid=0.4, ask=0.5, last=0.45, volume=10),
+    SampleKalshiMarket(ticker="KXA-1-C", label="C", status="finalized", result="no", paid=0.0),
 )
 BINARIES = (
-    fakes.FakeBinary(condition=A, question="A?", label="A", bid=0.4, ask=0.5, last=0.45),
-    fakes.FakeBinary(condition=B, question="B?", label="B", closed=True, prices=("0", "1"), stage="resolved"),
+    SamplePolymarketMarket(condition=A, question="A?", label="A", bid=0.4, ask=0.5, last=0.45),
+    SamplePolymarketMarket(condition=B, question="B?", label="B", closed=True, prices=("0", "1"), stage="resolved"),
 )
 ASKED = (
-    fakes.FakeMetaculusQuestion(id=21, title="?", label="a", centers=(0.4,)),
-    fakes.FakeMetaculusQuestion(id=22, title="?", label="b", status="resolved", resolution="yes"),
+    SampleMetaculusQuestion(id=21, title="?", label="a", centers=(0.4,)),
+    SampleMetaculusQuestion(id=22, title="?", label="b", status="resolved", resolution="yes"),
 )
 
 
@@ -80,27 +96,27 @@ def arena(http: AsyncHttpClient, url: str) -> Any:
 
 
 def event(schema: Any) -> Any:
-    whole = fakes.FakeEvent(ticker="KXA-1", series="KXA", title="?", exclusive=True, markets=MARKETS)
-    return fakes.FakeKalshi({}).having(fakes.KalshiCatalogue([fakes.event_body(whole, schema)]))
+    whole = SampleKalshiEvent(ticker="KXA-1", series="KXA", title="?", exclusive=True, markets=MARKETS)
+    return FakeKalshi({}).having(KalshiCatalogue([kalshi_event_body(whole, schema)]))
 
 
-GROUP = fakes.group_body(fakes.FakeGroup(id="1", title="?", tags=("X",), series="s", markets=BINARIES))
-POST = fakes.post_body(2, "?", *ASKED)
+GROUP = polymarket_event_body(SamplePolymarketEvent(id="1", title="?", tags=("X",), series="s", markets=BINARIES))
+POST = metaculus_post_body(2, "?", *ASKED)
 PLATFORMS: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "kalshi, dollars": (kalshi, event("dollars"), "KXA-1"),
     "kalshi, cents": (kalshi, event("cents"), "KXA-1"),
-    "polymarket": (polymarket, fakes.FakePolymarket({}).having(fakes.PolymarketCatalogue([GROUP])), "1"),
+    "polymarket": (polymarket, FakePolymarket({}).having(PolymarketCatalogue([GROUP])), "1"),
     "manifold": (
         manifold,
-        fakes.FakeManifold({}).having(fakes.ManifoldCatalogue([fakes.contract_body(CHOICE)])),
+        FakeManifold({}).having(ManifoldCatalogue([manifold_market_body(CHOICE)])),
         "choice0001",
     ),
-    "metaculus": (metaculus, fakes.FakeMetaculus({}, token="t").having(fakes.MetaculusCatalogue([POST])), "2"),
+    "metaculus": (metaculus, FakeMetaculus({}, token="t").having(MetaculusCatalogue([POST])), "2"),
     "prophet_arena": (
         arena,
-        fakes.FakeProphetArena(
+        FakeProphetArena(
             [
-                fakes.arena_body(
+                prophet_arena_body(
                     "race", "?", {"Ann": None, "Bob": "no"}, windows=[{"taken_at": "2026-10-01", "crowd": {"Ann": 0.3}}]
                 )
             ],
@@ -144,10 +160,10 @@ def test_rubbish_anywhere(platform: str, nth: int, place: int, rubbish: Any, who
                 lambda: source.events(ListingFilter(as_of=NOW)).all(),
                 lambda: settlement.settlements([question]),
             ):
-                server.faults = [*[lambda good: good] * nth, spoil] if not whole else [spoil] * 2
+                inject(server, *([spoil] * 2 if whole else [*[lambda good: good] * nth, spoil]))
                 with contextlib.suppress(SourceError):
                     await reading()
-                server.faults = []
+                inject(server)
 
     asyncio.run(use())
 

@@ -4,13 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from foretell.forecasters.base_rates.rates import Rates
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
-
-
-def _forecast(question: Question, context: Context, name: str, p: dict[str, float], rationale: str) -> Forecast:
-    return Forecast(question_id=question.id, forecaster=name, as_of=context.as_of, p=p, rationale=rationale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +26,7 @@ class ConstantForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The constant for every target."""
-        return _forecast(question, context, self.name, {t.id: self.p for t in question.targets}, "")
+        return forecast_of({t.id: self.p for t in question.targets}, question, context, self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +40,7 @@ class CrowdForecaster:
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The price of every target, as it is."""
         p = {t.id: _price_or(t, self.fallback, question, context) for t in question.targets}
-        return _forecast(question, context, self.name, p, "The market's own price.")
+        return forecast_of(p, question, context, self.name, "The market's own price.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +57,7 @@ class MarketForecaster:
         total = sum(p.values())
         if self.across and question.exclusive and total > 0:
             p = {target: price / total for target, price in p.items()}
-        return _forecast(question, context, self.name, p, "Quotes, both asks scaled to one.")
+        return forecast_of(p, question, context, self.name, "Quotes, both asks scaled to one.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +73,9 @@ class BaseRateForecaster:
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The base rate of every target."""
         p = {t.id: _rate(self.rates, question, t, context) for t in question.targets}
-        return _forecast(question, context, self.name, p, f"Base rate of {question.source} {question.subtype}".strip())
+        return forecast_of(
+            p, question, context, self.name, f"Base rate of {question.source} {question.subtype}".strip()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from foretell.forecasters.base_rates.reference_class import ReferenceClass
 from foretell.forecasters.base_rates.text_features import HORIZON, TextFeatures, text_features
 from foretell.forecasters.base_rates.wording import TURNS, read
 from foretell.forecasters.combine.rows import sigmoid
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
@@ -113,7 +113,7 @@ class OutsideView:
             p = {target: value / total for target, value in p.items()}
         text = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
         rationale = " ".join(filter(None, text))
-        return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=rationale)
+        return forecast_of(p, question, context, self.name, rationale)
 
     def _target(
         self, question: Question, target: Target, model: OutsideModel, found: ReferenceClass | None

@@ -1,12 +1,11 @@
 """Time-series models as forecasters: from a question about a series to one probability per date."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from foretell.data.series.series import Days, Values
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.auto import NOTHING_KNOWN, TRUST_OF_PRICES, AutoChoice, Expectation, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
@@ -65,33 +64,37 @@ async def read_series_question(question: Question, context: Context) -> SeriesQu
     )
 
 
-def _answer(question: Question, context: Context, name: str, p: Floats, rationale: str) -> Forecast:
-    return Forecast(
-        question_id=question.id,
-        forecaster=name,
-        as_of=context.as_of,
-        p={t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, p, strict=True)},
-        rationale=rationale,
-    )
+def _forecast(question: Question, context: Context, name: str, p: Floats, rationale: str) -> Forecast:
+    clipped = {t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, p, strict=True)}
+    return forecast_of(clipped, question, context, name, rationale)
 
 
-async def _run(
-    question: Question, context: Context, name: str, model: Callable[[SeriesQuestion], SeriesChances]
-) -> Forecast:
-    asked = await read_series_question(question, context)
-    try:
-        chances = model(asked)
-    except ValueError as error:
-        raise CannotForecast(f"question {question.id}: {error}") from error
-    return _answer(question, context, name, asked.chosen(chances), _seen(asked))
-
-
-def _seen(asked: SeriesQuestion) -> str:
+def _observations(asked: SeriesQuestion) -> str:
     return f"{len(asked.values)} observations of {asked.ref.id}, the last {asked.values[-1]:g} on {asked.days[-1]}."
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeasonalKnn:
+class SeriesForecaster:
+    """One model of a series; each kind says how it computes the chances of both sides of the threshold."""
+
+    name: str = "series"
+
+    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+        """The chances by date."""
+        raise NotImplementedError
+
+    async def forecast(self, question: Question, context: Context) -> Forecast:
+        """One probability per date."""
+        asked = await read_series_question(question, context)
+        try:
+            chances = self.chances(asked)
+        except ValueError as error:
+            raise CannotForecast(f"question {question.id}: {error}") from error
+        return _forecast(question, context, self.name, asked.chosen(chances), _observations(asked))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeasonalKnn(SeriesForecaster):
     """Exceedance among past values of the same time of year."""
 
     window: int = 10
@@ -99,42 +102,38 @@ class SeasonalKnn:
     """How far back to look; None for the whole record."""
     name: str = "knn"
 
-    async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per date."""
+    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+        """From the neighbours in the season."""
         near = Neighbourhood(window=self.window, age=None if self.years is None else round(self.years * 365))
-        return await _run(question, context, self.name, lambda a: knn(*a.arrays, threshold=a.ref.threshold, near=near))
+        return knn(*asked.arrays, threshold=asked.ref.threshold, near=near)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Climatology:
+class Climatology(SeriesForecaster):
     """Seasonal mean and spread, and what is left of today's anomaly."""
 
     name: str = "climatology"
 
-    async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per date."""
-        return await _run(question, context, self.name, lambda a: climatology(*a.arrays, threshold=a.ref.threshold))
+    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+        """From the seasonal distribution."""
+        return climatology(*asked.arrays, threshold=asked.ref.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearTrend:
+class LinearTrend(SeriesForecaster):
     """A line through the last observations, trusted by a share `alpha`."""
 
     window: int = 30
     alpha: float = 0.5
     name: str = "linear"
 
-    async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per date."""
-
-        def model(asked: SeriesQuestion) -> SeriesChances:
-            return safe(linear(*asked.arrays, threshold=asked.ref.threshold, window=self.window), self.alpha)
-
-        return await _run(question, context, self.name, model)
+    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+        """From the trend, pulled towards one half."""
+        return safe(linear(*asked.arrays, threshold=asked.ref.threshold, window=self.window), self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hybrid:
+class Hybrid(SeriesForecaster):
     """Half trend, half the same time of year in the last five years."""
 
     window: int = 30
@@ -142,28 +141,21 @@ class Hybrid:
     beta: float = 0.5
     name: str = "hybrid"
 
-    async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per date."""
-        line = (self.window, self.alpha, self.beta)
-        return await _run(
-            question, context, self.name, lambda a: hybrid(*a.arrays, threshold=a.ref.threshold, line=line)
-        )
+    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+        """From both."""
+        return hybrid(*asked.arrays, threshold=asked.ref.threshold, line=(self.window, self.alpha, self.beta))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class Walk(SeriesForecaster):
     """A random walk with a chance of standing still."""
 
     drift: float = 0.0
     name: str = "walk"
 
-    async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability per date."""
-
-        def model(asked: SeriesQuestion) -> SeriesChances:
-            return walk(*asked.arrays, threshold=asked.ref.threshold, drift=self.drift)
-
-        return await _run(question, context, self.name, model)
+    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+        """From the distribution of past changes."""
+        return walk(*asked.arrays, threshold=asked.ref.threshold, drift=self.drift)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +176,8 @@ class Auto:
         chances = SeriesChances(
             above=np.asarray([c.above for c in chosen]), below=np.asarray([c.below for c in chosen])
         )
-        return _answer(question, context, self.name, asked.chosen(chances), f"{_seen(asked)} {_trusted(asked, chosen)}")
+        rationale = f"{_observations(asked)} {_trusted(asked, chosen)}"
+        return _forecast(question, context, self.name, asked.chosen(chances), rationale)
 
 
 def _trusted(asked: SeriesQuestion, chosen: list[AutoChoice]) -> str:

@@ -14,7 +14,7 @@ from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.base_rates.rates import Rates, effective_weights
 from foretell.forecasters.combine.projection import falling, rising
 from foretell.forecasters.combine.rows import Days, sigmoid
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.stack.conflict import ConflictModel
 from foretell.forecasters.stack.economy import EconomyModel, ShareModel
@@ -167,22 +167,19 @@ class Stack:
             return await self._market(question, context)
         estimate = await self._dataset(question, context)
         p = {t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, estimate.p, strict=True)}
-        return self._said(question, context, p, estimate.rationale)
-
-    def _said(self, question: Question, context: Context, p: dict[str, float], words: str) -> Forecast:
-        return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=words)
+        return forecast_of(p, question, context, self.name, estimate.rationale)
 
     async def _market(self, question: Question, context: Context) -> Forecast:
         try:
             said = await CrowdForecaster(name=self.name).forecast(question, context)
-            return self._said(question, context, dict(said.p), "The market's own price, taken as it is.")
+            return forecast_of(dict(said.p), question, context, self.name, "The market's own price, taken as it is.")
         except CannotForecast as reason:
             estimate = self._base_rate(question, context)
             if estimate is None:
                 raise
             words = f"{reason}. {estimate.rationale}"
             p = {t.id: float(x) for t, x in zip(question.targets, estimate.p, strict=True)}
-            return self._said(question, context, p, words)
+            return forecast_of(p, question, context, self.name, words)
 
     async def _dataset(self, question: Question, context: Context) -> Estimate:
         record = await _record(question, context)
@@ -207,8 +204,8 @@ class Stack:
         if simple is not None:
             weight = known.weight(family, day)
             words = (
-                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the base "
-                f"rate, which says {simple.p[0]:.0%}."
+                f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the "
+                f"base rate, which says {simple.p[0]:.0%}."
             )
             own = Estimate(p=weight * own.p + (1 - weight) * simple.p, rationale=words)
         return Estimate(p=_fitting(question, own.p), rationale=own.rationale) if self.coherent else own

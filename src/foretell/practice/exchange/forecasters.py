@@ -76,19 +76,19 @@ class NewsReport:
     weight: float
 
 
-def news_reader(heard: ModelQuery) -> ScriptedReply:
+def news_reader(query: ModelQuery) -> ScriptedReply:
     """The next answer; whatever is no forecast on a context goes to the fake of all parts."""
-    fields: Mapping[str, Any] = (heard.schema or {}).get("properties", {})
-    if heard.tools or "probabilities" not in fields or "recognised" in fields:
-        return arena_script(heard)
-    told = heard.last
+    fields: Mapping[str, Any] = (query.schema or {}).get("properties", {})
+    if query.tools or "probabilities" not in fields or "recognised" in fields:
+        return arena_script(query)
+    told = query.last
     labels, prices = dict(_OUTCOME.findall(told.partition("# Sources")[0])), dict(_PRICE.findall(told))
     reports = list(_reports(told))
     p: dict[str, float] = {}
     for key in fields["probabilities"].get("properties", {}):
         label = labels.get(key, "")
         believed = _weighed(label, len(labels), reports, told, prices.get(key))
-        p[key] = _as_said(believed, heard.model, f"{told[:200]}/{key}/{len(told)}")
+        p[key] = _as_said(believed, query.model, f"{told[:200]}/{key}/{len(told)}")
     shown = "and the price" if prices else "without a price"
     return ScriptedReply(
         text=json.dumps({"rationale": f"{len(reports)} reports were weighed, {shown}.", "probabilities": p})

@@ -65,7 +65,7 @@ IDLE = (
     "Around {topic} a market has grown for badges, {number} kinds of them.",
     "Tickets, parking and {number} places to eat: all you need to know about {topic}.",
     "The museum shows {number} objects connected with {topic} until autumn.",
-    "Nothing new was heard about {topic}, said {number} people whom nobody had asked.",
+    "Nothing new was query about {topic}, said {number} people whom nobody had asked.",
 )
 CLOSING = "it is decided"
 

@@ -17,10 +17,22 @@ from foretell.practice.exchange.events import SimulatedEvent, moment
 from foretell.practice.exchange.news import NewsItem
 from foretell.practice.exchange.prices import CandlesUnavailable, PriceBook, candles
 from foretell.practice.exchange.world import SimulatedWorld
-from foretell.practice.markets.faults import MarketFaults
-from foretell.practice.markets.kalshi import CatalogueAnswer, FakeEvent, FakeMarket, KalshiCatalogue, Schema, event_body
+from foretell.practice.markets.kalshi import (
+    KalshiCatalogue,
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    Schema,
+    kalshi_event_body,
+)
 from foretell.practice.search import search_server
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, html_response
+from foretell.practice.server import (
+    PracticeServer,
+    ServerRequest,
+    ServerResponse,
+    StatusAndBody,
+    html_response,
+    json_response,
+)
 from foretell.practice.world import SampleWebPage, SampleWorld
 from foretell.questions.as_of import instant
 
@@ -50,7 +62,7 @@ class ExchangeCatalogue:
         """Whether only the archive knows its markets."""
         return event.life.finalized < self.cutoff(now)
 
-    def answer(self, path: str, query: Mapping[str, str], now: float) -> CatalogueAnswer | None:
+    def answer(self, path: str, query: Mapping[str, str], now: float) -> StatusAndBody | None:
         """Status and body; None for what is no part of the catalogue."""
         events = [event for event in self._asked(path, query) if event.life.announced <= now]
         if path.rstrip("/").endswith("/events") and "status" in query:
@@ -79,7 +91,7 @@ class ExchangeCatalogue:
         state = (event.place(now), status_of(event, now))
         kept = self._bodies.get(event.ticker)
         if kept is None or kept[0] != state:
-            kept = state, event_body(_event(event, self._world.book(event), now), self._schema)
+            kept = state, kalshi_event_body(_event(event, self._world.book(event), now), self._schema)
             self._bodies[event.ticker] = kept
         return kept[1]
 
@@ -101,8 +113,8 @@ def _shown_as(event: SimulatedEvent, now: float) -> str:
     return told.get(status_of(event, now), "closed")
 
 
-def _event(event: SimulatedEvent, book: PriceBook, now: float) -> FakeEvent:
-    return FakeEvent(
+def _event(event: SimulatedEvent, book: PriceBook, now: float) -> SampleKalshiEvent:
+    return SampleKalshiEvent(
         ticker=event.ticker,
         series=event.series,
         title=event.words.title,
@@ -113,12 +125,12 @@ def _event(event: SimulatedEvent, book: PriceBook, now: float) -> FakeEvent:
     )
 
 
-def _market(event: SimulatedEvent, book: PriceBook, row: int, now: float) -> FakeMarket:
+def _market(event: SimulatedEvent, book: PriceBook, row: int, now: float) -> SampleKalshiMarket:
     life, status = event.life, status_of(event, now)
     came_out = status in ("determined", "finalized")
     yes = event.outcomes[row] if came_out else 0
     closes = life.ends if now >= life.ends else life.closes
-    return FakeMarket(
+    return SampleKalshiMarket(
         ticker=event.tickers[row],
         label=event.labels[row],
         status=status,
@@ -271,10 +283,7 @@ NOT_FOUND = 404, {"error": {"code": "not_found", "message": "not found"}}
 
 
 class SimulatedExchange:
-    """A world as seen from outside at the moment its clock tells. Nothing later can be read from it.
-
-    `server.faults` makes single requests fail (a 429, say); `trouble` takes parts down or changes fields.
-    """
+    """A world as seen from outside at the moment its clock tells. Nothing later can be read from it."""
 
     def __init__(
         self,
@@ -289,7 +298,6 @@ class SimulatedExchange:
         """`site` is what the addresses of news begin with; the pages lie under `/pages` on the server itself, too."""
         self.world = world
         self.clock = clock_of(clock)
-        self.trouble = MarketFaults()
         self.news = NewsSearch(world.news, self.clock, site)
         self._schema: Schema = schema
         self._board = ExchangeCatalogue(world, schema=schema, archive_after=archive_after, page=page)
@@ -304,13 +312,14 @@ class SimulatedExchange:
 
     def _kalshi(self, request: ServerRequest) -> ServerResponse:
         path = request.path.removeprefix(KALSHI)
-        return self.trouble.response(request, *self.answer(path, request.query))
+        status, body = self.answer(path, request.query)
+        return json_response(body, status)
 
     def _page(self, request: ServerRequest) -> ServerResponse:
         page = self.news.page(request.path.removeprefix(PAGES))
         return html_response("not found", 404) if page is None else html_response(page.html())
 
-    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
+    def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody:
         """Status and body of a Kalshi route."""
         now = self.clock().timestamp()
         if path == "/historical/cutoff":
@@ -327,7 +336,7 @@ class SimulatedExchange:
             return 400, {"error": {"code": "invalid_parameters", "message": str(error)}}
         return NOT_FOUND if found is None else (200, {"ticker": ticker, "candlesticks": found})
 
-    def _batch(self, query: Mapping[str, str], now: float) -> tuple[int, Any]:
+    def _batch(self, query: Mapping[str, str], now: float) -> StatusAndBody:
         tickers = query["market_tickers"].split(",")
         if len(tickers) > BATCH:
             raise CandlesUnavailable("market_tickers")

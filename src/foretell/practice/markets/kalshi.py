@@ -1,17 +1,13 @@
-"""A stand-in for Kalshi: candlesticks in both notations and both tiers, and a catalogue beside them."""
+"""Kalshi for practice: candlesticks in both notations and both tiers, and a catalogue of events and markets."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from foretell.practice.markets.faults import MarketFaults
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse
+from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
-# The catalogue of a fake Kalshi: events, markets, series and the archive, with the exchange's filters and cursors.
-
-CatalogueAnswer = tuple[int, Any]
 MAX_EVENTS, MAX_MARKETS = 200, 1000
 SHOWN_AS = {
     "unopened": ("initialized",),
@@ -22,7 +18,10 @@ SHOWN_AS = {
 
 
 class KalshiCatalogue:
-    """Serves events given as the exchange would send them, markets nested."""
+    """Events, markets, series and the archive, with the exchange's filters and cursors.
+
+    Events are given as the exchange would send them, markets nested.
+    """
 
     def __init__(
         self,
@@ -38,19 +37,19 @@ class KalshiCatalogue:
         self.archived = set(archived)
         self.page = page
 
-    def answer(self, path: str, query: Mapping[str, str]) -> CatalogueAnswer | None:
+    def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
         """Status and body; None for what is no part of the catalogue."""
         before, _, name = path.strip("/").rpartition("/")
-        room = before.rpartition("/")[2]
+        parent = before.rpartition("/")[2]
         if name == "events":
             return self._events(query)
-        if room == "events":
+        if parent == "events":
             return self._event(name, query)
-        if room == "series":
+        if parent == "series":
             return (200, {"series": self.series[name]}) if name in self.series else _missing()
         if name == "markets":
-            return self._markets(query, archived=room == "historical")
-        return self._market(name, archived="/historical/" in path) if room == "markets" else None
+            return self._markets(query, archived=parent == "historical")
+        return self._market(name, archived="/historical/" in path) if parent == "markets" else None
 
     def _all(self) -> list[dict[str, Any]]:
         return [market for event in self.events for market in event.get("markets", [])]
@@ -64,7 +63,7 @@ class KalshiCatalogue:
             return bare
         return bare | ({"markets": self._shown(event)} if "markets" in event else {})
 
-    def _events(self, query: Mapping[str, str]) -> CatalogueAnswer:
+    def _events(self, query: Mapping[str, str]) -> StatusAndBody:
         limit = int(query.get("limit", MAX_EVENTS))
         if limit > MAX_EVENTS:
             return 400, {"error": {"code": "invalid_parameters", "message": "limit"}}
@@ -81,53 +80,51 @@ class KalshiCatalogue:
             and query.get("series_ticker", event.get("series_ticker")) == event.get("series_ticker")
         )
 
-    def _event(self, ticker: str, query: Mapping[str, str]) -> CatalogueAnswer:
+    def _event(self, ticker: str, query: Mapping[str, str]) -> StatusAndBody:
         event = next((event for event in self.events if event.get("event_ticker") == ticker), None)
         if event is None:
             return _missing()
         shown = [] if query.get("with_nested_markets") == "true" else self._shown(event)
         return 200, {"event": self._nested(event, query), "markets": shown}
 
-    def _markets(self, query: Mapping[str, str], *, archived: bool) -> CatalogueAnswer:
-        asked = query["tickers"].split(",") if "tickers" in query else None
+    def _markets(self, query: Mapping[str, str], *, archived: bool) -> StatusAndBody:
+        wanted = query["tickers"].split(",") if "tickers" in query else None
         fitting = [
             market
             for market in self._all()
             if (market.get("ticker") in self.archived) == archived
-            and (asked is None or market.get("ticker") in asked)
+            and (wanted is None or market.get("ticker") in wanted)
             and query.get("event_ticker", market.get("event_ticker")) == market.get("event_ticker")
         ]
         return self._paged("markets", fitting, query, int(query.get("limit", MAX_MARKETS)))
 
-    def _market(self, ticker: str, *, archived: bool) -> CatalogueAnswer:
+    def _market(self, ticker: str, *, archived: bool) -> StatusAndBody:
         found = next((market for market in self._all() if market.get("ticker") == ticker), None)
         if found is None or (ticker in self.archived) != archived:
             return _missing()
         return 200, {"market": found}
 
-    def _paged(self, name: str, rows: list[Any], query: Mapping[str, str], limit: int) -> CatalogueAnswer:
+    def _paged(self, name: str, rows: list[Any], query: Mapping[str, str], limit: int) -> StatusAndBody:
         start = int(urlsafe_b64decode(query["cursor"])) if query.get("cursor") else 0
         end = start + min(limit, self.page)
         cursor = urlsafe_b64encode(str(end).encode()).decode() if end < len(rows) else ""
         return 200, {name: rows[start:end], "cursor": cursor}
 
 
-def _second(told: str) -> int:
-    return int(datetime.fromisoformat(told).timestamp())
+def _second(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
 
 
-def _missing() -> CatalogueAnswer:
+def _missing() -> StatusAndBody:
     return 404, {"error": {"code": "not_found", "message": "not found"}}
 
-
-# Kalshi's events and markets as values, and as the JSON the exchange sends in its old and its new notation.
 
 Schema = Literal["dollars", "cents"]
 QUOTES = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeMarket:
+class SampleKalshiMarket:
     """One market of an event; prices in dollars, times written out."""
 
     ticker: str
@@ -151,20 +148,20 @@ class FakeMarket:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeEvent:
+class SampleKalshiEvent:
     """An event with its markets."""
 
     ticker: str
     series: str
     title: str
-    markets: tuple[FakeMarket, ...]
+    markets: tuple[SampleKalshiMarket, ...]
     period: str = ""
     exclusive: bool = False
     category: str | None = "Economics"
-    """None: told by the series only."""
+    """None: only the series has it."""
 
 
-def event_body(event: FakeEvent, schema: Schema = "dollars") -> dict[str, Any]:
+def kalshi_event_body(event: SampleKalshiEvent, schema: Schema = "dollars") -> dict[str, Any]:
     """An event as sent, its markets nested."""
     body: dict[str, Any] = {
         "event_ticker": event.ticker,
@@ -173,12 +170,12 @@ def event_body(event: FakeEvent, schema: Schema = "dollars") -> dict[str, Any]:
         "sub_title": event.period,
         "collateral_return_type": "MECNET" if event.exclusive else "",
         "mutually_exclusive": event.exclusive,
-        "markets": [market_body(market, event.ticker, schema) for market in event.markets],
+        "markets": [kalshi_market_body(market, event.ticker, schema) for market in event.markets],
     }
     return body | ({"category": event.category} if event.category is not None else {})
 
 
-def market_body(market: FakeMarket, event: str, schema: Schema = "dollars") -> dict[str, Any]:
+def kalshi_market_body(market: SampleKalshiMarket, event: str, schema: Schema = "dollars") -> dict[str, Any]:
     """A market as sent."""
     return {
         "ticker": market.ticker,
@@ -202,11 +199,11 @@ def market_body(market: FakeMarket, event: str, schema: Schema = "dollars") -> d
     }
 
 
-def _quotes(market: FakeMarket) -> dict[str, float]:
+def _quotes(market: SampleKalshiMarket) -> dict[str, float]:
     return dict(zip(QUOTES, (market.bid, market.ask, 1 - market.ask, 1 - market.bid, market.last), strict=True))
 
 
-def _new(market: FakeMarket) -> dict[str, Any]:
+def _new(market: SampleKalshiMarket) -> dict[str, Any]:
     body: dict[str, Any] = {f"{name}_dollars": f"{value:.4f}" for name, value in _quotes(market).items()}
     body |= {
         "volume_fp": f"{market.volume:.2f}",
@@ -220,7 +217,7 @@ def _new(market: FakeMarket) -> dict[str, Any]:
     return body | ({"settlement_value_dollars": f"{market.paid:.4f}"} if market.paid is not None else {})
 
 
-def _old(market: FakeMarket) -> dict[str, Any]:
+def _old(market: SampleKalshiMarket) -> dict[str, Any]:
     body: dict[str, Any] = {name: round(value * 100) for name, value in _quotes(market).items()}
     body |= {
         "title": market.label,
@@ -242,7 +239,7 @@ NEW_YORK_MIDNIGHT = 5 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeBook:
+class SampleKalshiBook:
     """Best quotes for yes from a Unix second on, oldest first. None: no quote on that side's record."""
 
     quotes: tuple[tuple[int, float | None, float | None], ...]
@@ -250,70 +247,53 @@ class FakeBook:
     """Settled before the cutoff of the archive."""
 
     def at(self, second: int) -> tuple[float | None, float | None] | None:
-        """The quotes that stood then."""
-        standing = [(bid, ask) for since, bid, ask in self.quotes if since <= second]
-        return standing[-1] if standing else None
+        """The quotes at that moment."""
+        known = [(bid, ask) for since, bid, ask in self.quotes if since <= second]
+        return known[-1] if known else None
 
 
-class FakeKalshi:
+class PracticeKalshi(PracticeService):
     """Answers the candlestick routes, the archive's cutoff, and what its catalogue knows."""
 
     def __init__(
         self,
-        books: Mapping[str, FakeBook],
+        books: Mapping[str, SampleKalshiBook],
         *,
+        catalogue: KalshiCatalogue | None = None,
         cutoff: int = 0,
         schema: Schema = "dollars",
-        canary: str = "",
-        careless: bool = False,
     ) -> None:
-        """`careless` serves two days more than asked for."""
+        """`cutoff` is the Unix second before which settled markets are in the archive."""
         self.books = books
         self.cutoff = cutoff
         self.schema: Schema = schema
-        self.canary = canary
-        self.careless = careless
-        self.catalogue = KalshiCatalogue()
-        self.trouble = MarketFaults()
+        self.catalogue = catalogue or KalshiCatalogue()
 
-    def having(self, catalogue: KalshiCatalogue, trouble: MarketFaults | None = None) -> Self:
-        """The same, with a catalogue, and perhaps in trouble."""
-        self.catalogue, self.trouble = catalogue, trouble or self.trouble
-        return self
-
-    def server(self) -> PracticeServer:
-        """A server that answers so."""
-        server = PracticeServer()
-        server.route("GET", "*", self._respond)
-        return server
-
-    def _respond(self, request: ServerRequest) -> ServerResponse:
-        return self.trouble.response(request, *self.answer(request.path, request.query))
-
-    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
+    def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
+        path, query = request.path, request.query
         if path.endswith("/historical/cutoff"):
             return 200, {"market_settled_ts": datetime.fromtimestamp(self.cutoff, UTC).isoformat()}
         if path.endswith("/markets/candlesticks") and "market_tickers" in query:
             return self._batch(query)
-        if not path.endswith("/candlesticks") and (told := self.catalogue.answer(path, query)) is not None:
-            return told
+        if not path.endswith("/candlesticks") and (found := self.catalogue.answer(path, query)) is not None:
+            return found
         ticker = path.removesuffix("/candlesticks").rpartition("/")[2]
         book = self.books.get(ticker)
         if "/historical/markets/" not in path or book is None or not book.archived:
             return 404, {"error": {"code": "not_found", "message": "not found"}}
         return 200, {"ticker": ticker, "candlesticks": self._candles(book, query, historical=True)}
 
-    def _batch(self, query: Mapping[str, str]) -> tuple[int, Any]:
+    def _batch(self, query: Mapping[str, str]) -> StatusAndBody:
         tickers = query["market_tickers"].split(",")
         live = {ticker: book for ticker in tickers if (book := self.books.get(ticker)) and not book.archived}
         rows = [
             {
                 "market_ticker": ticker,
                 "candlesticks": self._candles(book, query, historical=False),
-                "status": self.canary,
-                "result": self.canary,
-                "close_time": self.canary,
+                "status": "active",
+                "result": "",
+                "close_time": "2027-01-01T00:00:00Z",
             }
             for ticker, book in live.items()
         ]
@@ -321,8 +301,8 @@ class FakeKalshi:
             return 400, {"error": {"code": "too_many_candlesticks"}}
         return 200, {"markets": rows}
 
-    def _candles(self, book: FakeBook, query: Mapping[str, str], *, historical: bool) -> list[dict[str, Any]]:
-        start, end = int(query["start_ts"]), int(query["end_ts"]) + 2 * 86400 * self.careless
+    def _candles(self, book: SampleKalshiBook, query: Mapping[str, str], *, historical: bool) -> list[dict[str, Any]]:
+        start, end = int(query["start_ts"]), int(query["end_ts"])
         step = int(query["period_interval"]) * 60
         offset = NEW_YORK_MIDNIGHT if step == DAY_MINUTES * 60 else 0
         first = start + (offset - start) % step
@@ -334,11 +314,11 @@ class FakeKalshi:
         count = "_fp" if self.schema == "dollars" and not historical else ""
         return {
             "end_period_ts": second,
-            "yes_bid": {f"open{suffix}": self.canary, f"close{suffix}": self._price(bid)},
-            "yes_ask": {f"open{suffix}": self.canary, f"close{suffix}": self._price(ask)},
-            "price": {f"close{suffix}": self.canary, f"previous{suffix}": self.canary},
-            f"volume{count}": self.canary,
-            f"open_interest{count}": self.canary,
+            "yes_bid": {f"open{suffix}": self._price(bid), f"close{suffix}": self._price(bid)},
+            "yes_ask": {f"open{suffix}": self._price(ask), f"close{suffix}": self._price(ask)},
+            "price": {f"close{suffix}": None, f"previous{suffix}": None},
+            f"volume{count}": "0.00" if count else 0,
+            f"open_interest{count}": "0.00" if count else 0,
         }
 
     def _price(self, dollars: float | None) -> str | int | None:

@@ -1,20 +1,16 @@
-"""A stand-in for Manifold: its bets, and a catalogue beside them."""
+"""Manifold for practice: bets, and a catalogue of markets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from foretell.practice.markets.faults import MarketFaults
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse
+from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
-# The catalogue of a fake Manifold: whole markets, and the bare ones its search shows.
-
-CatalogueAnswer = tuple[int, Any]
 ONLY_WHOLE = ("answers", "shouldAnswersSumToOne", "addAnswersMode", "description", "textDescription", "groupSlugs")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeAnswer:
+class SampleManifoldAnswer:
     """One answer of a multiple choice."""
 
     id: str
@@ -25,13 +21,13 @@ class FakeAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeContract:
+class SampleManifoldMarket:
     """A market; times in thousandths of a second."""
 
     id: str
     question: str
     p: float | None = None
-    answers: tuple[FakeAnswer, ...] = ()
+    answers: tuple[SampleManifoldAnswer, ...] = ()
     sums_to_one: bool = True
     kind: str = "BINARY"
     volume: float = 100.0
@@ -45,9 +41,9 @@ class FakeContract:
     token: str = "MANA"
 
 
-def contract_body(contract: FakeContract) -> dict[str, Any]:
+def manifold_market_body(contract: SampleManifoldMarket) -> dict[str, Any]:
     """A whole market as sent."""
-    told = {
+    optional = {
         "probability": contract.p,
         "closeTime": contract.closes_ms,
         "resolution": contract.resolution,
@@ -75,7 +71,7 @@ def contract_body(contract: FakeContract) -> dict[str, Any]:
         "description": {"type": "doc", "content": []},
         "textDescription": "Resolves yes if it happens.",
         "groupSlugs": list(contract.topics),
-        **{name: value for name, value in told.items() if value is not None},
+        **{name: value for name, value in optional.items() if value is not None},
     }
     if contract.kind == "MULTIPLE_CHOICE":
         body |= {
@@ -86,8 +82,8 @@ def contract_body(contract: FakeContract) -> dict[str, Any]:
     return body
 
 
-def _answer(contract: str, n: int, answer: FakeAnswer) -> dict[str, Any]:
-    told = {"resolution": answer.resolution, "resolutionTime": answer.resolved_ms}
+def _answer(contract: str, n: int, answer: SampleManifoldAnswer) -> dict[str, Any]:
+    optional = {"resolution": answer.resolution, "resolutionTime": answer.resolved_ms}
     return {
         "id": answer.id,
         "index": n,
@@ -99,17 +95,17 @@ def _answer(contract: str, n: int, answer: FakeAnswer) -> dict[str, Any]:
         "pool": {"YES": 100, "NO": 100},
         "probability": answer.p,
         "volume": 10,
-        **{name: value for name, value in told.items() if value is not None},
+        **{name: value for name, value in optional.items() if value is not None},
     }
 
 
 class ManifoldCatalogue:
-    """Serves markets given as the platform would send them whole."""
+    """Whole markets as the platform would send them; its search shows less of each."""
 
     def __init__(self, contracts: Iterable[Mapping[str, Any]] = ()) -> None:
         self.contracts = [dict(contract) for contract in contracts]
 
-    def answer(self, path: str, query: Mapping[str, str]) -> CatalogueAnswer | None:
+    def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
         """Status and body; None for what is no part of the catalogue."""
         before, _, name = path.strip("/").rpartition("/")
         if name == "search-markets":
@@ -135,7 +131,7 @@ def _state(contract: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeBet:
+class SampleManifoldBet:
     """A bet at a Unix millisecond that left the price at `after`."""
 
     id: str
@@ -146,49 +142,30 @@ class FakeBet:
     """An order in the book that nobody took."""
 
 
-class FakeManifold:
+class PracticeManifold(PracticeService):
     """Answers `/bets`, newest first, at most `page` at a time."""
 
     def __init__(
         self,
-        bets: Mapping[str, tuple[FakeBet, ...]],
+        bets: Mapping[str, tuple[SampleManifoldBet, ...]],
         *,
-        slugs: Mapping[str, str] | None = None,
-        canary: str = "",
-        careless: bool = False,
+        catalogue: ManifoldCatalogue | None = None,
         page: int = 1000,
     ) -> None:
-        """Keys of `bets` are contract ids; `slugs` leads to them. `careless` ignores the time asked for."""
+        """Keys of `bets` are ids of markets."""
         self.bets = bets
-        self.slugs = slugs or {}
-        self.canary = canary
-        self.careless = careless
         self.page = page
-        self.catalogue = ManifoldCatalogue()
-        self.trouble = MarketFaults()
+        self.catalogue = catalogue or ManifoldCatalogue()
 
-    def having(self, catalogue: ManifoldCatalogue, trouble: MarketFaults | None = None) -> Self:
-        """The same, with a catalogue, and perhaps in trouble."""
-        self.catalogue, self.trouble = catalogue, trouble or self.trouble
-        return self
-
-    def server(self) -> PracticeServer:
-        """A server that answers so."""
-        server = PracticeServer()
-        server.route("GET", "*", self._respond)
-        return server
-
-    def _respond(self, request: ServerRequest) -> ServerResponse:
-        return self.trouble.response(request, *self.answer(request.path, request.query))
-
-    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
+    def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
-        if (told := self.catalogue.answer(path, query)) is not None:
-            return told
-        contract = query.get("contractId") or self.slugs.get(query.get("contractSlug", ""), "")
+        path, query = request.path, request.query
+        if (found := self.catalogue.answer(path, query)) is not None:
+            return found
+        contract = query.get("contractId", "")
         if not path.endswith("/bets") or contract not in self.bets:
             return 404, {"message": "Contract not found"}
-        before = float("inf") if self.careless else float(query.get("beforeTime", "inf"))
+        before = float(query.get("beforeTime", "inf"))
         answer = query.get("answerId")
         chosen = [
             bet
@@ -198,7 +175,7 @@ class FakeManifold:
         newest = sorted(chosen, key=lambda bet: bet.at_ms, reverse=True)
         return 200, [self._row(contract, bet) for bet in newest[: min(self.page, int(query.get("limit", "1000")))]]
 
-    def _row(self, contract: str, bet: FakeBet) -> dict[str, Any]:
+    def _row(self, contract: str, bet: SampleManifoldBet) -> dict[str, Any]:
         row: dict[str, Any] = {
             "id": bet.id,
             "contractId": contract,
@@ -210,7 +187,7 @@ class FakeManifold:
             "probAfter": bet.after,
             "isFilled": not bet.untaken,
             "isCancelled": False,
-            **{name: self.canary for name in ("isResolved", "resolution", "closeTime", "volume", "userName")},
+            **dict.fromkeys(("isResolved", "resolution", "closeTime", "volume", "userName")),
         }
         if bet.answer is not None:
             row["answerId"] = bet.answer

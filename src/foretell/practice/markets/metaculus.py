@@ -1,23 +1,19 @@
-"""A stand-in for Metaculus posts."""
+"""Metaculus for practice: posts of every kind, community predictions, and an inbox for forecasts and comments."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, cast
 
-from foretell.practice.markets.faults import InboxFaults, MarketFaults, query_of
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse
+from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
-# The catalogue of a fake Metaculus: posts of every kind, as sent.
-
-CatalogueAnswer = tuple[int, Any]
 SHOWN_IN_LISTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeMetaculusQuestion:
+class SampleMetaculusQuestion:
     """A question inside a post; times written out."""
 
     id: int
@@ -34,11 +30,22 @@ class FakeMetaculusQuestion:
     revealed: str | None = None
     resolution: str | None = None
     resolved: str | None = None
-    scale: "FakeScale | None" = None
+    scale: "SampleMetaculusScale | None" = None
+    history: "tuple[SampleCommunityPrediction, ...]" = ()
+    visible: bool = True
+    """Whether the account may see the community prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeScale:
+class SampleCommunityPrediction:
+    """A community prediction from a Unix second on."""
+
+    since: float
+    centers: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleMetaculusScale:
     """The range of a question about a number; dates in Unix seconds."""
 
     low: float
@@ -59,8 +66,12 @@ class FakeScale:
         }
 
 
-def question_body(asked: FakeMetaculusQuestion) -> dict[str, Any]:
+def metaculus_question_body(asked: SampleMetaculusQuestion) -> dict[str, Any]:
     """A question as sent."""
+    history = [
+        {"start_time": one.since, "end_time": None, "centers": list(one.centers), "forecaster_count": 40}
+        for one in asked.history
+    ]
     latest = {"start_time": 1.0, "end_time": None, "centers": list(asked.centers)} if asked.centers else None
     return {
         "id": asked.id,
@@ -77,16 +88,18 @@ def question_body(asked: FakeMetaculusQuestion) -> dict[str, Any]:
         "cp_reveal_time": asked.revealed,
         "scheduled_close_time": asked.closes,
         "scheduled_resolve_time": asked.resolves,
+        "actual_close_time": None,
         "actual_resolve_time": asked.resolved,
         "resolution": asked.resolution,
-        "aggregations": {"recency_weighted": {"history": [], "latest": latest}},
+        "aggregations": {"recency_weighted": {"history": history, "latest": latest}} if asked.visible else None,
+        "my_forecasts": {"history": [], "latest": None},
         "question_weight": 1.0,
         **(asked.scale.fields() if asked.scale else {}),
     }
 
 
-def post_body(
-    id: int, title: str, *asked: FakeMetaculusQuestion, category: str = "Politics", people: int = 40
+def metaculus_post_body(
+    id: int, title: str, *asked: SampleMetaculusQuestion, category: str = "Politics", people: int = 40
 ) -> dict[str, Any]:
     """A post as sent: with one question, or a group of several."""
     body: dict[str, Any] = {
@@ -94,24 +107,26 @@ def post_body(
         "title": title,
         "status": asked[0].status if asked else "open",
         "nr_forecasters": people,
+        "resolved": bool(asked) and asked[0].resolution is not None,
+        "actual_close_time": None,
         "projects": {"category": [{"name": category, "slug": category.lower()}], "tournament": [{"name": "Cup"}]},
     }
+    if not asked:
+        return body | {"question": None}
     if len(asked) == 1 and not asked[0].label:
-        return body | {"question": question_body(asked[0])}
-    group = {"questions": [question_body(one) for one in asked], "resolution_criteria": "Each as reported."}
+        return body | {"question": metaculus_question_body(asked[0])}
+    group = {"questions": [metaculus_question_body(one) for one in asked], "resolution_criteria": "Each as reported."}
     return body | {"group_of_questions": {**group, "description": "", "fine_print": ""}}
 
 
 class MetaculusCatalogue:
-    """Serves posts given as the site would send them alone."""
+    """Posts, given as the site would send each alone."""
 
-    def __init__(self, posts: Iterable[Mapping[str, Any]] = (), *, takes_ids: bool = True) -> None:
-        """`takes_ids` is off for a list that pays no heed to the ids asked for."""
+    def __init__(self, posts: Iterable[Mapping[str, Any]] = ()) -> None:
         self.posts = [dict(post) for post in posts]
-        self.takes_ids = takes_ids
 
-    def answer(self, path: str, query: Mapping[str, str]) -> CatalogueAnswer | None:
-        """Status and body; None for what is no part of the catalogue. Repeated names come joined by commas."""
+    def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
+        """Status and body; None for what is no part of the catalogue."""
         name = path.strip("/").rpartition("/")[2]
         if name == "posts":
             return 200, self._list(query)
@@ -119,7 +134,7 @@ class MetaculusCatalogue:
         return None if found is None else (200, found)
 
     def _list(self, query: Mapping[str, str]) -> dict[str, Any]:
-        ids = query["ids"].split(",") if "ids" in query and self.takes_ids else None
+        ids = query["ids"].split(",") if "ids" in query else None
         fitting = [
             post
             for post in self.posts
@@ -140,8 +155,6 @@ def _cut(post: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-# What Metaculus refuses in a forecast, written down apart from the code that keeps to it.
-
 FIELDS = {
     "binary": "probability_yes",
     "multiple_choice": "probability_yes_per_category",
@@ -149,10 +162,11 @@ FIELDS = {
     "discrete": "continuous_cdf",
     "date": "continuous_cdf",
 }
+"""What a forecast must hold, by the type of the question."""
 
 
-def complaint(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> str:
-    """Why a forecast is refused; empty if it is not."""
+def refusal(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> str:
+    """Why Metaculus refuses a forecast; empty if it does not. Written apart from the code that keeps to the rules."""
     field = FIELDS[question["type"]]
     others = [name for name in set(FIELDS.values()) - {field} if forecast.get(name) is not None]
     if others or forecast.get(field) is None:
@@ -165,8 +179,8 @@ def complaint(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> str:
     return _continuous([float(value) for value in forecast[field]], question)
 
 
-def _choice(told: Mapping[str, float | None], options: list[str]) -> str:
-    given = {option: p for option, p in told.items() if p is not None}
+def _choice(forecast: Mapping[str, float | None], options: list[str]) -> str:
+    given = {option: p for option, p in forecast.items() if p is not None}
     if set(given) != set(options):
         return "Forecast must include all options"
     # As close to one as numpy.isclose wants it.
@@ -189,30 +203,26 @@ def _continuous(cdf: list[float], question: Mapping[str, Any]) -> str:
         "at upper bound must be at most 0.999": not question["open_upper_bound"] or cdf[-1] <= 0.999,
         "at upper bound must be 1.00": question["open_upper_bound"] or cdf[-1] == 1.0,
     }
-    broken = [rule for rule, kept in rules.items() if not kept]
+    broken = [rule for rule, holds in rules.items() if not holds]
     return f"CDF Invalid: continuous_cdf {'; '.join(broken)}" if broken else ""
 
 
-# Where a fake Metaculus takes forecasts and comments, as strictly as the real one.
-
-InboxAnswer = tuple[int, Any]
 FORECAST = "questions/forecast"
 COMMENT = "comments/create"
 
 
 @dataclass(kw_only=True)
 class MetaculusInbox:
-    """One account's forecasts and comments."""
+    """One account's forecasts and comments, checked as strictly as by the real site."""
 
-    now: datetime
-    """What its clock says; closed questions take nothing."""
-    account: Mapping[str, Any] = field(default_factory=lambda: {"id": 7, "username": "fake-bot", "is_bot": True})
+    now: Callable[[], datetime]
+    """Its clock; closed questions take nothing."""
+    account: Mapping[str, Any] = field(default_factory=lambda: {"id": 7, "username": "practice-bot", "is_bot": True})
     forecasts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Every forecast that was taken, in order."""
     comments: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    mishaps: InboxFaults = field(default_factory=InboxFaults)
 
-    def take(self, request: ServerRequest, posts: Iterable[Mapping[str, Any]]) -> InboxAnswer:
+    def take(self, request: ServerRequest, posts: Iterable[Mapping[str, Any]]) -> StatusAndBody:
         """Status and body for something sent."""
         path, known = request.path.strip("/"), list(posts)
         try:
@@ -225,7 +235,7 @@ class MetaculusInbox:
             return self._comment(body, {post["id"] for post in known})
         return 404, {"detail": "Not found."}
 
-    def answer(self, path: str, query: Mapping[str, str]) -> InboxAnswer | None:
+    def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
         """What can be read back; None for what is no part of it."""
         name = path.strip("/")
         if name.endswith("users/me"):
@@ -251,7 +261,7 @@ class MetaculusInbox:
             question["my_forecasts"] = {"history": [], "latest": latest}
         return post
 
-    def _forecast(self, body: Any, questions: Mapping[Any, Mapping[str, Any]]) -> InboxAnswer:
+    def _forecast(self, body: Any, questions: Mapping[Any, Mapping[str, Any]]) -> StatusAndBody:
         """All are taken or none."""
         if not isinstance(body, list) or not body:
             return 400, {"non_field_errors": ['Expected a list of items but got type "dict".']}
@@ -261,34 +271,34 @@ class MetaculusInbox:
             if question is None:
                 hint = "Check if you are forecasting with the Post Id accidentally instead."
                 return 400, [{"non_field_errors": [f"question with id {entry.get('question')} does not exist. {hint}"]}]
-            if told := complaint(question, entry):
-                return 400, [{"non_field_errors": [told]}]
+            if problem := refusal(question, entry):
+                return 400, [{"non_field_errors": [problem]}]
             if self._closed(question):
                 return 405, {"error": f"Question {question['id']} is already closed to forecasting !"}
         self.forecasts += [dict(entry) for entry in entries]
         return 201, {}
 
     def _closed(self, question: Mapping[str, Any]) -> bool:
-        ends = datetime.fromisoformat(question["scheduled_close_time"])
+        now, ends = self.now(), datetime.fromisoformat(question["scheduled_close_time"])
         early = question.get("actual_close_time")
-        return ends < self.now or (early is not None and datetime.fromisoformat(early) < self.now)
+        return ends < now or (early is not None and datetime.fromisoformat(early) < now)
 
-    def _comment(self, body: Any, posts: set[Any]) -> InboxAnswer:
+    def _comment(self, body: Any, posts: set[Any]) -> StatusAndBody:
         if not isinstance(body, dict) or cast("dict[str, Any]", body).get("on_post") not in posts:
             return 400, {"on_post": ["Post Does not exist"]}
-        told = cast("dict[str, Any]", body)
-        if not told.get("text"):
+        comment = cast("dict[str, Any]", body)
+        if not comment.get("text"):
             return 400, {"text": ["Comment text is required"]}
-        kept = {
+        stored = {
             "id": 1000 + len(self.comments),
             "author": dict(self.account),
-            "on_post": told["on_post"],
-            "text": told["text"],
-            "is_private": bool(told.get("is_private", False)),
-            "included_forecast": bool(told.get("included_forecast", False)),
+            "on_post": comment["on_post"],
+            "text": comment["text"],
+            "is_private": bool(comment.get("is_private", False)),
+            "included_forecast": bool(comment.get("included_forecast", False)),
         }
-        self.comments.append(kept)
-        return 201, kept
+        self.comments.append(stored)
+        return 201, stored
 
 
 def questions_of(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -307,113 +317,34 @@ def _values(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> list[fl
     return list(forecast["continuous_cdf"])
 
 
-@dataclass(frozen=True, kw_only=True)
-class FakeCommunityPrediction:
-    """A community prediction from a Unix second on."""
-
-    since: float
-    centers: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FakeForecastedQuestion:
-    """A question inside a post."""
-
-    id: int
-    history: tuple[FakeCommunityPrediction, ...]
-    kind: str = "binary"
-    options: tuple[str, ...] | None = None
-    all_options: tuple[str, ...] | None = None
-    revealed: str | None = None
-    shown: bool = True
-    """Whether the account's tier may see the community prediction."""
-
-
-class FakeMetaculus:
-    """Answers `/posts/<id>/`; several questions make a group. With an inbox it also takes forecasts and comments."""
+class PracticeMetaculus(PracticeService):
+    """Answers `/posts/` and `/posts/<id>/`. With an inbox it also takes forecasts and comments."""
 
     def __init__(
-        self,
-        posts: Mapping[str, tuple[FakeForecastedQuestion, ...]],
-        *,
-        token: str,
-        canary: str = "",
-        forbidden: frozenset[str] = frozenset(),
+        self, catalogue: MetaculusCatalogue | None = None, *, token: str, inbox: MetaculusInbox | None = None
     ) -> None:
-        self.posts = posts
+        self.catalogue = catalogue or MetaculusCatalogue()
         self.token = token
-        self.canary = canary
-        self.forbidden = forbidden
-        self.catalogue = MetaculusCatalogue()
-        self.trouble = MarketFaults()
-        self.inbox: MetaculusInbox | None = None
-
-    def having(self, catalogue: MetaculusCatalogue, trouble: MarketFaults | None = None) -> Self:
-        """The same, with a catalogue, and perhaps in trouble."""
-        self.catalogue, self.trouble = catalogue, trouble or self.trouble
-        return self
-
-    def taking(self, inbox: MetaculusInbox) -> Self:
-        """The same, with an inbox for posts of the catalogue."""
         self.inbox = inbox
-        return self
 
-    def server(self) -> PracticeServer:
-        """A server that answers so."""
-        server = PracticeServer()
-        server.route("GET", "*", self._respond)
-        if self.inbox is not None:
-            server.route("POST", "*", self._take)
-        return server
-
-    def _take(self, request: ServerRequest) -> ServerResponse:
-        inbox = self.inbox
-        assert inbox is not None
-        if request.headers.get("authorization") != f"Token {self.token}":
-            return self.trouble.response(request, 401, {"detail": "Invalid token."})
-        return inbox.mishaps.response(request, lambda sent: inbox.take(sent, self.catalogue.posts))
-
-    def _respond(self, request: ServerRequest) -> ServerResponse:
-        return self.trouble.response(request, *self.answer(request.path, request.headers, query_of(request)))
-
-    def answer(self, path: str, headers: Mapping[str, str], query: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
-        if headers.get("authorization") != f"Token {self.token}":
-            return 401, {"detail": f"Invalid token {headers.get('authorization')}."}
-        post = path.strip("/").rpartition("/")[2]
-        if self.inbox is not None and (mine := self.inbox.answer(path, query or {})) is not None:
+        given = request.headers.get("authorization")
+        if given != f"Token {self.token}":
+            return 401, {"detail": f"Invalid token {given}."}
+        if self.inbox is not None and (mine := self.inbox.answer(request.path, request.query)) is not None:
             return mine
-        if post in self.forbidden:
-            return 403, {"detail": "You do not have permission to perform this action."}
-        if post not in self.posts and (told := self.catalogue.answer(path, query or {})) is not None:
-            return told if self.inbox is None or post == "posts" else (told[0], self.inbox.shown(told[1]))
-        if post not in self.posts:
+        found = self.catalogue.answer(request.path, request.query)
+        if found is None:
             return 404, {"detail": "Not found."}
-        questions = [self._question(question) for question in self.posts[post]]
-        told = {name: self.canary for name in ("status", "resolved", "actual_close_time", "nr_forecasters")}
-        if len(questions) == 1:
-            return 200, {"id": int(post), "question": questions[0], **told}
-        return 200, {"id": int(post), "question": None, "group_of_questions": {"questions": questions}, **told}
+        if self.inbox is not None and not request.path.rstrip("/").endswith("/posts"):
+            return found[0], self.inbox.shown(found[1])
+        return found
 
-    def _question(self, question: FakeForecastedQuestion) -> dict[str, Any]:
-        history = [
-            {
-                "start_time": crowd.since,
-                "end_time": None,
-                "centers": list(crowd.centers),
-                "forecaster_count": self.canary,
-            }
-            for crowd in question.history
-        ]
-        told = ("status", "resolution", "actual_close_time", "actual_resolve_time", "my_forecasts")
-        return {
-            "id": question.id,
-            "type": question.kind,
-            "options": None if question.options is None else list(question.options),
-            "all_options_ever": None if question.all_options is None else list(question.all_options),
-            "cp_reveal_time": question.revealed,
-            "aggregations": {"recency_weighted": {"history": history, "latest": self.canary}}
-            if question.shown
-            else None,
-            **{name: self.canary for name in told},
-        }
+    def post(self, request: ServerRequest) -> StatusAndBody:
+        """Take a forecast or a comment."""
+        if request.headers.get("authorization") != f"Token {self.token}":
+            return 401, {"detail": "Invalid token."}
+        if self.inbox is None:
+            return super().post(request)
+        return self.inbox.take(request, self.catalogue.posts)

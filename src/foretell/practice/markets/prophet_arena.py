@@ -1,16 +1,15 @@
-"""A stand-in for Prophet Arena: its list of events, and its counter for forecasts."""
+"""Prophet Arena for practice: a list of events, and an inbox for forecasts."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from foretell.practice.markets.faults import InboxFaults, MarketFaults
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse
+from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
 
-def arena_body(slug: str, title: str, outcomes: Mapping[str, str | None], **more: Any) -> dict[str, Any]:
+def prophet_arena_body(slug: str, title: str, outcomes: Mapping[str, str | None], **more: Any) -> dict[str, Any]:
     """An event as sent; `outcomes` leads from names to how they came out, None while that is open."""
     body: dict[str, Any] = {
         "slug": slug,
@@ -20,37 +19,32 @@ def arena_body(slug: str, title: str, outcomes: Mapping[str, str | None], **more
         "mutually_exclusive": True,
         "close_at": "2027-01-01T00:00:00Z",
         "status": "open",
-        "outcomes": [{"name": name, "resolution": told} for name, told in outcomes.items()],
+        "outcomes": [{"name": name, "resolution": result} for name, result in outcomes.items()],
     }
     return body | more
 
 
-class FakeProphetArena:
-    """Answers `/events` with cursors, `/events/<slug>` and its forecasts, and takes forecasts from known agents."""
+class PracticeProphetArena(PracticeService):
+    """Answers `/events` with cursors, `/events/<slug>` and its forecasts, and takes forecasts."""
 
-    def __init__(self, events: Iterable[Mapping[str, Any]], *, key: str, page: int = 100) -> None:
+    def __init__(
+        self,
+        events: Iterable[Mapping[str, Any]],
+        *,
+        key: str,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        page: int = 100,
+    ) -> None:
         self.events = [dict(event) for event in events]
         self.key = key
+        self.now = now
         self.page = page
-        self.trouble = MarketFaults()
-        self.agents: set[str] = set()
-        """Who may forecast."""
+        self.agents: set[str] | None = None
+        """Who may forecast; None for everybody."""
         self.forecasts: list[dict[str, Any]] = []
         """Every forecast that was taken, in order."""
-        self.now = datetime(2026, 11, 1, 12, tzinfo=UTC)
-        self.mishaps = InboxFaults()
 
-    def server(self) -> PracticeServer:
-        """A server that answers so."""
-        server = PracticeServer()
-        server.route("GET", "*", self._respond)
-        server.route("POST", "*", lambda request: self.mishaps.response(request, self.take))
-        return server
-
-    def _respond(self, request: ServerRequest) -> ServerResponse:
-        return self.trouble.response(request, *self.answer(request))
-
-    def answer(self, request: ServerRequest) -> tuple[int, Any]:
+    def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
         if request.headers.get("authorization") != f"Bearer {self.key}":
             return 401, {"error": "unknown key"}
@@ -67,31 +61,32 @@ class FakeProphetArena:
         end = start + min(int(request.query.get("limit", "50")), self.page)
         return 200, {"data": fitting[start:end], "next_cursor": str(end) if end < len(fitting) else None}
 
-    def take(self, request: ServerRequest) -> tuple[int, Any]:
-        """Status and body for something sent: probabilities are taken as they are, or not at all."""
+    def post(self, request: ServerRequest) -> StatusAndBody:
+        """Take a forecast as it is, or not at all."""
         if request.headers.get("authorization") != f"Bearer {self.key}":
             return 401, {"error": "unknown key"}
         if not request.path.endswith("/forecasts"):
             return 404, {"error": "not found"}
         body = cast("dict[str, Any]", request.json())
         event = next((one for one in self.events if one["slug"] == body.get("event")), None)
-        if body.get("agent") not in self.agents or event is None:
+        if event is None or (self.agents is not None and body.get("agent") not in self.agents):
             return 404, {"error": "no such agent or event"}
         if problem := self._problem(event, body.get("probabilities")):
             return 422, {"error": problem}
         before = any((one["agent"], one["event"]) == (body["agent"], body["event"]) for one in self.forecasts)
-        kept = body | {"received_at": f"{self.now.isoformat()}#{len(self.forecasts):06}"}
-        self.forecasts.append(kept)
-        seal = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
-        receipt = {"seal": seal, "recorded_at": self.now.isoformat(), "key": "fake", "signature": seal[:16]}
-        return 200, {"received_at": kept["received_at"], "replaces_previous": before, "receipt": receipt}
+        now = self.now()
+        stored = body | {"received_at": f"{now.isoformat()}#{len(self.forecasts):06}"}
+        self.forecasts.append(stored)
+        seal = hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
+        receipt = {"seal": seal, "recorded_at": now.isoformat(), "key": "practice", "signature": seal[:16]}
+        return 200, {"received_at": stored["received_at"], "replaces_previous": before, "receipt": receipt}
 
-    def _problem(self, event: Mapping[str, Any], told: Any) -> str:
-        if event.get("status") != "open" or datetime.fromisoformat(event["close_at"]) <= self.now:
+    def _problem(self, event: Mapping[str, Any], probabilities: Any) -> str:
+        if event.get("status") != "open" or datetime.fromisoformat(event["close_at"]) <= self.now():
             return "the event is closed"
-        if not isinstance(told, dict):
+        if not isinstance(probabilities, dict):
             return "probabilities must be an object"
-        given = cast("dict[str, Any]", told)
+        given = cast("dict[str, Any]", probabilities)
         names = sorted(name.casefold() for name in given)
         if names != sorted(outcome["name"].casefold() for outcome in event["outcomes"]):
             return "every outcome exactly once"

@@ -1,17 +1,22 @@
-"""What a fake provider hears and says, whatever format the two come in."""
+"""How providers write requests and replies: OpenAI chat completions and Responses, Anthropic messages, Gemini.
+
+A format turns a request into a `ModelQuery`, which a script answers by a `ScriptedReply`, and writes that as the
+provider would.
+"""
 
 import json
+from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
 
 ScriptedFinish = Literal["stop", "tool", "length", "refusal"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfferedTool:
-    """A tool on offer."""
+    """A tool that the model may call."""
 
     name: str
     schema: Mapping[str, Any]
@@ -19,10 +24,10 @@ class OfferedTool:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelQuery:
-    """A request for a completion."""
+    """A request for a completion, whatever format it came in."""
 
     format: str
-    """openai, anthropic or gemini."""
+    """openai, responses, anthropic or gemini."""
     hash: str
     """Of path and body: two equal requests have the same."""
     json: Mapping[str, Any]
@@ -44,6 +49,16 @@ class ScriptedCall:
     name: str
     arguments: str | Mapping[str, Any] = "{}"
 
+    @property
+    def value(self) -> Any:
+        """The arguments as an object: formats that send one cannot send broken JSON."""
+        return json.loads(self.arguments) if isinstance(self.arguments, str) else self.arguments
+
+    @property
+    def text(self) -> str:
+        """The arguments as JSON text."""
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedReply:
@@ -60,282 +75,273 @@ class ScriptedReply:
     stored: int = 0
     """Input tokens written to the cache; Anthropic bills them apart."""
     thoughts: str = ""
-    """What was thought before, sealed in each provider's way: it must come back with the next request."""
+    """What was thought before, encrypted in each provider's way: it must come back with the next request."""
 
     @property
     def ending(self) -> ScriptedFinish:
         """How it ended."""
         return self.finish or ("tool" if self.calls else "stop")
 
-    def tokens(self, heard: ModelQuery) -> tuple[int, int]:
+    def tokens(self, query: ModelQuery) -> tuple[int, int]:
         """Input and output, as stated or guessed."""
         written = len(self.text) + sum(len(str(call.arguments)) for call in self.calls)
-        read = len(heard.words) // 4 + 1 if self.input is None else self.input
+        read = len(query.words) // 4 + 1 if self.input is None else self.input
         return read, written // 4 + 1 if self.output is None else self.output
 
 
-class ProviderFormat(Protocol):
+class ProviderFormat(ABC):
     """One provider's way of writing."""
 
-    name: str
+    name: ClassVar[str]
+    suffix: ClassVar[str]
+    """How the paths of its requests end; what stands before differs between providers that share a format."""
 
-    def owns(self, path: str) -> bool:
-        """Whether a request to this path is one of mine."""
-        ...
-
-    def hear(self, path: str, body: dict[str, Any], hash: str) -> ModelQuery:
+    def read(self, path: str, body: dict[str, Any], hash: str) -> ModelQuery:
         """Understand a request."""
-        ...
-
-    def say(self, said: ScriptedReply, heard: ModelQuery) -> dict[str, Any]:
-        """Write a completion."""
-        ...
-
-    def fail(self, status: int, told: str) -> dict[str, Any]:
-        """Write an error."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextCollector:
-    """Collects the texts of a conversation, however deep they lie."""
-
-    found: list[str] = field(default_factory=list[str])
-
-    def add(self, content: Any) -> None:
-        """A string, or a list or dict with `text`, `content` or `parts` in it."""
-        if isinstance(content, str):
-            self.found.append(content)
-        elif isinstance(content, list):
-            for part in content:
-                self.add(part)
-        elif isinstance(content, dict):
-            for name in ("text", "content", "parts", "response", "output", "result"):
-                self.add(content.get(name))
-
-
-# Anthropic messages.
-
-_ANTHROPIC_FINISH = {"stop": "end_turn", "tool": "tool_use", "length": "max_tokens", "refusal": "refusal"}
-_ANTHROPIC_ERRORS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-}
-
-
-class AnthropicFormat:
-    """POST /v1/messages, not streamed."""
-
-    name = "anthropic"
-
-    def owns(self, path: str) -> bool:
-        """The SDK may add `?beta=true`."""
-        return path.partition("?")[0].endswith("/v1/messages")
-
-    def hear(self, path: str, body: dict[str, Any], hash: str) -> ModelQuery:
-        """Read system, messages, tools, tool_choice and output_config."""
-        if body.get("stream"):
-            raise ValueError("this fake does not stream: ask with max_tokens below 20,000")
-        texts = TextCollector()
-        texts.add(body.get("system"))
-        texts.add(body["messages"])
-        choice = body.get("tool_choice") or {}
-        force = {"any": "*", "tool": choice.get("name")}.get(choice.get("type", ""))
-        shape = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}
+        fields = self.fields(path, body)
+        texts = list(texts_in(fields.pop("texts")))
         return ModelQuery(
             format=self.name,
             hash=hash,
             json=body,
-            model=body["model"],
-            words="\n".join(texts.found),
-            last=texts.found[-1] if texts.found else "",
-            tools=tuple(
-                OfferedTool(name=tool["name"], schema=tool["input_schema"]) for tool in body.get("tools") or ()
-            ),
-            force=force,
-            schema=shape.get("schema"),
+            words="\n".join(texts),
+            last=texts[-1] if texts else "",
+            **fields,
         )
 
-    def say(self, said: ScriptedReply, heard: ModelQuery) -> dict[str, Any]:
-        """Text and tool_use blocks."""
-        read, written = said.tokens(heard)
-        thought = {"type": "thinking", "thinking": said.thoughts, "signature": f"signed-{heard.hash[:8]}"}
-        content: list[dict[str, Any]] = [thought] if said.thoughts else []
-        content += [{"type": "text", "text": said.text}] if said.text else []
-        content += [_anthropic_call(call, heard, place) for place, call in enumerate(said.calls)]
+    @abstractmethod
+    def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The `texts` of a request, and what else of a `ModelQuery` is written in this format's own way."""
+
+    @abstractmethod
+    def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
+        """Write a completion."""
+
+    @abstractmethod
+    def error(self, status: int, message: str) -> dict[str, Any]:
+        """Write an error."""
+
+
+def texts_in(content: Any) -> Iterator[str]:
+    """The texts of a conversation, however deep they lie."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for part in cast("list[Any]", content):
+            yield from texts_in(part)
+    elif isinstance(content, dict):
+        for name in ("text", "content", "parts", "response", "output", "result"):
+            yield from texts_in(cast("dict[str, Any]", content).get(name))
+
+
+class OpenAIFormat(ProviderFormat):
+    """POST …/chat/completions."""
+
+    name = "openai"
+    suffix = "/chat/completions"
+    finish: ClassVar = {"stop": "stop", "tool": "tool_calls", "length": "length", "refusal": "content_filter"}
+
+    def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Messages, tools, tool_choice and response_format."""
+        choice = body.get("tool_choice")
+        functions = [tool["function"] for tool in body.get("tools") or ()]
         return {
-            "id": f"msg_{heard.hash[:16]}",
-            "type": "message",
-            "role": "assistant",
-            "model": heard.model,
-            "content": content,
-            "stop_reason": _ANTHROPIC_FINISH[said.ending],
-            "stop_sequence": None,
+            "texts": body["messages"],
+            "model": body["model"],
+            "tools": tuple(OfferedTool(name=one["name"], schema=one.get("parameters") or {}) for one in functions),
+            "force": choice["function"]["name"] if isinstance(choice, dict) else "*" if choice == "required" else None,
+            "schema": ((body.get("response_format") or {}).get("json_schema") or {}).get("schema"),
+        }
+
+    def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
+        """One choice."""
+        read, written = reply.tokens(query)
+        refused = reply.ending == "refusal"
+        message: dict[str, Any] = {"role": "assistant", "content": None if refused else reply.text or None}
+        message["refusal"] = reply.text if refused else None
+        if reply.calls:
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{query.hash[:12]}_{place}",
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.text},
+                }
+                for place, call in enumerate(reply.calls)
+            ]
+        if reply.thoughts:
+            message["reasoning_details"] = [{"type": "reasoning.encrypted", "data": reply.thoughts, "index": 0}]
+        return {
+            "id": f"chatcmpl-{query.hash[:16]}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": query.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish[reply.ending]}],
             "usage": {
-                "input_tokens": read - said.cached - said.stored,
-                "output_tokens": written,
-                "cache_read_input_tokens": said.cached,
-                "cache_creation_input_tokens": said.stored,
+                "prompt_tokens": read,
+                "completion_tokens": written,
+                "total_tokens": read + written,
+                "prompt_tokens_details": {"cached_tokens": reply.cached},
             },
         }
 
-    def fail(self, status: int, told: str) -> dict[str, Any]:
+    def error(self, status: int, message: str) -> dict[str, Any]:
         """An error object."""
-        kind = _ANTHROPIC_ERRORS.get(status, "overloaded_error" if status == 529 else "api_error")
-        return {"type": "error", "error": {"type": kind, "message": told}}
+        return {"error": {"message": message, "type": "practice_error", "code": None}}
 
 
-def _anthropic_call(call: ScriptedCall, heard: ModelQuery, place: int) -> dict[str, Any]:
-    """Anthropic's arguments are an object on the wire: broken JSON cannot be said here."""
-    given = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
-    return {"type": "tool_use", "id": f"toolu_{heard.hash[:12]}_{place}", "name": call.name, "input": given}
+class ResponsesFormat(OpenAIFormat):
+    """POST …/responses, for models that are answered at once; research in the background is a matter of its own."""
+
+    name = "responses"
+    suffix = "/responses"
+
+    def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Instructions, input, tools and text.format."""
+        return {
+            "texts": [body.get("instructions"), body["input"]],
+            "model": body["model"],
+            "tools": tuple(
+                OfferedTool(name=tool["name"], schema=tool.get("parameters") or {})
+                for tool in body.get("tools") or ()
+                if tool.get("type") == "function"
+            ),
+            "schema": ((body.get("text") or {}).get("format") or {}).get("schema"),
+        }
+
+    def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
+        """A message, or calls of functions."""
+        read, written = reply.tokens(query)
+        output: list[dict[str, Any]] = [
+            {"type": "function_call", "call_id": f"call_{place}", "name": call.name, "arguments": call.text}
+            for place, call in enumerate(reply.calls)
+        ]
+        if reply.text or not output:
+            content = [{"type": "output_text", "text": reply.text}]
+            output.append({"type": "message", "role": "assistant", "content": content})
+        return response_body(f"resp_{query.hash[:16]}", query.model, output, (read, written))
 
 
-# Gemini generateContent.
+def response_body(id: str, model: str, output: list[dict[str, Any]], tokens: tuple[int, int]) -> dict[str, Any]:
+    """A finished response of OpenAI's Responses interface; tokens are those read and those written."""
+    usage = {"input_tokens": tokens[0], "output_tokens": tokens[1], "input_tokens_details": {"cached_tokens": 0}}
+    return {"id": id, "status": "completed", "model": model, "output": output, "usage": usage}
 
-_GEMINI_FINISH = {"stop": "STOP", "tool": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
-_GEMINI_ERRORS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+
+class AnthropicFormat(ProviderFormat):
+    """POST /v1/messages, not streamed."""
+
+    name = "anthropic"
+    suffix = "/v1/messages"
+    finish: ClassVar = {"stop": "end_turn", "tool": "tool_use", "length": "max_tokens", "refusal": "refusal"}
+    errors: ClassVar = {
+        400: "invalid_request_error",
+        401: "authentication_error",
+        404: "not_found_error",
+        429: "rate_limit_error",
+        529: "overloaded_error",
+    }
+
+    def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """System, messages, tools, tool_choice and output_config."""
+        if body.get("stream"):
+            raise ValueError("the practice model does not stream: ask with max_tokens below 20,000")
+        choice = body.get("tool_choice") or {}
+        shape = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}
+        offered = body.get("tools") or ()
+        return {
+            "texts": [body.get("system"), body["messages"]],
+            "model": body["model"],
+            "tools": tuple(OfferedTool(name=tool["name"], schema=tool["input_schema"]) for tool in offered),
+            "force": {"any": "*", "tool": choice.get("name")}.get(choice.get("type", "")),
+            "schema": shape.get("schema"),
+        }
+
+    def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
+        """Text and tool_use blocks."""
+        read, written = reply.tokens(query)
+        thought = {"type": "thinking", "thinking": reply.thoughts, "signature": f"signed-{query.hash[:8]}"}
+        content: list[dict[str, Any]] = [thought] if reply.thoughts else []
+        content += [{"type": "text", "text": reply.text}] if reply.text else []
+        content += [
+            {"type": "tool_use", "id": f"toolu_{query.hash[:12]}_{place}", "name": call.name, "input": call.value}
+            for place, call in enumerate(reply.calls)
+        ]
+        return {
+            "id": f"msg_{query.hash[:16]}",
+            "type": "message",
+            "role": "assistant",
+            "model": query.model,
+            "content": content,
+            "stop_reason": self.finish[reply.ending],
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": read - reply.cached - reply.stored,
+                "output_tokens": written,
+                "cache_read_input_tokens": reply.cached,
+                "cache_creation_input_tokens": reply.stored,
+            },
+        }
+
+    def error(self, status: int, message: str) -> dict[str, Any]:
+        """An error object."""
+        return {"type": "error", "error": {"type": self.errors.get(status, "api_error"), "message": message}}
 
 
-class GeminiFormat:
+class GeminiFormat(ProviderFormat):
     """POST /v1beta/models/NAME:generateContent."""
 
     name = "gemini"
+    suffix = ":generateContent"
+    finish: ClassVar = {"stop": "STOP", "tool": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
+    errors: ClassVar = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
-    def owns(self, path: str) -> bool:
-        """Any version prefix will do."""
-        return path.partition("?")[0].endswith(":generateContent")
-
-    def hear(self, path: str, body: dict[str, Any], hash: str) -> ModelQuery:
-        """Read contents, tools, toolConfig and generationConfig."""
-        texts = TextCollector()
-        texts.add(body.get("systemInstruction"))
-        texts.add(body["contents"])
+    def fields(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Contents, tools, toolConfig and generationConfig."""
         calling = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
         allowed = calling.get("allowedFunctionNames") or []
         config = body.get("generationConfig") or {}
         offered = [tool for group in body.get("tools") or () for tool in group.get("functionDeclarations") or ()]
         forced = calling.get("mode") == "ANY"
-        return ModelQuery(
-            format=self.name,
-            hash=hash,
-            json=body,
-            model=path.partition("?")[0].rpartition("/models/")[2].partition(":")[0],
-            words="\n".join(texts.found),
-            last=texts.found[-1] if texts.found else "",
-            tools=tuple(_gemini_tool(tool) for tool in offered),
-            force=None if not forced else allowed[0] if len(allowed) == 1 else "*",
-            schema=config.get("responseJsonSchema") or config.get("responseSchema"),
-        )
-
-    def say(self, said: ScriptedReply, heard: ModelQuery) -> dict[str, Any]:
-        """One candidate."""
-        read, written = said.tokens(heard)
-        parts: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
-        parts += [_gemini_call(call) for call in said.calls]
-        if said.thoughts and said.calls:
-            parts[-len(said.calls)]["thoughtSignature"] = b64encode(said.thoughts.encode()).decode()
-        candidate = {
-            "content": {"role": "model", "parts": parts},
-            "finishReason": _GEMINI_FINISH[said.ending],
-            "index": 0,
-        }
+        schemas = ("parametersJsonSchema", "parameters_json_schema", "parameters")
         return {
-            "candidates": [candidate],
-            "modelVersion": heard.model,
-            "responseId": heard.hash[:16],
+            "texts": [body.get("systemInstruction"), body["contents"]],
+            "model": path.rpartition("/models/")[2].partition(":")[0],
+            "tools": tuple(
+                OfferedTool(name=tool["name"], schema=next((tool[name] for name in schemas if tool.get(name)), {}))
+                for tool in offered
+            ),
+            "force": None if not forced else allowed[0] if len(allowed) == 1 else "*",
+            "schema": config.get("responseJsonSchema") or config.get("responseSchema"),
+        }
+
+    def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
+        """One candidate."""
+        read, written = reply.tokens(query)
+        parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
+        parts += [{"functionCall": {"name": call.name, "args": call.value}} for call in reply.calls]
+        if reply.thoughts and reply.calls:
+            parts[-len(reply.calls)]["thoughtSignature"] = b64encode(reply.thoughts.encode()).decode()
+        content = {"role": "model", "parts": parts}
+        return {
+            "candidates": [{"content": content, "finishReason": self.finish[reply.ending], "index": 0}],
+            "modelVersion": query.model,
+            "responseId": query.hash[:16],
             "usageMetadata": {
                 "promptTokenCount": read,
                 "candidatesTokenCount": written,
                 "totalTokenCount": read + written,
-                "cachedContentTokenCount": said.cached,
+                "cachedContentTokenCount": reply.cached,
             },
         }
 
-    def fail(self, status: int, told: str) -> dict[str, Any]:
+    def error(self, status: int, message: str) -> dict[str, Any]:
         """An error object."""
-        return {"error": {"code": status, "message": told, "status": _GEMINI_ERRORS.get(status, "UNAVAILABLE")}}
+        return {"error": {"code": status, "message": message, "status": self.errors.get(status, "UNAVAILABLE")}}
 
 
-def _gemini_tool(tool: dict[str, Any]) -> OfferedTool:
-    names = ("parametersJsonSchema", "parameters_json_schema", "parameters")
-    return OfferedTool(name=tool["name"], schema=next((tool[name] for name in names if tool.get(name)), {}))
+FORMATS: tuple[ProviderFormat, ...] = (OpenAIFormat(), ResponsesFormat(), AnthropicFormat(), GeminiFormat())
 
 
-def _gemini_call(call: ScriptedCall) -> dict[str, Any]:
-    given = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
-    return {"functionCall": {"name": call.name, "args": given}}
-
-
-# OpenAI chat completions.
-
-_OPENAI_FINISH = {"stop": "stop", "tool": "tool_calls", "length": "length", "refusal": "content_filter"}
-
-
-class OpenAIFormat:
-    """POST …/chat/completions."""
-
-    name = "openai"
-
-    def owns(self, path: str) -> bool:
-        """Any prefix will do: /v1, /api/v1."""
-        return path.endswith("/chat/completions")
-
-    def hear(self, path: str, body: dict[str, Any], hash: str) -> ModelQuery:
-        """Read messages, tools, tool_choice and response_format."""
-        texts = TextCollector()
-        texts.add(body["messages"])
-        choice = body.get("tool_choice")
-        force = choice["function"]["name"] if isinstance(choice, dict) else "*" if choice == "required" else None
-        shape = (body.get("response_format") or {}).get("json_schema") or {}
-        return ModelQuery(
-            format=self.name,
-            hash=hash,
-            json=body,
-            model=body["model"],
-            words="\n".join(texts.found),
-            last=texts.found[-1] if texts.found else "",
-            tools=tuple(_openai_tool(tool["function"]) for tool in body.get("tools") or ()),
-            force=force,
-            schema=shape.get("schema"),
-        )
-
-    def say(self, said: ScriptedReply, heard: ModelQuery) -> dict[str, Any]:
-        """One choice."""
-        read, written = said.tokens(heard)
-        refused = said.ending == "refusal"
-        message: dict[str, Any] = {"role": "assistant", "content": said.text or None if not refused else None}
-        message["refusal"] = said.text if refused else None
-        if said.calls:
-            message["tool_calls"] = [_openai_call(call, heard, place) for place, call in enumerate(said.calls)]
-        if said.thoughts:
-            message["reasoning_details"] = [{"type": "reasoning.encrypted", "data": said.thoughts, "index": 0}]
-        return {
-            "id": f"chatcmpl-{heard.hash[:16]}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": heard.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": _OPENAI_FINISH[said.ending]}],
-            "usage": {
-                "prompt_tokens": read,
-                "completion_tokens": written,
-                "total_tokens": read + written,
-                "prompt_tokens_details": {"cached_tokens": said.cached},
-            },
-        }
-
-    def fail(self, status: int, told: str) -> dict[str, Any]:
-        """An error object."""
-        return {"error": {"message": told, "type": "fake_error", "code": None}}
-
-
-def _openai_tool(function: dict[str, Any]) -> OfferedTool:
-    return OfferedTool(name=function["name"], schema=function.get("parameters") or {})
-
-
-def _openai_call(call: ScriptedCall, heard: ModelQuery, place: int) -> dict[str, Any]:
-    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-    function = {"name": call.name, "arguments": arguments}
-    return {"id": f"call_{heard.hash[:12]}_{place}", "type": "function", "function": function}
+def format_of(path: str) -> ProviderFormat | None:
+    """The format of requests to a path."""
+    return next((one for one in FORMATS if path.endswith(one.suffix)), None)

@@ -1,26 +1,47 @@
-"""A fake that plays all parts of a tree and of thoughts: it takes claims apart, researches, and puts them together.
+"""Scripts for practice models: a research agent, the parts of a tree, and the parts of an arena.
 
-What it says is a function of the request alone. A model name that ends in a number (`planner-4`) takes a claim apart
-into so many children in one answer; without one it adds three children, then two below the first of them. A `clumsy`
-model gets everything wrong at first and right when it is told what was wrong; a `stubborn` one never gives parameters
-that fit. Every reply names the request it answers by the first letters of its hash.
+What a script replies is a function of the request alone, so that a run against it can be repeated to the letter. Every
+reply names the request it answers by the first letters of its hash (`#0a1b…`, or in the id of a call), so that a
+journal can be compared with the bill. The name of the model chooses its manners:
+
+- `searcher-7`, `planner-4`: a number at the end is how many steps an agent takes, or how many children a claim gets.
+- `searcher` never stops to read, `gatherer` makes three searches in one reply.
+- `clumsy` makes mistakes and corrects them when they are pointed out; `stubborn` never does.
+- `wild` only ever sends a huge broken web page; `scholar` remembers every event.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any
 
 from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedCall, ScriptedReply
-from foretell.practice.models.server import example, improvise
+from foretell.practice.models.improvise import chance, example, improvise, unit
 
-# A fake that plays all parts of a research agent: it searches, reads, cites what it found, and submits.
-#
-# What it says is a function of the request alone, so that a run against it can be repeated to the letter. A model name
-# that ends in a number (`searcher-7`) takes so many steps before it submits, without one it takes two; a `searcher`
-# never stops to read, a `gatherer` makes three searches in one reply. Every reply names the request it answers by the
-# first letters of its hash (`#0a1b…`, or in the id of a call), so that a journal can be held against the bill.
+OBJECTION = "could not be used"
+"""Part of every objection to an answer."""
+_QUESTION = re.compile(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
+_NUMBER = re.compile(r"-(\d+)$")
+ScriptPart = Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]
+"""From a request and the fields of the answer it wants to that answer."""
+
+
+def _mark(query: ModelQuery) -> str:
+    return f"#{query.hash[:12]}"
+
+
+def _turns(query: ModelQuery) -> int:
+    """How often the model has replied in this conversation."""
+    messages = query.json.get("messages") or query.json.get("contents") or ()
+    return sum(message.get("role") in ("assistant", "model") for message in messages)
+
+
+def _errs(query: ModelQuery) -> bool:
+    """Whether this reply is to hold a mistake."""
+    return query.model.startswith("stubborn") or (query.model.startswith("clumsy") and OBJECTION not in query.words)
+
+
+# The research agent: it searches, reads, cites what it found, and submits.
 
 USUAL_STEPS = 2
 BELIEF = "updated_belief"
@@ -29,64 +50,66 @@ AGENT_ASPECTS = ("latest report", "history", "opinion", "plans", "numbers", "dec
 """Words added to the question, others for every search."""
 DROPPED = "DROP ME"
 """A text that holds these words is a leak to this filter."""
-_AGENT_QUESTION = re.compile(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
 _AGENT_RESULT = re.compile(r"^\[(\w+)\] (.+)$", re.MULTILINE)
-_AGENT_STEPS = re.compile(r"-(\d+)$")
 FoundSources = list[tuple[str, str]]
 """Ids and titles of results."""
 
 
-def agent_script(heard: ModelQuery) -> ScriptedReply:
+def agent_script(query: ModelQuery) -> ScriptedReply:
     """The agent's next step, the filter's verdicts or a summary, whichever is asked for."""
-    if heard.tools:
-        return _step(heard)
-    if heard.schema is not None:
-        return _verdicts(heard) if "verdicts" in heard.schema.get("properties", {}) else improvise(heard)
-    facts = [f"- {title} says so. [{id}]" for id, title in _AGENT_RESULT.findall(heard.last)]
-    return ScriptedReply(text="\n".join([*facts, f"- That is all. ({_agent_mark(heard)})"]))
+    if query.tools:
+        return _step(query)
+    if query.schema is not None:
+        return _verdicts(query) if "verdicts" in query.schema.get("properties", {}) else improvise(query)
+    facts = [f"- {title} says so. [{id}]" for id, title in _AGENT_RESULT.findall(query.last)]
+    return ScriptedReply(text="\n".join([*facts, f"- That is all. ({_mark(query)})"]))
 
 
-def _verdicts(heard: ModelQuery) -> ScriptedReply:
-    reason = f"judged by its words ({_agent_mark(heard)})"
+def _verdicts(query: ModelQuery) -> ScriptedReply:
+    """The verdicts of the leak filter, or of an auditor, who uses other words and quotes."""
+    reason = f"judged by its words ({_mark(query)})"
+    audits = '"clean"' in json.dumps(query.schema)
+    good, leak = ("clean", "leak") if audits else ("KEEP", "DROP")
+    texts, _ = json.JSONDecoder().raw_decode(query.words.rpartition("Texts:\n")[2])
     rows = [
-        {"id": row["id"], "verdict": "DROP" if DROPPED in row["text"] else "KEEP", "reason": reason}
-        for row in json.loads(heard.last.rpartition("Texts:\n")[2])
+        {"id": row["id"], "verdict": leak if DROPPED in str(row) else good, "reason": reason}
+        | ({"quote": ""} if audits else {})
+        for row in texts
     ]
     return ScriptedReply(text=json.dumps({"verdicts": rows}))
 
 
-def _step(heard: ModelQuery) -> ScriptedReply:
-    messages = heard.json.get("messages") or heard.json.get("contents") or []
-    turn = sum(message.get("role") in ("assistant", "model") for message in messages)
-    found = _AGENT_RESULT.findall(heard.last)
-    tools = {tool.name: tool for tool in heard.tools}
-    name, arguments = _action(heard, turn, found, tools)
+def _step(query: ModelQuery) -> ScriptedReply:
+    turn = _turns(query)
+    found = _AGENT_RESULT.findall(query.last)
+    tools = {tool.name: tool for tool in query.tools}
+    name, arguments = _action(query, turn, found, tools)
     belief = tools[name].schema.get("properties", {}).get(BELIEF)
     if belief is not None:
-        arguments = {BELIEF: _belief(heard, belief, found), **arguments}
+        arguments = {BELIEF: _belief(query, belief, found), **arguments}
     calls = [arguments]
-    if name == "web_search" and heard.model.startswith("gatherer"):
+    if name == "web_search" and query.model.startswith("gatherer"):
         calls += [{**arguments, "query": f"{arguments['query']} {more}"} for more in ("abroad", "at home")]
     return ScriptedReply(calls=tuple(ScriptedCall(name=name, arguments=one) for one in calls))
 
 
 def _action(
-    heard: ModelQuery, turn: int, found: FoundSources, tools: Mapping[str, OfferedTool]
+    query: ModelQuery, turn: int, found: FoundSources, tools: Mapping[str, OfferedTool]
 ) -> tuple[str, dict[str, Any]]:
-    asked = _AGENT_QUESTION.search(heard.words)
-    question = asked[1] if asked else heard.last[:80]
-    steps = _AGENT_STEPS.search(heard.model)
+    match = _QUESTION.search(query.words)
+    question = match[1] if match else query.last[:80]
+    steps = _NUMBER.search(query.model)
     last = turn >= (int(steps[1]) if steps else USUAL_STEPS)
-    if heard.force == "submit" or last or "web_search" not in tools:
-        return "submit", {"reason": f"Weighed {turn} steps.", **_answer(heard, tools["submit"].schema)}
-    if turn % 2 and found and "summarize_results" in tools and not heard.model.startswith("searcher"):
+    if query.force == "submit" or last or "web_search" not in tools:
+        return "submit", {"reason": f"Weighed {turn} steps.", **_answer(query, tools["submit"].schema)}
+    if turn % 2 and found and "summarize_results" in tools and not query.model.startswith("searcher"):
         return "summarize_results", {"ids": [found[0][0]], "question": f"What decides it: {question}"}
-    seed = heard.json.get("seed")
-    told = "" if seed is None else f" view{seed}"
-    return "web_search", {"query": f"{question} {AGENT_ASPECTS[turn % len(AGENT_ASPECTS)]}{told}"}
+    seed = query.json.get("seed")
+    variant = "" if seed is None else f" view{seed}"
+    return "web_search", {"query": f"{question} {AGENT_ASPECTS[turn % len(AGENT_ASPECTS)]}{variant}"}
 
 
-def _belief(heard: ModelQuery, schema: Mapping[str, Any], found: FoundSources) -> dict[str, Any]:
+def _belief(query: ModelQuery, schema: Mapping[str, Any], found: FoundSources) -> dict[str, Any]:
     claims = [{"claim": f"It is reported: {title}", "source_id": id} for id, title in found[:2]]
     return {
         "reason": f"{len(found)} results were weighed.",
@@ -95,20 +118,23 @@ def _belief(heard: ModelQuery, schema: Mapping[str, Any], found: FoundSources) -
         "retract": [],
         "open_questions": ["What comes next?"],
         "confidence": "medium",
-        **_answer(heard, schema),
+        **_answer(query, schema),
     }
 
 
-def _answer(heard: ModelQuery, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Any number, the same for the same request."""
+def _answer(query: ModelQuery, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Any numbers, the same for the same request: shares that sum to one, quantiles that increase."""
     parts = schema.get("properties", {})
-    number = round(0.1 + 0.8 * int(heard.hash[:8], 16) / 0xFFFFFFFF, 4)
-    return {name: example(parts[name], number) for name in ANSWERS if name in parts}
+    number = round(0.1 + 0.8 * int(query.hash[:8], 16) / 0xFFFFFFFF, 4)
+    answer = {name: example(parts[name], number) for name in ANSWERS if name in parts}
+    if isinstance(answer.get("p"), dict):
+        answer["p"] = {name: chance(f"{query.hash}/{name}") for name in answer["p"]}
+    if isinstance(answer.get("quantiles"), dict):
+        answer["quantiles"] = {name: round(place + 10 * number, 4) for place, name in enumerate(answer["quantiles"])}
+    return answer
 
 
-def _agent_mark(heard: ModelQuery) -> str:
-    return f"#{heard.hash[:12]}"
-
+# The parts of a tree and of thoughts: claims are taken apart, researched, and put together.
 
 TREE_ASPECTS = (
     "Financing",
@@ -122,68 +148,46 @@ TREE_ASPECTS = (
 )
 _SECTION = re.compile(r"^# (.+?)\n\n(.*?)(?=\n# |\Z)", re.MULTILINE | re.DOTALL)
 _NODE = re.compile(r"^( *)(P[\d.]+): (.+)$", re.MULTILINE)
-_COUNT = re.compile(r"-(\d+)$")
 _TREE_STEPS = re.compile(r"Name (\d+) different steps")
 _TREE_RESULT = re.compile(r"^\[(\w+)\] ", re.MULTILINE)
-TREE_AGAIN = "could not be used"
-"""Stands in every objection to an answer."""
 
 
-def tree_script(heard: ModelQuery) -> ScriptedReply:
+def tree_script(query: ModelQuery) -> ScriptedReply:
     """The next answer in whichever part is asked for."""
-    if any(tool.name == "conclude" for tool in heard.tools):
-        return _research(heard)
-    if heard.schema is None or heard.tools:
-        return agent_script(heard)
-    fields: Mapping[str, Any] = heard.schema.get("properties", {})
+    if any(tool.name == "conclude" for tool in query.tools):
+        return _research(query)
+    if query.schema is None or query.tools:
+        return agent_script(query)
+    fields: Mapping[str, Any] = query.schema.get("properties", {})
     part = next((part for name, part in TREE_PARTS.items() if name in fields), None)
-    return agent_script(heard) if part is None else ScriptedReply(text=json.dumps(part(heard, fields)))
+    return agent_script(query) if part is None else ScriptedReply(text=json.dumps(part(query, fields)))
 
 
-def _sections(heard: ModelQuery) -> dict[str, str]:
+def _sections(query: ModelQuery) -> dict[str, str]:
     """The headed parts of the task, the last of each name."""
-    return {name: text.strip() for name, text in _SECTION.findall(heard.words)}
+    return {name: text.strip() for name, text in _SECTION.findall(query.words)}
 
 
-def _tree_mark(heard: ModelQuery) -> str:
-    return f"#{heard.hash[:12]}"
-
-
-def _clumsy(heard: ModelQuery) -> bool:
-    return heard.model.startswith("stubborn") or (heard.model.startswith("clumsy") and TREE_AGAIN not in heard.words)
-
-
-def _turns(heard: ModelQuery) -> int:
-    """How often it has spoken in this conversation."""
-    messages = heard.json.get("messages") or heard.json.get("contents") or ()
-    return sum(message.get("role") in ("assistant", "model") for message in messages)
-
-
-def chance(text: str) -> float:
-    """Any probability, the same for the same words."""
-    return round(0.1 + 0.8 * int(sha256(text.encode()).hexdigest()[:8], 16) / 0xFFFFFFFF, 4)
-
-
-def _expand(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    told = _sections(heard)
-    nodes = [(len(indent), id) for indent, id, _ in _NODE.findall(told["The tree so far"])]
+def _expand(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    sections = _sections(query)
+    nodes = [(len(indent), id) for indent, id, _ in _NODE.findall(sections["The tree so far"])]
     root = nodes[0][1]
-    counted = _COUNT.search(heard.model)
-    topic = told["What is asked"].removeprefix("Will ").rstrip("?.")
+    counted = _NUMBER.search(query.model)
+    topic = sections["What is asked"].removeprefix("Will ").rstrip("?.")
     if counted:
-        found = [_expansion(root, int(counted[1]), topic, heard)] if len(nodes) == 1 else []
-        return {"plan": _tree_mark(heard), "expansions": found, "complete": True}
+        found = [_expansion(root, int(counted[1]), topic, query)] if len(nodes) == 1 else []
+        return {"plan": _mark(query), "expansions": found, "complete": True}
     first = nodes[1][1] if len(nodes) > 1 else ""
-    found = [_expansion(first, 2, topic, heard)] if first else [_expansion(root, 3, topic, heard)]
-    return {"plan": _tree_mark(heard), "expansions": found, "complete": bool(first)}
+    found = [_expansion(first, 2, topic, query)] if first else [_expansion(root, 3, topic, query)]
+    return {"plan": _mark(query), "expansions": found, "complete": bool(first)}
 
 
-def _expansion(parent: str, count: int, topic: str, heard: ModelQuery) -> dict[str, Any]:
+def _expansion(parent: str, count: int, topic: str, query: ModelQuery) -> dict[str, Any]:
     claims = [_claim(parent, n, topic) for n in range(count)]
-    if _clumsy(heard):
+    if _errs(query):
         claims[0] = "It happens next year."
     children = [{"id": f"new{n}", "claim": claim} for n, claim in enumerate(claims, start=1)]
-    return {"parent": parent, "causality": f"Each part is needed ({_tree_mark(heard)}).", "children": children}
+    return {"parent": parent, "causality": f"Each part is needed ({_mark(query)}).", "children": children}
 
 
 def _claim(parent: str, place: int, topic: str) -> str:
@@ -194,106 +198,104 @@ def _claim(parent: str, place: int, topic: str) -> str:
     return f"{aspect} on lot {lot} of {' '.join(topic.split()[:4])} is settled by 31 December 2026."
 
 
-def _correlate(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    ids = [id for _, id, _ in _NODE.findall(_sections(heard)["Claims"])]
-    pair = {"a": ids[0], "b": ids[1], "correlation": 0.8, "reason": f"shared causes ({_tree_mark(heard)})"}
+def _correlate(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    ids = [id for _, id, _ in _NODE.findall(_sections(query)["Claims"])]
+    pair = {"a": ids[0], "b": ids[1], "correlation": 0.8, "reason": f"shared causes ({_mark(query)})"}
     return {"pairs": [pair]}
 
 
-def _children(heard: ModelQuery) -> list[str]:
-    return [name.removeprefix("Child ") for name in _sections(heard) if name.startswith("Child ")]
+def _children(query: ModelQuery) -> list[str]:
+    return [name.removeprefix("Child ") for name in _sections(query) if name.startswith("Child ")]
 
 
-def _reported(heard: ModelQuery, **values: Any) -> dict[str, Any]:
+def _reported(query: ModelQuery, **values: Any) -> dict[str, Any]:
     return {
-        "report": f"The parts were weighed ({_tree_mark(heard)}).",
+        "report": f"The parts were weighed ({_mark(query)}).",
         "key_factor": "The weakest part decides.",
         **values,
     }
 
 
-def _linear(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    children = _children(heard)
+def _linear(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    children = _children(query)
     raw = {child: 1 + chance(child) for child in children}
-    scale = 3.0 if _clumsy(heard) else 0.9
+    scale = 3.0 if _errs(query) else 0.9
     weights = {child: round(scale * one / sum(raw.values()), 4) for child, one in raw.items()}
-    return _reported(heard, intercept=0.4 if _clumsy(heard) else 0.05, weights=weights)
+    return _reported(query, intercept=0.4 if _errs(query) else 0.05, weights=weights)
 
 
-def _logic(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    children = _children(heard)
+def _logic(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    children = _children(query)
     formula = f"({' OR '.join(children[:-1])}) AND {children[-1]} AND PA"
-    if _clumsy(heard):
+    if _errs(query):
         formula = f"{children[0]} AND ("
-    return _reported(heard, formula=formula, assumption={"text": "Nothing else gets in the way.", "p": 0.9})
+    return _reported(query, formula=formula, assumption={"text": "Nothing else gets in the way.", "p": 0.9})
 
 
-def _noisy_or(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    children = _children(heard)
+def _noisy_or(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    children = _children(query)
     if "inhibitors" not in fields:
-        return _reported(heard, leak=0.05, strengths={child: round(chance(child), 3) for child in children})
-    causes, obstacles = children[:-1], children if _clumsy(heard) else children[-1:]
+        return _reported(query, leak=0.05, strengths={child: round(chance(child), 3) for child in children})
+    causes, obstacles = children[:-1], children if _errs(query) else children[-1:]
     numbers = [{child: round(chance(child), 3) for child in some} for some in (causes, obstacles)]
-    return _reported(heard, leak=0.05, strengths=numbers[0], inhibitors=numbers[1])
+    return _reported(query, leak=0.05, strengths=numbers[0], inhibitors=numbers[1])
 
 
-def _judge(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _judge(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """A judged parent, a plain leaf, or the conclusion of a notebook or of a line of thought."""
-    told = _sections(heard)
+    sections = _sections(query)
     claim = (
-        told.get("Claim")
-        or told.get("The claim")
-        or next((text for name, text in told.items() if name.startswith("The claim, ")), "")
+        sections.get("Claim")
+        or sections.get("The claim")
+        or next((text for name, text in sections.items() if name.startswith("The claim, ")), "")
     )
     more: dict[str, Any] = {"sources": ["/series/observations"]} if "sources" in fields else {}
-    return _reported(heard, p=1.7 if _clumsy(heard) else chance(claim + told.get("What was looked into", "")), **more)
+    return _reported(query, p=1.7 if _errs(query) else chance(claim + sections.get("What was looked into", "")), **more)
 
 
-def _cells(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _cells(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Two rounds of cells: a plan with a computation, then a second look; a clumsy one stumbles in the first."""
-    turns = _turns(heard)
+    turns = _turns(query)
     if turns == 0:
-        line = "print(1 / 0)" if _clumsy(heard) else "values = [1, 2, 3, 4]\nprint('mean', sum(values) / len(values))"
-        plan = {"kind": "markdown", "source": f"Count first, then judge ({_tree_mark(heard)})."}
+        line = "print(1 / 0)" if _errs(query) else "values = [1, 2, 3, 4]\nprint('mean', sum(values) / len(values))"
+        plan = {"kind": "markdown", "source": f"Count first, then judge ({_mark(query)})."}
         return {"cells": [plan, {"kind": "python", "source": line}], "finished": False}
-    if "a second look" not in heard.words:
-        again = {"kind": "python", "source": f"print('a second look', 6 * 7)  # {_tree_mark(heard)}"}
+    if "a second look" not in query.words:
+        again = {"kind": "python", "source": f"print('a second look', 6 * 7)  # {_mark(query)}"}
         return {"cells": [again], "finished": False}
-    return {"cells": [{"kind": "markdown", "source": f"Enough ({_tree_mark(heard)})."}], "finished": True}
+    return {"cells": [{"kind": "markdown", "source": f"Enough ({_mark(query)})."}], "finished": True}
 
 
-def _corrected(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    bad = heard.model.startswith("stubborn")
-    return {"source": f"print({'1 / 0' if bad else '7 * 6'})  # {_tree_mark(heard)}"}
+def _corrected(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    bad = query.model.startswith("stubborn")
+    return {"source": f"print({'1 / 0' if bad else '7 * 6'})  # {_mark(query)}"}
 
 
-def _thoughts(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _thoughts(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """As many steps as are wanted, or the one that several are joined into."""
-    told = _sections(heard)
-    wanted = _TREE_STEPS.search(told.get("Your task", ""))
-    lot = "".join(chr(ord("a") + int(digit, 16)) for digit in heard.hash[:6])
-    topic = " ".join(told["The claim"].split()[:4])
+    sections = _sections(query)
+    wanted = _TREE_STEPS.search(sections.get("Your task", ""))
+    lot = "".join(chr(ord("a") + int(digit, 16)) for digit in query.hash[:6])
+    topic = " ".join(sections["The claim"].split()[:4])
     found = [
-        {"claim": f"{aspect} on lot {lot} of {topic} is settled by 31 December 2026.", "why": _tree_mark(heard)}
+        {"claim": f"{aspect} on lot {lot} of {topic} is settled by 31 December 2026.", "why": _mark(query)}
         for aspect in TREE_ASPECTS[: int(wanted[1]) if wanted else 1]
     ]
-    if _clumsy(heard):
+    if _errs(query):
         found[0]["claim"] = "It happens next year."
     return {"thoughts": found, "enough": False} if "thoughts" in fields else found[0]
 
 
-def _lines(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    ids = (
-        [] if _clumsy(heard) else [name.removeprefix("Line ") for name in _sections(heard) if name.startswith("Line ")]
-    )
-    return {"lines": [{"id": id, "reason": _tree_mark(heard), "value": chance(id)} for id in ids]}
+def _lines(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    ids = [] if _errs(query) else [name.removeprefix("Line ") for name in _sections(query) if name.startswith("Line ")]
+    return {"lines": [{"id": id, "reason": _mark(query), "value": chance(id)} for id in ids]}
 
 
-def _kind(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"reason": _tree_mark(heard), "kind": "news"}
+def _kind(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"reason": _mark(query), "kind": "news"}
 
 
-TREE_PARTS: dict[str, Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]] = {
+TREE_PARTS: dict[str, ScriptPart] = {
     "expansions": _expand,
     "thoughts": _thoughts,
     "why": _thoughts,
@@ -307,152 +309,133 @@ TREE_PARTS: dict[str, Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]]
     "kind": _kind,
     "key_factor": _judge,
 }
-"""By a field that only the answer in that part has; the most telling first."""
+"""By a field that only the answer in that part has; the most particular first."""
 
 
-def _research(heard: ModelQuery) -> ScriptedReply:
+def _research(query: ModelQuery) -> ScriptedReply:
     """One search in the words of the claim, then the conclusion."""
-    claim = _sections(heard).get("Claim", heard.last[:200])
-    found = _TREE_RESULT.findall(heard.last)
-    turns = _turns(heard)
-    searching = any(tool.name == "web_search" for tool in heard.tools)
-    if heard.force != "conclude" and not turns and searching:
+    claim = _sections(query).get("Claim", query.last[:200])
+    found = _TREE_RESULT.findall(query.last)
+    turns = _turns(query)
+    searching = any(tool.name == "web_search" for tool in query.tools)
+    if query.force != "conclude" and not turns and searching:
         return ScriptedReply(calls=(ScriptedCall(name="web_search", arguments={"query": claim}),))
-    return ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=_conclusion(heard, claim, found)),))
+    return ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=_conclusion(query, claim, found)),))
 
 
-def _conclusion(heard: ModelQuery, claim: str, found: Sequence[str]) -> dict[str, Any]:
-    if _clumsy(heard):
+def _conclusion(query: ModelQuery, claim: str, found: Sequence[str]) -> dict[str, Any]:
+    if _errs(query):
         return {"report": "", "key_factor": "", "sources": [], "p": 1.7}
     report = f"{len(found)} results were read{''.join(f' [{id}]' for id in found[:2])}; the rest is base rates."
     return {"report": report, "key_factor": "Base rates.", "sources": list(found[:2]), "p": chance(claim)}
 
 
-# A fake that plays all parts of an arena: searcher, forecaster on a context, judge of reasons, witness of the past.
-#
-# What it says is a function of the request alone. Where prices are shown it stays near them. A `clumsy` model answers
-# in percentages and leaves an outcome out at first, and gets it right when it is told what was wrong; a `stubborn` one
-# never does; a `wild` one only ever sends a huge broken web page; a `scholar` remembers every event. Everything that is
-# not its part goes to the fake of trees and research.
+# The parts of an arena: searcher, forecaster on a context, judge of reasons, witness of the past. Where prices are
+# shown it stays near them.
 
 ARENA_ASPECTS = ("latest report", "history", "schedule", "opinion", "numbers", "risks")
-ARENA_AGAIN = "could not be used"
-"""Stands in every objection to an answer."""
 WILD = "<html><body>" + "<div class='ad'>buy</div>" * 40_000 + '{"rationale": "<b>'
 OPPOSITE = "does NOT come true"
-_ARENA_QUESTION = re.compile(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
 _PRICE = re.compile(r"^- `(.+?)`: implied probability ([\d.]+)", re.MULTILINE)
 _LISTED = re.compile(r"^- `(.+?)`: (.+)$", re.MULTILINE)
 
 
-def arena_script(heard: ModelQuery) -> ScriptedReply:
+def arena_script(query: ModelQuery) -> ScriptedReply:
     """The next answer in whichever part is asked for."""
-    if heard.tools or heard.schema is None:
-        return tree_script(heard)
-    if heard.model.startswith("wild"):
+    if query.tools or query.schema is None:
+        return tree_script(query)
+    if query.model.startswith("wild"):
         return ScriptedReply(text=WILD)
-    fields: Mapping[str, Any] = heard.schema.get("properties", {})
+    fields: Mapping[str, Any] = query.schema.get("properties", {})
     part = next((part for name, part in ARENA_PARTS.items() if name in fields), None)
-    return tree_script(heard) if part is None else ScriptedReply(text=json.dumps(part(heard, fields)))
+    return tree_script(query) if part is None else ScriptedReply(text=json.dumps(part(query, fields)))
 
 
-def unit(text: str) -> float:
-    """Any number from 0 to 1, the same for the same words."""
-    return int(sha256(text.encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
+def _question(query: ModelQuery) -> str:
+    found = _QUESTION.search(query.words)
+    return found[1].rstrip("?") if found else query.last[:80]
 
 
-def _wrong(heard: ModelQuery) -> bool:
-    return heard.model.startswith("stubborn") or (heard.model.startswith("clumsy") and ARENA_AGAIN not in heard.words)
+def _queries(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"queries": [f"{_question(query)} {aspect}" for aspect in ARENA_ASPECTS]}
 
 
-def _arena_mark(heard: ModelQuery) -> str:
-    return f"#{heard.hash[:12]}"
-
-
-def _asked(heard: ModelQuery) -> str:
-    found = _ARENA_QUESTION.search(heard.words)
-    return found[1].rstrip("?") if found else heard.last[:80]
-
-
-def _queries(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"queries": [f"{_asked(heard)} {aspect}" for aspect in ARENA_ASPECTS]}
-
-
-def _ranking(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _ranking(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The newest first; undated pages last."""
-    pages = json.loads(heard.last.rpartition("# Pages\n\n")[2])
+    pages = json.loads(query.last.rpartition("# Pages\n\n")[2])
     newest = sorted(pages, key=lambda page: page["date"] if page["date"] != "undated" else "", reverse=True)
     return {"ranking": [page["id"] for page in newest]}
 
 
-def _summary(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    page = json.loads(heard.last.rpartition("# Page\n\n")[2])
+def _summary(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    page = json.loads(query.last.rpartition("# Page\n\n")[2])
     first = page["text"].strip().split(". ")[0].rstrip(".")[:200]
-    told = f"{first}. The page is dated {page['date']}. Nothing else in it bears on the matter ({_arena_mark(heard)})."
-    return {"title": page["title"] or "A page without a title", "summary": told}
+    summary = f"{first}. The page is dated {page['date']}. Nothing else in it bears on the matter ({_mark(query)})."
+    return {"title": page["title"] or "A page without a title", "summary": summary}
 
 
-def _believed(heard: ModelQuery, key: str) -> float:
+def _believed(query: ModelQuery, key: str) -> float:
     """Near the price where one is shown, else anything."""
-    price = dict(_PRICE.findall(heard.words)).get(key)
-    chance = unit(f"{heard.model}/{_asked(heard)}/{key}")
+    price = dict(_PRICE.findall(query.words)).get(key)
+    chance = unit(f"{query.model}/{_question(query)}/{key}")
     p = 0.05 + 0.9 * chance if price is None else min(0.98, max(0.02, float(price) + 0.1 * (chance - 0.5)))
-    return round(1 - p if OPPOSITE in heard.words else p, 4)
+    return round(1 - p if OPPOSITE in query.words else p, 4)
 
 
 def _keys(fields: Mapping[str, Any], name: str) -> list[str]:
     return list(fields[name].get("properties", {}))
 
 
-def _probabilities(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    p = {key: _believed(heard, key) for key in _keys(fields, "probabilities")}
-    if _wrong(heard):
+def _probabilities(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    p = {key: _believed(query, key) for key in _keys(fields, "probabilities")}
+    if _errs(query):
         p = {key: round(100 * value, 1) for key, value in list(p.items())[1:]} | {"somebody else": 3}
-    return {"rationale": f"Prices and reports were weighed ({_arena_mark(heard)}).", "probabilities": p}
+    return {"rationale": f"Prices and reports were weighed ({_mark(query)}).", "probabilities": p}
 
 
-def _votes(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _votes(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     votes: dict[str, Any] = {}
     for key, part in fields["answers"]["properties"].items():
-        sure = _believed(heard, key)
-        word = "yes" if sure > unit(f"{heard.hash}/{key}") else "no"
+        sure = _believed(query, key)
+        word = "yes" if sure > unit(f"{query.hash}/{key}") else "no"
         confidence = round(sure if word == "yes" else 1 - sure, 3)
         votes[key] = {"answer": word, "confidence": confidence} if "properties" in part else word
-    return {"rationale": f"It was decided ({_arena_mark(heard)}).", "answers": {} if _wrong(heard) else votes}
+    return {"rationale": f"It was decided ({_mark(query)}).", "answers": {} if _errs(query) else votes}
 
 
-def _scores(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _scores(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Longer reasons get better marks, so that a test can tell them apart."""
     try:
-        length = len(json.loads(heard.last)["rationale"])
+        length = len(json.loads(query.last)["rationale"])
     except (ValueError, KeyError, TypeError):
         length = 0
-    base = 0 if _wrong(heard) else min(5, 1 + length // 100)
-    return {name: {"reason": f"{length} characters ({_arena_mark(heard)}).", "score": base} for name in fields}
+    base = 0 if _errs(query) else min(5, 1 + length // 100)
+    return {name: {"reason": f"{length} characters ({_mark(query)}).", "score": base} for name in fields}
 
 
-def _recall(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
-    knows = heard.model.startswith("scholar") or unit(f"{heard.model}/{_asked(heard)}") > 0.5
+def _recall(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    knows = query.model.startswith("scholar") or unit(f"{query.model}/{_question(query)}") > 0.5
     keys = _keys(fields, "probabilities")
     first = keys[0]
     words = {key: ("yes" if key == first else "no") if knows else "unknown" for key in keys}
     facts = ["It was in the papers.", f"{first} came first."] if knows else []
     p = {key: 0.95 if knows and key == first else 0.05 if knows else 0.5 for key in keys}
-    told = {"rationale": _arena_mark(heard), "probabilities": p}
-    return {"recognised": "maybe" if _wrong(heard) else knows, "facts": facts, "recalled": words, **told}
+    recognised = "maybe" if _errs(query) else knows
+    recalled = {"facts": facts, "recalled": words, "rationale": _mark(query), "probabilities": p}
+    return {"recognised": recognised, **recalled}
 
 
-def _structure(heard: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _structure(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Ladders by their numbers: "above 5" implies "above 3"."""
-    listed = _LISTED.findall(heard.last)
+    listed = _LISTED.findall(query.last)
     strikes = [(float(n[1]), key) for key, label in listed if (n := re.search(r"[Aa]bove ([\d.]+\d)", label))]
     chain = [key for _, key in sorted(strikes, reverse=True)]
-    chains = [["nobody"]] if _wrong(heard) else [chain] if len(chain) > 1 else []
+    chains = [["nobody"]] if _errs(query) else [chain] if len(chain) > 1 else []
     rest = [] if chains or len(listed) < 2 else [key for key, _ in listed]
-    return {"reason": _arena_mark(heard), "chains": chains, "exclusive": rest}
+    return {"reason": _mark(query), "chains": chains, "exclusive": rest}
 
 
-ARENA_PARTS: dict[str, Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]] = {
+ARENA_PARTS: dict[str, ScriptPart] = {
     "queries": _queries,
     "ranking": _ranking,
     "summary": _summary,
@@ -462,4 +445,4 @@ ARENA_PARTS: dict[str, Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]
     "alignment": _scores,
     "chains": _structure,
 }
-"""By a field that only the answer in that part has; the most telling first."""
+"""By a field that only the answer in that part has; the most particular first."""

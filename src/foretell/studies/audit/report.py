@@ -10,6 +10,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled
 from foretell.report.markup import clean
+from foretell.report.terminal import rich_table
 from foretell.runs.store import RunStore
 from foretell.studies.audit.auditor import Auditor, AuditProgress, ClusteredRate, FenceMatrix, VerdictCounts
 from foretell.studies.audit.leakage import ArmDifference, LeakageEstimate
@@ -120,10 +121,7 @@ def audit_headline(report: AuditReport) -> str:
 
 
 def _grid(*heads: str) -> "RichTable":
-    from rich import box
-    from rich.table import Table as RichTable
-
-    grid = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    grid = rich_table()
     for place, head in enumerate(heads):
         grid.add_column(head, justify="right" if place else "left")
     return grid

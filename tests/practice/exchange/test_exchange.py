@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from fakes.faults import busy, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrices
 from foretell.data.markets.listing import ListedEvent, ListingFilter
@@ -22,7 +23,7 @@ from foretell.practice.exchange.chance import SimulationSettings
 from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange, clock_of
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.markets.kalshi import Schema
-from foretell.practice.server import PracticeServer, busy
+from foretell.practice.server import PracticeServer
 from foretell.questions.as_of import AsOf
 
 T = TypeVar("T")
@@ -271,7 +272,7 @@ def test_news_tell_what_was_seen_and_appear_afterwards():
 
 def test_a_busy_exchange_is_asked_again():
     async def use(desk: Desk) -> int:
-        desk.server.faults += [busy(), busy()]
+        inject(desk.server, busy(), busy())
         found = len(await desk.listed())
         assert len(desk.server.requests) == 3
         return found

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fakes.models import FakeModelProcess, FakeModels, ModelFault
 from foretell.models.structured_output import schema_errors
 from foretell.practice.models.formats import ScriptedReply
-from foretell.practice.models.process import PracticeModelProcess
-from foretell.practice.models.server import ModelFault, PracticeModels, example
+from foretell.practice.models.improvise import example
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -27,7 +27,7 @@ def _post(url: str, value: Any) -> tuple[int, Any]:
 
 
 def test_process_serves_three_formats_and_counts():
-    with PracticeModelProcess() as fake:
+    with FakeModelProcess() as fake:
         for _ in range(2):
             status, found = _post(f"{fake.url}/v1/chat/completions", CHAT)
             assert (status, found["choices"][0]["message"]["content"]) == (200, "You said: hi")
@@ -46,7 +46,7 @@ def test_process_serves_three_formats_and_counts():
 
 
 def test_what_is_not_understood_is_refused():
-    with PracticeModelProcess() as fake:
+    with FakeModelProcess() as fake:
         assert _post(f"{fake.url}/v1/chat/completions", {"model": "m"})[0] == 400
         assert _post(f"{fake.url}/v2/nothing", {})[0] == 404
         assert _post(f"{fake.url}/v1/messages", {"model": "m", "messages": [], "stream": True})[0] == 400
@@ -55,13 +55,13 @@ def test_what_is_not_understood_is_refused():
 
 def test_script_is_used_in_order_and_only_completions_are_billed():
     async def main() -> None:
-        async with PracticeModels([ScriptedReply(text="one"), ScriptedReply(text="two")]) as fake:
+        async with FakeModels([ScriptedReply(text="one"), ScriptedReply(text="two")]) as fake:
             fake.fail(ModelFault(kind="status", status=500))
             url = f"{fake.url}/v1/chat/completions"
             answers = [await asyncio.to_thread(_post, url, CHAT) for _ in range(3)]
             assert [status for status, _ in answers] == [500, 200, 200]
             assert [found["choices"][0]["message"]["content"] for _, found in answers[1:]] == ["one", "two"]
-            assert (fake.arrived, sum(fake.billed.values()), fake.heard[-1].last) == (3, 2, "hi")
+            assert (fake.arrived, sum(fake.billed.values()), fake.queries[-1].last) == (3, 2, "hi")
 
     asyncio.run(main())
 

@@ -6,19 +6,29 @@ from typing import Any
 
 import pytest
 
-from foretell.practice.markets.metaculus import FakeMetaculusQuestion, FakeScale, MetaculusInbox, post_body
-from foretell.practice.markets.prophet_arena import FakeProphetArena, arena_body
+from fakes.markets import FakeProphetArena
+from foretell.practice.markets.metaculus import (
+    MetaculusInbox,
+    SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_post_body,
+)
+from foretell.practice.markets.prophet_arena import prophet_arena_body
 from foretell.practice.server import ServerRequest
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 FLAT = [n / 200 for n in range(201)]
 POSTS = [
-    post_body(101, "Will it?", FakeMetaculusQuestion(id=1, title="Will it?")),
-    post_body(102, "Who?", FakeMetaculusQuestion(id=2, title="Who?", kind="multiple_choice", options=("Ann", "Bob"))),
-    post_body(
-        103, "How many?", FakeMetaculusQuestion(id=3, title="How many?", kind="numeric", scale=FakeScale(low=0, high=9))
+    metaculus_post_body(101, "Will it?", SampleMetaculusQuestion(id=1, title="Will it?")),
+    metaculus_post_body(
+        102, "Who?", SampleMetaculusQuestion(id=2, title="Who?", kind="multiple_choice", options=("Ann", "Bob"))
     ),
-    post_body(104, "Over?", FakeMetaculusQuestion(id=4, title="Over?", closes="2026-10-01T00:00:00Z")),
+    metaculus_post_body(
+        103,
+        "How many?",
+        SampleMetaculusQuestion(id=3, title="How many?", kind="numeric", scale=SampleMetaculusScale(low=0, high=9)),
+    ),
+    metaculus_post_body(104, "Over?", SampleMetaculusQuestion(id=4, title="Over?", closes="2026-10-01T00:00:00Z")),
 ]
 
 
@@ -49,13 +59,13 @@ def sent(path: str, body: Any, key: str = "") -> ServerRequest:
     ],
 )
 def test_forecasts_at_metaculus(body: Any, status: int):
-    inbox = MetaculusInbox(now=NOW)
+    inbox = MetaculusInbox(now=lambda: NOW)
     assert inbox.take(sent("/api/questions/forecast/", body), POSTS)[0] == status
     assert len(inbox.forecasts) == (1 if status == 201 else 0)
 
 
 def test_comments_at_metaculus():
-    inbox = MetaculusInbox(now=NOW)
+    inbox = MetaculusInbox(now=lambda: NOW)
     for body, status in (
         ({"on_post": 101, "text": "Why.", "is_private": True}, 201),
         ({"on_post": 1, "text": "Why."}, 400),
@@ -84,11 +94,11 @@ def test_comments_at_metaculus():
     ],
 )
 def test_forecasts_at_prophet_arena(change: dict[str, Any], status: int):
-    over = arena_body("over", "Over?", {"Ann": None, "Bob": None}, close_at="2026-10-01T00:00:00Z")
-    fake = FakeProphetArena([arena_body("who", "Who?", {"Ann": None, "Bob": None}), over], key="k")
+    over = prophet_arena_body("over", "Over?", {"Ann": None, "Bob": None}, close_at="2026-10-01T00:00:00Z")
+    fake = FakeProphetArena([prophet_arena_body("who", "Who?", {"Ann": None, "Bob": None}), over], key="k")
     fake.agents = {"me"}
     body = {"agent": "me", "event": "who", "probabilities": {"Ann": 0.5, "Bob": 0.5}} | change
-    assert fake.take(sent("/forecasts", body, "Bearer other"))[0] == 401
-    assert fake.take(sent("/forecasts", body, "Bearer k"))[0] == status
+    assert fake.post(sent("/forecasts", body, "Bearer other"))[0] == 401
+    assert fake.post(sent("/forecasts", body, "Bearer k"))[0] == status
     if status == 200:
-        assert fake.take(sent("/forecasts", body, "Bearer k"))[1]["replaces_previous"]
+        assert fake.post(sent("/forecasts", body, "Bearer k"))[1]["replaces_previous"]

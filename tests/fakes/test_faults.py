@@ -1,12 +1,20 @@
-"""Fake markets that go wrong on purpose."""
+"""Ways to go wrong on purpose."""
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from foretell.practice.markets.faults import FieldDrift, MarketFaults, query_of
-from foretell.practice.markets.kalshi import FakeEvent, FakeMarket, event_body, market_body
-from foretell.practice.server import ServerRequest
+from fakes.faults import FieldDrift, MarketFaults
+from foretell.data.http import AsyncHttpClient
+from foretell.practice.markets.kalshi import (
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    kalshi_event_body,
+    kalshi_market_body,
+)
+from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
 BODY = {"events": [{"t": 1, "markets": [{"p": 0.1}, {"p": 0.2}]}, {"t": 2, "markets": [{"p": 0.3}]}]}
 
@@ -42,26 +50,38 @@ def test_drifts(drift: FieldDrift, expected: Any) -> None:
 
 
 def test_switches() -> None:
-    trouble = MarketFaults()
-    assert trouble.response(request(), 200, BODY).status == 200
-    trouble.down = ("/events",)
-    assert trouble.response(request(), 200, BODY).status == 503
-    assert trouble.response(request("/v2/markets"), 200, BODY).status == 200
-    trouble = MarketFaults(drifts=(FieldDrift(path="events"),))
-    assert trouble.response(request(), 200, BODY).body == b"{}"
-    assert b"events" in trouble.response(request(), 404, {"error": "no events"}).body
+    def good(_: ServerRequest) -> ServerResponse:
+        return json_response(BODY)
+
+    faults = MarketFaults()
+    assert faults(request(), good).status == 200
+    faults.down = ("/events",)
+    assert faults(request(), good).status == 503
+    assert faults(request("/v2/markets"), good).status == 200
+    faults = MarketFaults(drifts=(FieldDrift(path="events"),))
+    assert faults(request(), good).body == b"{}"
+    assert b"events" in faults(request(), lambda _: json_response({"error": "no events"}, 404)).body
 
 
 def test_repeated_names_are_joined() -> None:
-    assert query_of(request("/x?ids=1&ids=2&limit=&closed=true")) == {"ids": "1,2", "limit": "", "closed": "true"}
+    async def main() -> None:
+        server = PracticeServer()
+        server.route("GET", "/x", lambda request: json_response(dict(request.query)))
+        async with server, AsyncHttpClient() as http:
+            answer = await http.get(f"{server.url}/x?ids=1&ids=2&limit=&closed=true")
+            assert json.loads(answer.body) == {"ids": "1,2", "limit": "", "closed": "true"}
+
+    asyncio.run(main())
 
 
 def test_both_notations_say_the_same() -> None:
-    market = FakeMarket(ticker="KXA-1-B", label="B", bid=0.41, ask=0.44, last=0.42, volume=10, paid=1.0)
-    new, old = market_body(market, "KXA-1"), market_body(market, "KXA-1", "cents")
+    market = SampleKalshiMarket(ticker="KXA-1-B", label="B", bid=0.41, ask=0.44, last=0.42, volume=10, paid=1.0)
+    new, old = kalshi_market_body(market, "KXA-1"), kalshi_market_body(market, "KXA-1", "cents")
     assert (new["yes_bid_dollars"], new["no_ask_dollars"], new["volume_fp"]) == ("0.4100", "0.5900", "10.00")
     assert (old["yes_bid"], old["no_ask"], old["volume"], old["settlement_value"]) == (41, 59, 10, 100)
     assert not [name for name in old if name.endswith(("_dollars", "_fp"))]
     assert not {"yes_bid", "volume", "liquidity"} & set(new)
-    bare = event_body(FakeEvent(ticker="KXA-1", series="KXA", title="?", category=None, markets=(market,)))
+    bare = kalshi_event_body(
+        SampleKalshiEvent(ticker="KXA-1", series="KXA", title="?", category=None, markets=(market,))
+    )
     assert "category" not in bare

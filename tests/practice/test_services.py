@@ -94,7 +94,7 @@ def test_every_market_has_the_same_prices(platform: str, id: str):
 def test_ports_in_a_row_and_an_answer_that_takes_its_time():
     async def main() -> None:
         first = _free_ports()
-        async with all_services(ServiceOptions(now=NOW, port_base=first, latency=0.01)) as addresses:
+        async with all_services(ServiceOptions(now=NOW, port=first, latency=0.01)) as addresses:
             ports = {int(url.split(":")[2].split("/")[0]) for url in addresses.values()}
             assert ports == set(range(first, first + PORTS))
             async with AsyncHttpClient(limits=QUICK) as client:

@@ -1,0 +1,116 @@
+"""Backtests of forecasters that ask no model, and the demo."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foretell.operations.requests import BacktestRequest, DemoRequest
+from foretell.operations.result import Result
+from foretell.operations.score import ScoreResult
+from foretell.runs.backtest import Backtest, BacktestProgress
+from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
+
+if TYPE_CHECKING:
+    from foretell.runs.question_sets import Benchmark
+
+DEMO_FORECASTERS = ("auto", "knn", "linear", "hybrid", "prior", "always")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BacktestResult(Result):
+    """The answers of a backtest, and the tables they were written to."""
+
+    backtest: Backtest
+    tables: tuple[Path, ...] = ()
+
+    def to_dict(self) -> Any:
+        """How many answered and failed, and where the tables are."""
+        result = self.backtest
+        return {
+            "questions": len(result.questions),
+            "forecasts": dict(Counter(one.forecaster for one in result.forecasts)),
+            "failures": [
+                {"forecaster": one.forecaster, "question": one.question_id, "error": one.error}
+                for one in result.failures
+            ],
+            "tables": [str(path) for path in self.tables],
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The forecasts as `foretell score` reads them."""
+        return forecast_rows(self.backtest.forecasts, self.backtest.questions)
+
+    def __str__(self) -> str:
+        """What was written, and what failed."""
+        lines = [f"Wrote {path}" for path in self.tables]
+        if failures := self.backtest.failures:
+            first = failures[0]
+            total = len(self.backtest.answers)
+            lines.append(f"{len(failures)} of {total} answers failed, e.g. {first.forecaster}: {first.error}")
+        return "\n".join(lines) or f"{len(self.backtest.forecasts)} forecasts"
+
+
+def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
+    """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
+    from foretell.runs.question_sets import open_benchmark
+
+    benchmark = open_benchmark(request.dataset, rounds=request.rounds, folder=request.data)
+    series = benchmark.series
+    if request.series is not None:
+        from foretell.data.series.local import CsvSeries
+
+        series = CsvSeries(path=request.series)
+    result = _answers(benchmark, request.forecasters, series, progress)
+    if request.tables is None:
+        return BacktestResult(backtest=result)
+    written = write_backtest(result, benchmark.questions.resolutions, request.tables)
+    return BacktestResult(backtest=result, tables=tuple(written.values()))
+
+
+def _answers(
+    benchmark: "Benchmark", names: tuple[str, ...], series: Any, progress: BacktestProgress | None
+) -> Backtest:
+    from foretell.forecasters.forecaster import build_forecaster
+    from foretell.runs.backtest import backtest as run
+
+    forecasters = [build_forecaster(name) for name in names]
+    questions = benchmark.questions.questions
+    return run(forecasters, questions, series=series, past=benchmark.past, progress=progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoResult(ScoreResult):
+    """The demo's leaderboard, with a line on what was asked."""
+
+    heading: str = ""
+    tables: tuple[Path, ...] = field(default=())
+
+    def print(self, console: Any) -> None:
+        """The line, then the leaderboard."""
+        console.file.write(f"{self.heading}\n")
+        super().print(console)
+
+
+def demo(request: DemoRequest, progress: BacktestProgress | None = None) -> DemoResult:
+    """Forecast the demo's questions and score every answer."""
+    from foretell.runs.question_sets import demo_benchmark
+    from foretell.scoring.join import read_table
+    from foretell.scoring.score import ScoringOptions, score_table
+
+    benchmark = demo_benchmark()
+    questions = benchmark.questions
+    result = _answers(benchmark, DEMO_FORECASTERS, benchmark.series, progress)
+    table = read_table(
+        forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, questions.resolutions)
+    )
+    written = {} if request.tables is None else write_backtest(result, questions.resolutions, request.tables)
+    targets = sum(len(q.targets) for q in questions.questions)
+    series = len({q.id for q in questions.questions})
+    return DemoResult(
+        board=score_table(table, ScoringOptions(by=("source",))),
+        table=table,
+        title="Model-free forecasters on real series",
+        heading=f"{len(questions.questions)} questions with {targets} targets from {series} real series",
+        tables=tuple(written.values()),
+    )

@@ -1,0 +1,517 @@
+"""Every request there is. Light to import: the command line loads it for `--help`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from foretell.operations.request import Request, setting
+
+# Scoring tables, and what is made of them.
+
+
+def _columns(value: Any) -> Any:
+    """Names given one by one or with commas between them, as a tuple.
+
+    >>> _columns("source, horizon"), _columns(("source,horizon", "kind"))
+    (('source', 'horizon'), ('source', 'horizon', 'kind'))
+    """
+    parts = (value,) if isinstance(value, str) else value
+    return tuple(name.strip() for part in parts for name in str(part).split(",") if name.strip())
+
+
+Columns = Annotated[tuple[str, ...], BeforeValidator(_columns)]
+"""Names of columns: repeated, or with commas between them."""
+
+CombineTrials = Literal["mean", "logit-mean", "separate"]
+Correction = Literal["none", "holm", "bh"]
+CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
+Platform = Literal["metaculus", "prophet-arena"]
+
+
+class TablesRequest(Request):
+    """A table of forecasts and one of outcomes, and how to read them. In Python each may also be a frame or rows."""
+
+    forecasts: Any = setting(
+        help="Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
+    )
+    outcomes: Any = setting(
+        help="Table of outcomes: question, target, outcome, and columns to group by.",
+        flag="-o/--outcomes",
+        metavar="FILE",
+    )
+    combine_trials: CombineTrials = setting("mean", "How several trials of one forecaster become one forecast.")
+    weights: Literal["equal", "question"] = setting(
+        "equal", "Without a weight column, count every target once or every question once."
+    )
+    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+
+
+class ScoringRequest(TablesRequest):
+    """Two tables, what to compute from them, and how sure to be of it."""
+
+    by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
+    metric: str = setting(
+        "bi", "The metric that ranks the table: bi, brier, ms, log, ece, return, sharpe.", metavar="NAME"
+    )
+    reference: str | None = setting(
+        None, "Compare all others with this forecaster; without it, with the leader.", metavar="NAME"
+    )
+    cluster: Columns = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
+    missing: float | None = setting(None, "Probability to put in where a forecast is missing.", metavar="P", ge=0, le=1)
+    gamma: float = setting(0.0, "Risk aversion, 0 to 1, of the bettor behind return and sharpe.", ge=0, le=1)
+    fee: str = setting("none", "Fee that the bettor pays: none, kalshi or a rate.", metavar="FEE")
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+    level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1)
+
+
+class ScoreRequest(ScoringRequest):
+    """Score a table of forecasts against a table of outcomes."""
+
+    metrics: Literal["usual", "all"] = setting(
+        "usual", "With all: peer score, adjusted Brier, Murphy's parts and the recalibration line too."
+    )
+    anchors: bool = setting(True, "Add the rows 0.5, base rate and crowd price.")
+    title: str | None = setting(None, "Title of the page that --out FILE.html writes.")
+    costs: Any = setting(
+        None, "Table of forecaster and dollars, for the frontier of score against cost.", metavar="FILE"
+    )
+
+
+class CompareRequest(ScoringRequest):
+    """Compare forecasters with one of them on the questions both answered."""
+
+    forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
+    reference: str | None = setting(
+        None, "Compare with this forecaster; without it, with the last one named.", metavar="NAME"
+    )
+    correct: Correction = setting("holm", "How p-values are corrected for the number of comparisons: holm, bh or none.")
+
+
+class ErrorsRequest(TablesRequest):
+    """Where a forecaster wins and loses."""
+
+    forecaster: str = setting(help="Whose errors to analyse.", argument=True)
+    reference: str | None = setting(None, "Show the difference to this forecaster too.", metavar="NAME")
+    metric: str = setting("bi", "The metric of the groups: bi, brier, ms, log or ece.", metavar="NAME")
+    cluster: Columns = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
+
+
+class PlanRequest(Request):
+    """How many questions it takes to see a gain of a given size."""
+
+    pilot: tuple[str, ...] = setting(
+        (), "Two forecasters of a past comparison.", argument=True, metavar="[FIRST SECOND]"
+    )
+    gain: float = setting(help="The difference to be seen, in points of the Brier index.")
+    index: float = setting(70.0, "The Brier index around which it is expected.", lt=100)
+    sd: float | None = setting(None, "Standard deviation of the paired Brier differences.", gt=0)
+    forecasts: Any = setting(None, "Table of the pilot's forecasts.", flag="-f/--forecasts", metavar="FILE")
+    outcomes: Any = setting(None, "Table of the pilot's outcomes.", flag="-o/--outcomes", metavar="FILE")
+    power: float = setting(0.8, "Chance to see the gain.", ge=0.05, le=0.999)
+    alpha: float = setting(0.05, "Chance of a false alarm.", ge=0.0001, le=0.5)
+
+
+# Backtests without models, and calibration.
+
+
+class BacktestRequest(Request):
+    """Run forecasters over a question set, each question as of its date."""
+
+    dataset: str = setting(help="demo, forecastbench, a file of questions, or a folder of tables.", argument=True)
+    forecasters: tuple[str, ...] = setting(
+        ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
+    )
+    rounds: tuple[str, ...] = setting(
+        (), "Only this round of forecastbench; may be repeated.", flag="--round", metavar="DATE"
+    )
+    data: Path | None = setting(None, "Folder of the pulled rounds.", metavar="FOLDER")
+    series: Path | None = setting(None, "CSV file or folder of time series.", metavar="PATH")
+    tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
+
+
+class DemoRequest(Request):
+    """Forecast 400 questions about real time series as of their dates, and score every answer."""
+
+    tables: Path | None = setting(None, "Also write the tables into this folder.", metavar="FOLDER")
+
+
+class TrialsRequest(Request):
+    """Resolved forecasts of one forecaster, from which something is learnt."""
+
+    forecasts: Path = setting(
+        help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
+    )
+    outcomes: Path = setting(
+        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
+    )
+    forecaster: str | None = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
+    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+
+
+class CalibrateFitRequest(TrialsRequest):
+    """Fit a rule on forecasts whose outcomes are known."""
+
+    method: CalibrationMethod = setting("default", "What to fit.")
+
+
+class CalibrateApplyRequest(Request):
+    """Apply a fitted rule to new forecasts."""
+
+    fitted: Path = setting(help="File of the fitted rule.", argument=True)
+    forecasts: Path = setting(
+        help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
+    )
+    outcomes: Path | None = setting(
+        None, "Table with due, source, kind and price of the questions.", flag="-o/--outcomes", metavar="FILE"
+    )
+    forecaster: str | None = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
+    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+    name: str | None = setting(
+        None, "What to call the result; without it, its forecaster with the word calibrated, or ensemble."
+    )
+    check: Literal["time", "ids"] = setting(
+        "time",
+        "With ids, a rule may judge questions asked before its training ended: for a check, not for publication.",
+    )
+
+
+class CalibrateReportRequest(TrialsRequest):
+    """What every method would have brought: in-sample, by other questions, and by the past alone."""
+
+    methods: tuple[CalibrationMethod, ...] = setting((), "Only this method; may be repeated.", flag="--method")
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+
+
+class EnsembleRequest(Request):
+    """Weights for several forecasters whose mean would have been good, judged on later rounds than they came from."""
+
+    forecasts: Path = setting(help="Table of forecasts by several forecasters.", flag="-f/--forecasts", metavar="FILE")
+    outcomes: Path = setting(
+        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
+    )
+    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+    method: Literal["greedy", "skill", "equal"] = setting(
+        "greedy", "Add the best step by step, weigh by past skill, or count everybody the same."
+    )
+    steps: int = setting(20, "Steps of the greedy selection at most.", ge=1)
+    replacement: bool = setting(True, "Let the greedy selection add a member again, which gives it more weight.")
+
+
+class AuditRequest(Request):
+    """Let a second model read what a run was shown and refused, and count what the fence got wrong."""
+
+    run: str = setting(help="Id of the run, or the beginning of it.", argument=True)
+    auditor: str | None = setting(None, "Model that reads; without it, the auditor of the run's spec.", metavar="MODEL")
+    sample: int | None = setting(None, "Judge only N texts; larger samples contain smaller ones.", metavar="N", ge=1)
+    closed_book: str | None = setting(None, "A run of the same questions without tools.", metavar="RUN")
+    unfenced: str | None = setting(None, "A run of the same questions with the fence off.", metavar="RUN")
+    budget: float | None = setting(
+        None, "Dollars to spend; what is left when they are spent stays open.", metavar="DOLLARS", gt=0
+    )
+    outcomes: Path | None = setting(
+        None, "Table of outcomes, where the questions bring none.", flag="-o/--outcomes", metavar="FILE"
+    )
+    same: bool = setting(False, "Allow the model that filtered the run to audit it.")
+
+
+# Questions and data.
+
+
+class QuestionsRequest(Request):
+    """Check a file of questions and show what is in it."""
+
+    file: Path = setting(help="JSONL, JSON, CSV or YAML.", argument=True)
+    as_of: str | None = setting(
+        None, "When the questions are asked, for rows that do not say so; without it, now.", metavar="DATE"
+    )
+    topics: bool = setting(False, "Sort every question into one of ten topics.")
+    model: str | None = setting(
+        None, "Model that sorts them, as provider:name; without it, their words decide.", metavar="MODEL"
+    )
+
+
+class FetchRequest(Request):
+    """The open questions of a platform as a file to run."""
+
+    platform: Platform = setting(help="metaculus or prophet-arena.", argument=True)
+    tournaments: tuple[str, ...] = setting(
+        (), "Only this tournament of Metaculus, by slug or number; may be repeated.", flag="--tournament"
+    )
+    limit: int = setting(200, "Number of questions at most.", ge=1, le=5000)
+    new: bool = setting(False, "Only what was not submitted from this machine before.")
+
+
+class DataPullRequest(Request):
+    """Download rounds of a public question set with their outcomes so far."""
+
+    source: Literal["forecastbench"] = setting(help="Where the questions are from.", argument=True)
+    rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
+    latest: bool = setting(False, "The newest round, also when no round is named.")
+    url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")
+    folder: Path | None = setting(None, "Folder to use instead of the user's cache.", metavar="FOLDER")
+
+
+class DataListRequest(Request):
+    """The rounds on this machine."""
+
+    folder: Path | None = setting(None, "Folder to use instead of the user's cache.", metavar="FOLDER")
+
+
+class TrancheRequest(Request):
+    """A fixed-seed sample of the resolved questions of a round, as the BLF study drew its test sets."""
+
+    round: str = setting(help="Due date of a pulled round.", argument=True, metavar="ROUND")
+    resolved_by: str = setting(help="Outcomes after this day do not count.", metavar="DATE")
+    per_source: int | None = setting(20, "Questions of each source that is a data set.", ge=1)
+    markets: int | None = setting(None, "Questions of markets in all; without it, every one.", ge=0)
+    seed: int = setting(42, "Seed of the draw.")
+    data: Path | None = setting(None, "Folder of the pulled rounds.", metavar="FOLDER")
+    tables: Path = setting(Path("tranche"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+
+
+class ClaimsRequest(Request):
+    """Claims that a publication later found true or false, as questions."""
+
+    source: Path = setting(help="One JSON object a line: claim, label, published.", argument=True, metavar="CLAIMS")
+    split: Literal["validation", "test"] | None = setting(None, "Only this part of the claims.")
+    tables: Path = setting(Path("claims"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+
+
+class OptionTasksRequest(Request):
+    """Tasks in which one of several options pays most, as questions."""
+
+    source: Path = setting(help="One JSON object a line: options with payoffs.", argument=True, metavar="TASKS")
+    tables: Path = setting(Path("options"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+
+
+class FinancialTasksRequest(Request):
+    """Tasks made from a series of prices: which position returns most per dollar?"""
+
+    source: Path = setting(help="CSV file with columns date and value.", argument=True, metavar="SERIES")
+    kind: Literal["long-short", "higher-lower"] = setting("long-short", "What the options are.")
+    series: str | None = setting(None, "Id of the series, where the file holds several.", metavar="ID")
+    cutoffs: tuple[str, ...] = setting(
+        (), "A day on which the question is asked; may be repeated.", flag="--cutoff", metavar="DATE", min_length=1
+    )
+    horizon: int = setting(365, "Days from the question to its answer.", ge=1)
+    history: int = setting(250, "Observations that a task needs before its question.", ge=1)
+    tables: Path = setting(Path("financial"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+
+
+class InspectLogRequest(Request):
+    """Logs of Inspect AI as the tables that `foretell score` reads."""
+
+    log: Path = setting(help="A log (.eval or .json), or a folder of them.", argument=True)
+    tables: Path = setting(Path("inspect"), "Folder for the tables.", metavar="FOLDER")
+    name: str | None = setting(None, "Who forecast; without it, the model of each log.", metavar="FORECASTER")
+
+
+class CorpusImportRequest(Request):
+    """Bring dated documents of one's own into the corpus."""
+
+    sources: tuple[Path, ...] = setting(
+        help="Files or folders of documents.", argument=True, metavar="SOURCES...", min_length=1
+    )
+    corpus: Path | None = setting(
+        None, "File of the corpus; without it, corpus.db in FORETELL_HOME.", env="FORETELL_CORPUS", metavar="FILE"
+    )
+
+
+class CorpusSearchRequest(Request):
+    """Search the corpus as of a date."""
+
+    query: str = setting(help="What to look for.", argument=True)
+    as_of: str | None = setting(None, "Show only what was dated by the end of this day.", metavar="DATE")
+    limit: int = setting(10, "Number of documents to show.", ge=1, le=100)
+    corpus: Path | None = setting(
+        None, "File of the corpus; without it, corpus.db in FORETELL_HOME.", env="FORETELL_CORPUS", metavar="FILE"
+    )
+
+
+# Handing forecasts in.
+
+_COMBINE_HELP = "How trials become one forecast; without it, by the run's own rule."
+
+
+class ForecastBenchFile(Request):
+    """Whose file ForecastBench gets, and what is in it."""
+
+    organization: str = setting("", "ForecastBench: your team, as registered.")
+    model: str = setting("", "ForecastBench: the name to show on the leaderboard.")
+    model_organization: str = setting("", "ForecastBench: who made the model; without it, the organization.")
+    number: int = setting(1, "ForecastBench: which of three files this is.", ge=1, le=3)
+    round: str | None = setting(None, "ForecastBench: due date, where there are several rounds.", metavar="DATE")
+    reasoning: bool = setting(False, "ForecastBench: put the reasons into the file.")
+    incomplete: bool = setting(False, "ForecastBench: write it although too much is missing to be ranked.")
+    folder: Path = setting(Path(), "ForecastBench: folder for the file.", metavar="FOLDER")
+
+
+class ExportRequest(ForecastBenchFile):
+    """A run as a file for ForecastBench, checked against the round's question set."""
+
+    run: str = setting(help="Id of the run, or the beginning of it.", argument=True)
+    combine: str | None = setting(None, _COMBINE_HELP)
+
+
+class SubmitRequest(ForecastBenchFile):
+    """Submit the forecasts of a run, or of a file of forecasts."""
+
+    source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
+    to: Literal["forecastbench", "metaculus", "prophet-arena"] = setting(help="The platform.")
+    comment: Literal["private", "public"] | None = setting(
+        None, "Send the reasons too: on Metaculus as a comment, private unless you say public.", alone="private"
+    )
+    clip: bool = setting(False, "Move probabilities that are not accepted to the nearest that are.")
+    questions: tuple[str, ...] = setting((), "Only this question; may be repeated.", flag="--question", metavar="ID")
+    post: str | None = setting(
+        None, "Metaculus: the post that the run's only question answers.", flag="--as", metavar="POST"
+    )
+    combine: str | None = setting(None, _COMBINE_HELP)
+    again: bool = setting(False, "Send also what was sent before with the same content.")
+    agent: str = setting("", "Prophet Arena: your agent's name there.")
+    window: str | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
+    dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
+
+
+class LedgerRequest(Request):
+    """A ledger of submissions."""
+
+    file: Path | None = setting(None, "Another ledger than this machine's.", metavar="FILE")
+
+
+class LedgerVerifyRequest(LedgerRequest):
+    """Check every entry of the ledger."""
+
+    head: str | None = setting(None, "A head that you noted: nothing up to it may be missing.", metavar="NUMBER:HASH")
+
+
+class LedgerShowRequest(LedgerRequest):
+    """Entries of the ledger."""
+
+    platform: str | None = setting(None, "Only this platform.")
+    question: str | None = setting(None, "Only questions whose name begins so.")
+    last: int | None = setting(None, "Only the last N entries.", metavar="N", ge=1)
+
+
+# The live arena.
+
+_ARENA_FILE: Any = setting(Path(), "The arena's file, or its folder.", argument=True, metavar="[ARENA]")
+
+
+class ArenaRequest(Request):
+    """An arena, by its file."""
+
+    file: Path = _ARENA_FILE
+
+
+class ArenaInitRequest(Request):
+    """The file of a new arena, with every field explained."""
+
+    place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
+    name: str | None = setting(None, "Name of the arena; without it, that of its folder.")
+    force: bool = setting(False, "Overwrite a file that is there.")
+
+
+class ArenaForecastRequest(ArenaRequest):
+    """Let every entry answer what is ready."""
+
+    entries: tuple[str, ...] = setting((), "Only this entry; may be repeated.", flag="--entry", metavar="NAME")
+    concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
+    here: bool = setting(False, "With a shared database, answer in this process, without workers.")
+
+
+class ArenaScoreRequest(ArenaRequest):
+    """The leaderboard of an arena."""
+
+    by: Columns = setting((), "More numbers by category, platform or lead_time.", metavar="COLUMNS")
+    choice: Literal["mean", "last", "first", "every"] = setting("mean", "How the moments of an event count.")
+    draws: int = setting(1000, "Number of bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+
+
+class ArenaShowRequest(Request):
+    """One event of an arena: its prices, its moments, and every forecast."""
+
+    event: str = setting(help="Id of the event, or the end of it.", argument=True)
+    file: Path = setting(Path(), "The arena's file or folder.", flag="--arena", metavar="PATH")
+
+
+class ArenaRunRequest(ArenaRequest):
+    """All stages of an arena as one service."""
+
+    concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
+    here: bool = setting(False, "With a shared database, answer in this process, without workers.")
+    look: float | None = setting(None, "Seconds between two looks at the clock.", metavar="SECONDS", ge=0.01)
+    once: bool = setting(False, "Do what is due now, then leave: for cron.")
+
+
+class ArenaDemoRequest(Request):
+    """A month of an arena in about a minute, on a made-up exchange."""
+
+    days: int = setting(30, "Days on which events are taken up.", ge=1, le=366)
+    events_per_day: int = setting(8, "Events taken up in a day.", ge=1, le=100)
+    seed: int = setting(0, "Another seed makes another world.")
+    folder: Path = setting(Path("arena-demo"), "Folder for the page of the leaderboard.", metavar="FOLDER")
+    keep: bool = setting(False, "Keep runs, journal and arena.yaml there as well, to look into them.")
+
+
+# Servers, sites and bots.
+
+
+class ServeRequest(Request):
+    """Show runs, questions and arenas in a browser, and ask there."""
+
+    host: str = setting("127.0.0.1", "Address to listen at; with another one every request needs the token.")
+    port: int = setting(8400, "Port to listen at; 0 takes a free one.", ge=0, le=65535)
+    token: str | None = setting(
+        None, "What spending and writing need; without it, a new one is printed.", env="FORETELL_TOKEN"
+    )
+    open: bool = setting(False, "Open a browser.")
+
+
+class SiteRequest(Request):
+    """The pages of `foretell serve` as files that open from disk."""
+
+    folder: Path = setting(help="Folder for the pages.", argument=True)
+    runs: tuple[str, ...] = setting((), "Only this run; may be repeated.", flag="--run")
+    trees: tuple[str, ...] = setting((), "Only this tree; may be repeated.", flag="--tree")
+    arenas: tuple[str, ...] = setting((), "Only this arena; may be repeated.", flag="--arena")
+    most: int = setting(20_000, "Number of pages at most.", ge=1)
+
+
+class McpRequest(Request):
+    """Serve foretell to assistants over the Model Context Protocol."""
+
+    allow_spending: float | None = setting(None, "Dollars that all calls together may cost.", metavar="DOLLARS", ge=0)
+    models: tuple[str, ...] = setting(
+        (), "A model on offer, as provider:name, the usual one first; else FORETELL_MODEL.", flag="--model"
+    )
+    search: tuple[str, ...] = setting((), "A search engine on offer; else FORETELL_SEARCH, else local.")
+    files: tuple[Path, ...] = setting((), "Tables and trees under this folder may be read.", metavar="FOLDER")
+    http: bool = setting(False, "Serve on http://127.0.0.1 instead of standard input and output.")
+    port: int = setting(8766, "Port with --http; 0 takes a free one.", ge=0, le=65535)
+
+
+class InitBotRequest(Request):
+    """A repository that forecasts a Metaculus tournament on a schedule, on GitHub."""
+
+    folder: Path = setting(help="Folder for the bot.", argument=True)
+    tournament: str = setting("minibench", "Tournament of Metaculus, by its slug or number.")
+    model: str = setting("openrouter:openai/gpt-5-mini", "The model, as provider:name; it needs a price.")
+    search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt, the default, needs no key.")
+    budget_per_day: float = setting(3.0, "Dollars a day.", metavar="DOLLARS", ge=0.01)
+    interval: int = setting(8, "Hours between two runs; they divide the day.", metavar="HOURS", ge=1, le=24)
+    trials: int = setting(3, "Trials of every question.", ge=1, le=20)
+
+
+class PracticeRequest(Request):
+    """A practice world on this machine: models, search, pages, series, markets and inboxes for submissions."""
+
+    port: int = setting(0, "First of 13 ports in a row (default: free ones).", metavar="PORT", ge=0, le=65522)
+    latency: float = setting(0.0, "Seconds before every answer.", metavar="SECONDS", ge=0)
+    home: Path | None = setting(
+        None, "FORETELL_HOME of the practice world (default: a folder beside your runs).", metavar="FOLDER"
+    )

@@ -1,0 +1,524 @@
+"""Score tables of forecasts, compare forecasters, analyse errors, and plan the next comparison."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import benjamini_hochberg, holm
+from foretell.metrics.metric import METRICS
+from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
+from foretell.operations.requests import (
+    CompareRequest,
+    ErrorsRequest,
+    PlanRequest,
+    ScoreRequest,
+    ScoringRequest,
+    TablesRequest,
+)
+from foretell.operations.result import Result
+from foretell.operations.score_numbers import NumberScores, score_numbers
+from foretell.questions.errors import InputError
+from foretell.report.terminal import TextColumn, text_table
+from foretell.scoring.join import ReadOptions, read_costs, read_table
+from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, score_table
+from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import ForecastTable, Labels, with_anchors
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from foretell.scoring.error_analysis import ErrorAnalysis
+
+DIFFICULTY = "difficulty"
+"""A column to group by that is made from the forecasts themselves: how hard a question was for everybody."""
+
+
+# Scores.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreDetails:
+    """Numbers of one forecaster that say more than its rank."""
+
+    forecaster: str
+    peer: Interval
+    """Metaculus peer score: above 0 for those who beat the others on the same targets."""
+    adjusted: Interval
+    """Brier score less the difficulty of the questions; always-0.5 has 0.25."""
+    reliability: float
+    resolution: float
+    uncertainty: float
+    slope: float
+    """Of the recalibration line on the log-odds scale; below 1 is overconfidence."""
+    intercept: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreResult(Result):
+    """A leaderboard, and the table it was made from."""
+
+    board: Scoreboard
+    table: ForecastTable
+    title: str = "Leaderboard"
+    costs: Mapping[str, float] | None = None
+    details: tuple[ScoreDetails, ...] = ()
+
+    def to_dict(self) -> Any:
+        """The board's own data, and the details where they were asked for."""
+        more = {"details": [asdict(one) for one in self.details]} if self.details else {}
+        return self.board.to_dict() | more
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each forecaster and group: every metric with its interval."""
+        return [
+            {"forecaster": score.forecaster, **score.group, "n": score.n, "completion": score.completion}
+            | {
+                f"{name}{suffix}": value
+                for name, found in score.metrics.items()
+                for suffix, value in (("", found.estimate), ("_low", found.low), ("_high", found.high))
+            }
+            for score in self.board.scores
+        ]
+
+    def to_html(self) -> str:
+        """The leaderboard as a page."""
+        from foretell.report.leaderboard_page import leaderboard_page
+
+        return leaderboard_page(self.board, self.table, self.title, costs=self.costs)
+
+    def to_markdown(self) -> str:
+        """The leaderboard as Markdown."""
+        from foretell.report.leaderboard_text import markdown_board
+
+        return markdown_board(self.board)
+
+    def print(self, console: "Console") -> None:
+        """The leaderboard, and the details below it."""
+        from foretell.report.leaderboard_text import print_board
+
+        print_board(self.board, console)
+        if self.details:
+            console.file.write(f"\n{self._details(console.width)}\n")
+
+    def _details(self, width: int) -> str:
+        columns = [
+            TextColumn(head="Forecaster", shrink=12),
+            *(TextColumn(head=head, right=True, drop=drop) for head, drop in DETAIL_COLUMNS.items()),
+        ]
+        lines = [
+            (
+                one.forecaster,
+                f"{one.peer.estimate:+.1f} [{one.peer.low:+.1f}, {one.peer.high:+.1f}]",
+                f"{one.adjusted.estimate:.3f}",
+                f"{one.reliability:.3f}",
+                f"{one.resolution:.3f}",
+                f"{one.slope:.2f}",
+                f"{one.intercept:+.2f}",
+            )
+            for one in self.details
+        ]
+        return f"{text_table(columns, lines, width)}\n{DETAIL_NOTE}"
+
+
+DETAIL_COLUMNS = {"Peer": 0, "Adjusted": 0, "Reliab.": 1, "Resol.": 1, "Slope": 2, "Intercept": 3}
+"""Heads of the table of details, with the order in which they are left out where there is no room."""
+DETAIL_NOTE = (
+    "Peer: Metaculus peer score, above 0 beats the others. Adjusted: Brier score less the\n"
+    "difficulty of the questions. Reliability and resolution: Murphy's parts of the\n"
+    "Brier score. Slope below 1: overconfident."
+)
+
+
+def score(request: ScoreRequest) -> ScoreResult | NumberScores:
+    """Score a table of forecasts against a table of outcomes: probabilities, or quantiles and samples of numbers."""
+    if (numbers := score_numbers(request)) is not None:
+        return numbers
+    table = _table(request)
+    if DIFFICULTY in request.by and DIFFICULTY not in table.targets.groups:
+        table = with_difficulty(table)
+    options = replace(scoring_options(request), anchors=request.anchors)
+    board = score_table(table, options)
+    costs = None if request.costs is None else read_costs(request.costs, table.forecasters)
+    named = request.forecasts if isinstance(request.forecasts, str | Path) else None
+    return ScoreResult(
+        board=board,
+        table=table,
+        title=request.title or (f"Scores of {Path(named).name}" if named else "Leaderboard"),
+        costs=costs,
+        details=score_details(table, options) if request.metrics == "all" else (),
+    )
+
+
+def scoring_options(request: ScoringRequest) -> ScoringOptions:
+    """What a request says about scoring, as the scoring engine takes it."""
+    if request.metric not in METRICS:
+        raise InputError(f"unknown metric {request.metric!r}", column="--metric", hint=f"one of {', '.join(METRICS)}")
+    return ScoringOptions(
+        by=request.by,
+        metric=request.metric,
+        reference=request.reference,
+        cluster=request.cluster,
+        missing=request.missing,
+        bettor=Bettor(gamma=request.gamma, fee=_fee(request.fee)),
+        resampling=Resampling(draws=request.draws, seed=request.seed, level=request.level),
+    )
+
+
+def _table(request: TablesRequest) -> ForecastTable:
+    reading = ReadOptions(trials=request.combine_trials, weights=request.weights, drop_unknown=request.drop_unknown)
+    return read_table(request.forecasts, request.outcomes, reading)
+
+
+def _fee(text: str) -> Any:
+    if text in ("none", "kalshi"):
+        return no_fee if text == "none" else kalshi_fee
+    try:
+        return proportional_fee(float(text))
+    except ValueError:
+        raise InputError(f"{text} is neither none, kalshi nor a rate such as 0.02", column="--fee") from None
+
+
+# Difficulty, and the numbers that need everybody's forecasts at once.
+
+
+def target_difficulty(table: ForecastTable) -> Floats:
+    """How hard every target was: the price's error where there was a market, else the effect of the question.
+
+    NaN where nobody answered.
+    """
+    from foretell.metrics.difficulty import market_difficulty, question_difficulty
+
+    targets = table.targets
+    found = np.full(len(targets), np.nan)
+    priced = np.isfinite(targets.price)
+    if priced.any():
+        found[priced] = market_difficulty(targets.price[priced], targets.outcome[priced])
+    rows = ~priced[table.target]
+    if rows.any():
+        chosen = table.target[rows]
+        squared = (table.p[rows] - targets.outcome[chosen]) ** 2
+        fitted = question_difficulty(squared, table.forecaster[rows], chosen)
+        # Known up to a constant: put on the scale of the Brier score of the forecasters it was fitted on.
+        found[~priced] = fitted.of(np.flatnonzero(~priced)) + float(squared.mean())
+    return found
+
+
+def with_difficulty(table: ForecastTable) -> ForecastTable:
+    """The table with a column that says easy, medium or hard, each a third of the targets."""
+    gamma = target_difficulty(table)
+    low, high = np.nanquantile(gamma, [1 / 3, 2 / 3])
+    codes = np.where(np.isnan(gamma), 3, (gamma > low).astype(int) + (gamma > high)).astype(np.int64)
+    labels = Labels(codes=codes, names=("easy", "medium", "hard", "unanswered"))
+    return replace(table, targets=replace(table.targets, groups={**table.targets.groups, DIFFICULTY: labels}))
+
+
+def score_details(table: ForecastTable, options: ScoringOptions) -> tuple[ScoreDetails, ...]:
+    """Peer score, adjusted Brier score, Murphy's parts and the recalibration line of every forecaster."""
+    from foretell.metrics.calibration import calibration_line, murphy_decomposition
+    from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor
+    from foretell.metrics.metric import LOG_FLOOR
+    from foretell.metrics.scores import metaculus_peer
+
+    targets = table.targets
+    p = np.array([table.p_of(name) for name in table.forecasters])
+    peer = metaculus_peer(p, targets.outcome, floor=LOG_FLOOR)
+    gamma = target_difficulty(table)
+    constant = difficulty_anchor(gamma[np.isfinite(gamma)], targets.weight[np.isfinite(gamma)])
+    found: list[ScoreDetails] = []
+    for name, own, points in zip(table.forecasters, p, peer, strict=True):
+        answered = np.isfinite(own)
+        outcome, weight = targets.outcome[answered], targets.weight[answered]
+        parts = murphy_decomposition(own[answered], outcome, weight, bins=10)
+        line = calibration_line(own[answered], outcome)
+        adjusted = adjusted_brier((own[answered] - outcome) ** 2, gamma[answered], constant)
+        found.append(
+            ScoreDetails(
+                forecaster=name,
+                peer=_mean(points[answered], table, answered, options),
+                adjusted=_mean(adjusted, table, answered, options),
+                reliability=parts.reliability,
+                resolution=parts.resolution,
+                uncertainty=parts.uncertainty,
+                slope=line.slope,
+                intercept=line.intercept,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -one.peer.estimate))
+
+
+def _mean(scores: Floats, table: ForecastTable, rows: Any, options: ScoringOptions) -> Interval:
+    """The weighted mean of scores with an interval over clusters."""
+    from foretell.metrics.bootstrap import bootstrap_score
+    from foretell.metrics.clusters import ResamplingDesign
+
+    cluster = table.targets.groups.get("cluster", table.targets.question).codes[rows]
+    design = ResamplingDesign(cluster=cluster, weight=table.targets.weight[rows])
+    return bootstrap_score(scores, design, resampling=options.resampling)
+
+
+# Comparisons.
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareResult(Result):
+    """Every forecaster against one of them, with p-values corrected for the number of comparisons."""
+
+    reference: str
+    pairs: tuple[PairComparison, ...]
+    correction: str
+
+    @cached_property
+    def p_values(self) -> tuple[float, ...]:
+        """Of the first difference of every pair, as it stands."""
+        return tuple(pair.differences[0].comparison.p if pair.differences else float("nan") for pair in self.pairs)
+
+    @cached_property
+    def corrected(self) -> tuple[float, ...]:
+        """The same, corrected."""
+        how = {"holm": holm, "bh": benjamini_hochberg}.get(self.correction)
+        return self.p_values if how is None else tuple(map(float, how(list(self.p_values))))
+
+    def to_dict(self) -> Any:
+        """Of two forecasters their comparison; of several a list of them."""
+        if len(self.pairs) == 1:
+            return self.pairs[0].to_dict()
+        pairs = [
+            {**pair.to_dict(), "p": p, "p_corrected": corrected}
+            for pair, p, corrected in zip(self.pairs, self.p_values, self.corrected, strict=True)
+        ]
+        return {"reference": self.reference, "correction": self.correction, "pairs": pairs}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each pair and group."""
+        return [
+            {"first": pair.first, "second": pair.second, **found.group, "metric": found.metric}
+            | asdict(found.comparison)
+            for pair in self.pairs
+            for found in pair.differences
+        ]
+
+    def print(self, console: "Console") -> None:
+        """Two forecasters head to head; several as a table."""
+        from foretell.report.leaderboard_text import print_pair
+
+        if len(self.pairs) == 1:
+            print_pair(self.pairs[0], console)
+            return
+        console.file.write(f"{self._table(console.width)}\n")
+
+    def _table(self, width: int) -> str:
+        from foretell.report.numbers import bracket, metric_text, signed
+
+        lines: list[Sequence[object]] = []
+        for pair, p, corrected in zip(self.pairs, self.p_values, self.corrected, strict=True):
+            if not pair.differences:
+                lines.append((pair.first, 0, "–", "", "", ""))
+                continue
+            found = pair.differences[0]
+            decimals = metric_text(found.metric).decimals
+            gap = found.comparison
+            lines.append(
+                (
+                    pair.first,
+                    f"{gap.n:,}",
+                    signed(gap.diff, decimals),
+                    bracket(gap.low, gap.high, decimals),
+                    f"{p:.4f}",
+                    f"{corrected:.4f}",
+                )
+            )
+        heads = [
+            TextColumn(head=f"minus {self.reference}", shrink=16),
+            TextColumn(head="n", right=True, drop=2),
+            TextColumn(head="difference", right=True),
+            TextColumn(head="interval", right=True),
+            TextColumn(head="p", right=True, drop=1),
+            TextColumn(head="p corrected" if self.correction != "none" else "p as it is", right=True),
+        ]
+        note = f"One-sided p-values, corrected for {len(self.pairs)} comparisons: {self.correction}."
+        return f"{text_table(heads, lines, width)}\n{note}"
+
+
+def compare(request: CompareRequest) -> CompareResult:
+    """Whether forecasters are better than a reference, and by more than noise, on the targets both answered."""
+    names = list(dict.fromkeys(request.forecasters))
+    reference = request.reference or names[-1]
+    others = [name for name in names if name != reference]
+    if not others:
+        raise InputError("there is nobody to compare with", hint="name two forecasters or more")
+    table = _table(request)
+    options = replace(scoring_options(request), anchors=False)
+    for name in (reference, *others):
+        table.require(name)
+    pairs = tuple(compare_pair(table, name, reference, options) for name in others)
+    return CompareResult(reference=reference, pairs=pairs, correction=request.correct)
+
+
+# Errors of one forecaster.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorsResult(Result):
+    """Where a forecaster wins and loses."""
+
+    analysis: "ErrorAnalysis"
+    difficulty: Mapping[tuple[str, str], float]
+    """How hard a target was for everybody, by question and target."""
+
+    def to_dict(self) -> Any:
+        """Scores by group, the hardest and easiest targets, and the bins in which it was most wrong."""
+        found = self.analysis
+        return {
+            "forecaster": found.forecaster,
+            "reference": found.reference,
+            "metric": found.method.metric,
+            "overall": None if found.overall is None else asdict(found.overall),
+            "groups": self.rows(),
+            "hardest": [self._case(one) for one in found.hardest],
+            "easiest": [self._case(one) for one in found.easiest],
+            "calibration": [asdict(one) for one in found.worst_bins],
+        }
+
+    def _case(self, case: Any) -> dict[str, Any]:
+        return asdict(case) | {"difficulty": self.difficulty.get((case.question, case.target))}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each group of each column."""
+        who = self.analysis.forecaster
+        return [
+            {
+                "column": part.column,
+                "group": group,
+                "n": part.answered[who][i],
+                "base_rate": part.base_rate[i],
+                "score": None if found is None else found.estimate,
+                "low": None if found is None else found.low,
+                "high": None if found is None else found.high,
+            }
+            for part in self.analysis.breakdowns
+            for i, (group, found) in enumerate(zip(part.groups, part.scores[who], strict=True))
+        ]
+
+    def to_html(self) -> str:
+        """The analysis as a page."""
+        from foretell.report.error_page import error_analysis_page
+
+        return error_analysis_page(self.analysis)
+
+    def print(self, console: "Console") -> None:
+        """A sentence, and the targets on which it lost most."""
+        from rich.text import Text
+
+        from foretell.report.error_page import error_analysis_lead
+
+        console.print(Text(error_analysis_lead(self.analysis), style="bold"))
+        heads = [
+            TextColumn(head="Most wrong about", shrink=24),
+            TextColumn(head="target", shrink=6, drop=2),
+            TextColumn(head="p", right=True),
+            TextColumn(head="came out", right=True),
+            TextColumn(head="Brier", right=True),
+            TextColumn(head="difficulty", right=True, drop=1),
+        ]
+        lines = [
+            (
+                one.title or one.question,
+                one.target,
+                f"{one.p:.2f}",
+                one.outcome,
+                f"{one.brier:.3f}",
+                f"{self.difficulty.get((one.question, one.target), float('nan')):.3f}",
+            )
+            for one in self.analysis.hardest
+        ]
+        console.file.write(f"\n{text_table(heads, lines, console.width)}\n")
+        console.print(Text("\nScores by group and figures: --out FILE.html", style="dim"))
+
+
+def errors(request: ErrorsRequest) -> ErrorsResult:
+    """Take one forecaster's errors apart by source, horizon, round and every other column."""
+    from foretell.scoring.breakdown import BreakdownMethod
+    from foretell.scoring.error_analysis import error_analysis
+
+    plain = _table(request)
+    table = with_anchors(plain)
+    for name in filter(None, (request.forecaster, request.reference)):
+        table.require(name)
+    method = BreakdownMethod(metric=request.metric, cluster=request.cluster)
+    targets, gamma = plain.targets, target_difficulty(plain)
+    return ErrorsResult(
+        analysis=error_analysis(table, request.forecaster, request.reference, method=method),
+        difficulty={
+            (targets.question.names[q], targets.target.names[t]): float(hard)
+            for q, t, hard in zip(targets.question.codes, targets.target.codes, gamma, strict=True)
+        },
+    )
+
+
+# How many questions the next comparison needs.
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanResult(Result):
+    """How many targets it takes, and what that is based on."""
+
+    targets: int
+    request: PlanRequest
+    sd: float
+    design_effect: float
+    source: str
+
+    def to_dict(self) -> Any:
+        """Plain data."""
+        asked = self.request
+        return {
+            "targets": self.targets,
+            "gain": asked.gain,
+            "power": asked.power,
+            "alpha": asked.alpha,
+            "sd": self.sd,
+            "design_effect": self.design_effect,
+            "source": self.source,
+        }
+
+    def __str__(self) -> str:
+        """Two lines."""
+        asked = self.request
+        return (
+            f"{self.targets:,} targets to see {abs(asked.gain):g} points of Brier index with {asked.power:.0%} chance "
+            f"(alpha {asked.alpha:g}).\n"
+            f"Paired Brier differences: sd {self.sd:.3f}, design effect {self.design_effect:.2f} ({self.source})."
+        )
+
+
+def plan(request: PlanRequest) -> PlanResult:
+    """How many targets it takes to see a gain of a given size."""
+    from foretell.metrics.power import PowerTarget, questions_needed
+
+    # Around index I the Brier score is b = (1 − I/100)², so a small gain of g points is worth g·√b/50 of Brier score.
+    brier_gain = abs(request.gain) * (1 - request.index / 100) / 50
+    sd, inflation, source = _spread(request)
+    aim = PowerTarget(power=request.power, alpha=request.alpha)
+    needed = questions_needed(brier_gain, sd, aim, inflation=inflation)
+    return PlanResult(targets=needed, request=request, sd=sd, design_effect=inflation, source=source)
+
+
+def _spread(request: PlanRequest) -> tuple[float, float, str]:
+    if request.sd is not None:
+        return request.sd, 1.0, "as given, targets taken as independent"
+    if len(request.pilot) != 2 or request.forecasts is None or request.outcomes is None:
+        raise InputError("the spread is unknown", hint="give --sd, or two forecasters FIRST SECOND with both tables")
+    first, second = request.pilot
+    table = read_table(request.forecasts, request.outcomes)
+    for name in (first, second):
+        table.require(name)
+    found = pilot_of(table, first, second)
+    if found is None:
+        raise InputError(f"{first} and {second} never differ: there is no spread to plan from")
+    return found.sd, max(1.0, found.inflation), f"from {found.n} targets in {found.n_clusters} clusters"

@@ -1,0 +1,205 @@
+"""Score forecasts of numbers: quantiles or samples against the value that came out."""
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.distributions import crps_quantiles, crps_samples, interval_covers, interval_score
+from foretell.operations.requests import ScoreRequest
+from foretell.operations.result import Result
+from foretell.questions.errors import InputError
+from foretell.report.terminal import TextColumn, text_table
+from foretell.scoring.table_input import (
+    ColumnRule,
+    InputTable,
+    TableSource,
+    check_rules,
+    open_table,
+    refuse_repeats,
+    table_columns,
+    text_rules,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NUMBER_NOTE = (
+    "CRPS is in the unit of the quantity, lower is better. Coverage: how often the value\n"
+    "fell into the widest central interval; Nominal: how often it should."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberScore:
+    """One forecaster on the questions it answered."""
+
+    forecaster: str
+    n: int
+    crps: Interval
+    coverage: float | None
+    """Share of values within the widest central interval; None for samples."""
+    nominal: float | None
+    """The share that should be."""
+    interval_score: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberScores(Result):
+    """Forecasters of numbers, best first."""
+
+    scores: tuple[NumberScore, ...]
+
+    def to_dict(self) -> Any:
+        """Plain data."""
+        return {"schema": "foretell/score-numbers/1", "scores": [asdict(one) for one in self.scores]}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each forecaster."""
+        return [
+            asdict(one) | {"crps": one.crps.estimate, "crps_low": one.crps.low, "crps_high": one.crps.high}
+            for one in self.scores
+        ]
+
+    def print(self, console: "Console") -> None:
+        """A table."""
+        columns = [
+            TextColumn(head="#", right=True),
+            TextColumn(head="Forecaster", shrink=16),
+            TextColumn(head="n", right=True, drop=2),
+            TextColumn(head="CRPS", right=True),
+            TextColumn(head="interval", right=True, drop=1),
+            TextColumn(head="Coverage", right=True),
+            TextColumn(head="Nominal", right=True),
+        ]
+        lines = [
+            (
+                place,
+                one.forecaster,
+                one.n,
+                f"{one.crps.estimate:.4g}",
+                f"[{one.crps.low:.4g}, {one.crps.high:.4g}]",
+                "–" if one.coverage is None else f"{one.coverage:.0%}",
+                "–" if one.nominal is None else f"{one.nominal:.0%}",
+            )
+            for place, one in enumerate(self.scores, 1)
+        ]
+        console.file.write(f"{text_table(columns, lines, console.width)}\n{NUMBER_NOTE}\n")
+
+
+def is_number_table(source: TableSource) -> bool:
+    """Whether forecasts are of numbers: no column p, but values at levels or of samples. Reads only the head.
+
+    >>> is_number_table([{"forecaster": "A", "question": "q", "level": 0.5, "value": 3}])
+    True
+    >>> is_number_table([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.3}])
+    False
+    """
+    columns = table_columns(source)
+    return "p" not in columns and "value" in columns and bool({"level", "sample"} & columns)
+
+
+def score_numbers(request: ScoreRequest) -> NumberScores | None:
+    """CRPS and coverage of quantiles or samples; None where the forecasts are probabilities.
+
+    Forecasts have the columns forecaster, question, value, and level (of a quantile, within 0 and 1) or sample (its
+    number); outcomes have question and value.
+    """
+    import duckdb
+
+    if not is_number_table(request.forecasts):
+        return None
+    with (
+        duckdb.connect(":memory:") as con,
+        open_table(request.forecasts, "forecasts", con) as forecasts,
+        open_table(request.outcomes, "outcomes", con) as outcomes,
+    ):
+        values, given = _values(outcomes), _given(forecasts)
+    unknown = sorted({question for _, question in given} - set(values))
+    if unknown and not request.drop_unknown:
+        hint = "add it, or say --drop-unknown"
+        raise InputError(f"question {unknown[0]!r} has no row in the outcomes", column="question", hint=hint)
+    resampling = Resampling(draws=request.draws, seed=request.seed, level=request.level)
+    by_forecaster: dict[str, list[tuple[str, list[tuple[float, float]]]]] = defaultdict(list)
+    for (forecaster, question), pairs in given.items():
+        if values.get(question) is not None:
+            by_forecaster[forecaster].append((question, sorted(pairs)))
+    if not by_forecaster:
+        raise InputError("no forecast meets a question whose value is known", hint="are the question ids the same?")
+    levels = "level" in forecasts.types
+    scores = [
+        _score(name, answered, values, levels=levels, resampling=resampling) for name, answered in by_forecaster.items()
+    ]
+    return NumberScores(scores=tuple(sorted(scores, key=lambda one: one.crps.estimate)))
+
+
+def _score(
+    name: str,
+    answered: list[tuple[str, list[tuple[float, float]]]],
+    values: dict[str, float | None],
+    *,
+    levels: bool,
+    resampling: Resampling,
+) -> NumberScore:
+    crps: list[float] = []
+    ends: list[tuple[float, float, float, float]] = []
+    for question, pairs in answered:
+        value = values[question]
+        assert value is not None
+        at, numbers = np.array([level for level, _ in pairs]), np.array([number for _, number in pairs])
+        found: Floats = crps_quantiles([numbers], at, [value]) if levels else crps_samples([numbers], [value])
+        crps.append(float(found[0]))
+        if levels and len(at) > 1:
+            ends.append((float(numbers[0]), float(numbers[-1]), float(at[-1] - at[0]), value))
+    coverage = nominal = width = None
+    if ends:
+        low, high, share, happened = (np.array(column) for column in zip(*ends, strict=True))
+        coverage, nominal = float(interval_covers(low, high, happened).mean()), float(share.mean())
+        width = float(interval_score(low, high, happened, level=min(nominal, 0.999)).mean())
+    return NumberScore(
+        forecaster=name,
+        n=len(crps),
+        crps=bootstrap_score(crps, [question for question, _ in answered], resampling=resampling),
+        coverage=coverage,
+        nominal=nominal,
+        interval_score=width,
+    )
+
+
+def _values(outcomes: InputTable) -> dict[str, float | None]:
+    outcomes.require("question", "value")
+    check_rules(outcomes, [*text_rules(outcomes, "question"), _finite(outcomes, "value", optional=True)])
+    refuse_repeats(outcomes, {"question": outcomes.text("question")})
+    query = f"select {outcomes.text('question')}, {outcomes.number('value')} from {outcomes.table}"
+    return dict(outcomes.con.execute(query).fetchall())
+
+
+def _given(forecasts: InputTable) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """(forecaster, question) → levels or sample numbers with their values."""
+    which = "level" if "level" in forecasts.types else "sample"
+    forecasts.require("forecaster", "question", which, "value")
+    number = forecasts.number("level") if which == "level" else forecasts.number("sample")
+    rules = [*text_rules(forecasts, "forecaster", "question"), _finite(forecasts, "value", optional=False)]
+    if which == "level":
+        bad = f"{number} is null or not ({number} > 0 and {number} < 1)"
+        rules.append(
+            ColumnRule(column="level", bad=bad, problem="{value} is no level", hint="0.9 for the 90 % quantile")
+        )
+    check_rules(forecasts, rules)
+    key = {name: forecasts.text(name) for name in ("forecaster", "question", which)}
+    refuse_repeats(forecasts, key)
+    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    columns = f"{key['forecaster']}, {key['question']}, {number}, {forecasts.number('value')}"
+    for forecaster, question, at, value in forecasts.con.execute(f"select {columns} from {forecasts.table}").fetchall():
+        found[forecaster, question].append((at, value))
+    return found
+
+
+def _finite(table: InputTable, column: str, *, optional: bool) -> ColumnRule:
+    number = table.number(column)
+    present = f"{table.text(column)} is not null and " if optional else ""
+    bad = f"{present}({number} is null or not isfinite({number}))"
+    return ColumnRule(column=column, bad=bad, problem="{value} is not a number", hint="write a decimal such as 12.5")

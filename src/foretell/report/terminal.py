@@ -1,0 +1,115 @@
+"""Tables in a terminal: no wider than it, with names that stay distinct, and plain when the output is piped."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from foretell.report.markup import clean, shorten
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+GAP = 2
+"""Blanks between columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextColumn:
+    """A column of a table."""
+
+    head: str
+    right: bool = False
+    """Numbers stand at the right."""
+    shrink: int | None = None
+    """The fewest characters to which its cells may be shortened; None keeps them whole."""
+    drop: int = 0
+    """Columns with higher numbers are left out first where there is no room; 0 is never left out."""
+
+
+def text_table(columns: Sequence[TextColumn], rows: Iterable[Sequence[object]], width: int = 80) -> str:
+    """A plain table of text.
+
+    Where it is too wide, columns that matter less are left out first; then the widest cells that may be shortened
+    are, in their middle, so that two different names never look alike.
+
+    >>> print(text_table([TextColumn(head="name", shrink=8), TextColumn(head="n", right=True)],
+    ...                  [("a-very-long-name-1", 12), ("a-very-long-name-2", 3)], width=16))
+    name           n
+    a-very…ame-1  12
+    a-very…ame-2   3
+    """
+    lines = [[clean(str(cell)) for cell in row] for row in rows]
+    chosen = list(range(len(columns)))
+    while _least(columns, lines, chosen) > width and any(columns[i].drop for i in chosen):
+        chosen.remove(max((i for i in chosen if columns[i].drop), key=lambda i: (columns[i].drop, i)))
+    cells = {i: [line[i] for line in lines] for i in chosen}
+    widths = {i: max(map(len, (columns[i].head, *cells[i]))) for i in chosen}
+    for i in sorted((i for i in chosen if columns[i].shrink is not None), key=lambda i: -widths[i]):
+        excess = sum(widths.values()) + GAP * (len(chosen) - 1) - width
+        if excess > 0:
+            room = max(widths[i] - excess, columns[i].shrink or 1, len(columns[i].head))
+            cells[i] = distinct(cells[i], room)
+            widths[i] = max(map(len, (columns[i].head, *cells[i])))
+    heads = [columns[i].head for i in chosen]
+    body = [heads, *([cells[i][place] for i in chosen] for place in range(len(lines)))]
+    return "\n".join(_line(line, [(widths[i], columns[i].right) for i in chosen]) for line in body)
+
+
+def distinct(names: Sequence[str], width: int) -> list[str]:
+    """Names of at most `width` characters, shortened in the middle; different names stay different.
+
+    Where the ends of two names are alike, the second shows a number in place of the dots.
+
+    >>> distinct(["gpt-5-mini-high", "gpt-5-nano-high"], 9)
+    ['gpt-…high', 'gpt~2high']
+    """
+    shown: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        if name in shown:
+            continue
+        short = shorten(name, width)
+        number = 2
+        while short in taken:
+            mark = f"~{number}"
+            half = max(1, (width - len(mark)) // 2)
+            short = f"{name[:half]}{mark}{name[len(name) - (width - half - len(mark)) :]}"
+            number += 1
+        shown[name] = short
+        taken.add(short)
+    return [shown[name] for name in names]
+
+
+def rich_table() -> "RichTable":
+    """An empty table for a console: a line under its head in a terminal, nothing but text where output is piped."""
+    from rich import box
+    from rich.table import Table as RichTable
+
+    shape = box.SIMPLE_HEAD if sys.stdout.isatty() else None
+    return RichTable(box=shape, padding=(0, 1, 0, 0) if shape else (0, 2, 0, 0), pad_edge=False, show_edge=False)
+
+
+def console() -> "Console":
+    """Standard output for tables: as wide as the terminal, 80 columns where there is none."""
+    from rich.console import Console
+
+    return Console()
+
+
+def _least(columns: Sequence[TextColumn], lines: Sequence[Sequence[str]], chosen: Sequence[int]) -> int:
+    """How narrow a table can be made without leaving out a column."""
+    found = 0
+    for i in chosen:
+        widest = max(map(len, (columns[i].head, *(line[i] for line in lines))))
+        least = columns[i].shrink
+        found += widest if least is None else max(min(least, widest), len(columns[i].head))
+    return found + GAP * (len(chosen) - 1)
+
+
+def _line(cells: Sequence[str], shapes: Sequence[tuple[int, bool]]) -> str:
+    padded = [
+        cell.rjust(width) if right else cell.ljust(width) for cell, (width, right) in zip(cells, shapes, strict=True)
+    ]
+    return (" " * GAP).join(padded).rstrip()

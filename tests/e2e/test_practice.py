@@ -1,0 +1,125 @@
+"""The whole chain in one practice world: ask, run, audit, tree, submit and ledger, through real commands."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.operations.practice import WORLD
+from foretell.practice.services import KEY
+from foretell.runs.store import RunStore
+
+PATIENCE = 120.0
+SPEC = """
+questions: {questions}
+mode: live
+models: {{agent: "openai:practice"}}
+search: [brave]
+trials: 1
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shell:
+    """A shell inside the practice world."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def foretell(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "foretell.cli.main", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            cwd=self.folder,
+            env=self.environment,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    def run_of(self, *, dataset: str) -> str:
+        """The id of the run that asked these questions."""
+        with closing(RunStore(Path(self.environment["FORETELL_HOME"]) / "runs.db")) as store:
+            (found,) = [row.id for row in store.runs() if dataset in str(row.spec)]
+        return found
+
+    def get(self, service: str, path: str) -> Any:
+        """What a service of the world shows to the account."""
+        request = urllib.request.Request(
+            self.environment[f"FORETELL_{service}_URL"] + path, headers={"Authorization": f"Token {KEY}"}
+        )
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("practice")
+    outside = Shell(folder=folder, environment={**os.environ, "FORETELL_HOME": str(folder / "real")})
+    lines = outside.foretell("practice", "--env").stdout
+    script = f"{lines}exec {sys.executable} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
+    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=outside.environment)
+    inside = Shell(folder=folder, environment=json.loads(told.stdout))
+    assert inside.environment[WORLD].startswith("http://127.0.0.1:")
+    yield inside
+    assert inside.foretell("practice", "--stop").stderr == "Stopped.\n"
+
+
+def test_ask_and_audit(shell: Shell):
+    asked = shell.foretell("ask", "Will Norges Bank cut its rate before 2027?", "--as-of", "2026-07-01", "--json")
+    assert "rates-held" in json.loads(asked.stdout)["rationale"]
+    assert "rates-cut" not in json.loads(asked.stdout)["rationale"]
+    audit = shell.foretell("audit", shell.run_of(dataset="asked"), "--auditor", "openai:auditor")
+    assert audit.stdout
+
+
+@pytest.mark.parametrize("grounder", ["search", "deep"])
+def test_a_tree_grows_also_with_deep_research(shell: Shell, grounder: str):
+    claim = "The ECB cuts its deposit rate by 31 March 2027."
+    how = ("--grounder", grounder, "--deep-model", "openai:o4-mini-deep-research")
+    grown = shell.foretell("tree", claim, "--by", "2027-03-31", "--leaves", "3", "--out", f"{grounder}.json", *how)
+    assert grown.stdout.startswith("P0 0.")
+    assert claim in shell.foretell("tree", "show", f"{grounder}.json").stdout
+
+
+def test_a_number_is_fetched_forecast_submitted_and_read_back(shell: Shell):
+    shell.foretell("fetch", "metaculus", "--out", "metaculus.jsonl")
+    (shell.folder / "bot.yaml").write_text(SPEC.format(questions="metaculus.jsonl"))
+    done = shell.foretell("run", "bot.yaml")
+    assert "0 failed" in done.stdout + done.stderr
+    run = shell.run_of(dataset="metaculus.jsonl")
+    assert "snow" in shell.foretell("show", run, "metaculus/9003").stdout
+    sent = shell.foretell("submit", run, "--to", "metaculus", "--comment", "--yes").stdout
+    assert sent.count("forecast: sent") == sent.count("comment: sent") == 4
+    mine = shell.get("METACULUS", "/posts/9003/")["question"]["my_forecasts"]["latest"]["forecast_values"]
+    assert len(mine) == 201
+    assert mine == sorted(mine)
+    choice = shell.get("METACULUS", "/posts/9002/")["question"]["my_forecasts"]["latest"]["forecast_values"]
+    assert sum(choice) == pytest.approx(1)
+    again = shell.foretell("submit", run, "--to", "metaculus", "--comment", "--yes")
+    assert "nothing" in again.stderr
+
+
+def test_prophet_arena_and_the_ledger(shell: Shell):
+    shell.foretell("fetch", "prophet-arena", "--out", "arena.jsonl")
+    (shell.folder / "arena.yaml").write_text(SPEC.format(questions="arena.jsonl"))
+    shell.foretell("run", "arena.yaml")
+    run = shell.run_of(dataset="arena.jsonl")
+    assert (
+        "cup-final forecast: sent"
+        in shell.foretell("submit", run, "--to", "prophet-arena", "--agent", "me", "--yes").stdout
+    )
+    assert "each as it was written" in shell.foretell("ledger", "verify").stdout
+    rows = [json.loads(line) for line in shell.foretell("ledger", "show", "--json").stdout.splitlines()]
+    assert {row["platform"] for row in rows} >= {"prophet-arena"}
+    assert {row["kind"] for row in rows} == {"intention", "receipt"}

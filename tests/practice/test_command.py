@@ -1,0 +1,143 @@
+"""`foretell practice` as a user has it: a world in the foreground, in the background, or around one command."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foretell.operations.practice import UNSET, practice_environment, shell_lines
+from foretell.practice.services import KEY
+from foretell.runs.settings import KEYS, load_settings
+
+FORETELL = [sys.executable, "-m", "foretell.cli.main"]
+PATIENCE = 60.0
+QUESTION = "Will Norges Bank cut its rate before 2027?"
+
+
+def foretell(*arguments: str, env: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    """Perhaps in a shell that evaluated a file of lines."""
+    shell = [] if env is None else ["sh", "-c", '. "$0"; exec "$@"', str(env)]
+    return subprocess.run(
+        [*shell, *FORETELL, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env={**os.environ, **more},
+    )
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Path]:
+    """The file of shell lines, there once everything listens."""
+    env = tmp_path / "practice.env"
+    command = [*FORETELL, "practice", "--env-file", str(env), "--home", str(tmp_path / "home of practice")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + PATIENCE
+        while not env.exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        try:
+            assert env.exists(), process.stderr.read() if process.stderr and process.poll() is not None else "too slow"
+            yield env
+        finally:
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert "Serving until Ctrl-C" in err
+    assert "foretell ask" in err
+    assert out == env.read_text()
+
+
+def test_a_question_is_answered_from_what_the_world_serves(world: Path, tmp_path: Path):
+    asked = foretell("ask", QUESTION, "--json", env=world)
+    assert asked.returncode == 0, asked.stderr
+    forecast = json.loads(asked.stdout)
+    assert 0.05 <= forecast["p"]["yes"] <= 0.95
+    assert "http://localhost:" in forecast["rationale"]
+    assert forecast["usage"]["calls"] > 1
+    assert (tmp_path / "home of practice" / "journal.db").exists()
+    past = foretell("ask", QUESTION, "--as-of", "2026-07-01", "--trials", "2", "--json", env=world)
+    assert past.returncode == 0, past.stderr
+    assert "rates-held" in json.loads(past.stdout)["rationale"]
+
+
+def test_one_command_runs_inside_and_its_exit_code_comes_out(tmp_path: Path):
+    script = "import os, sys; print(os.environ['FORETELL_HOME'], 'FORETELL_CLOCK' in os.environ); sys.exit(7)"
+    command = ("practice", "--home", str(tmp_path), "--", sys.executable, "-c", script)
+    done = foretell(*command, FORETELL_CLOCK="file:nowhere")
+    assert (done.returncode, done.stdout, done.stderr) == (7, f"{tmp_path} False\n", "")
+    missing = foretell("practice", "--home", str(tmp_path), "--", "no-such-program")
+    assert (missing.returncode, missing.stderr) == (
+        2,
+        "foretell: cannot run no-such-program: No such file or directory\n",
+    )
+
+
+def test_a_world_in_the_background_serves_until_it_is_told_to_stop(tmp_path: Path):
+    started = foretell("practice", "--env", "--home", str(tmp_path))
+    assert started.returncode == 0, started.stderr
+    assert "Stop it: foretell practice --stop" in started.stderr
+    env = tmp_path / "lines"
+    env.write_text(started.stdout)
+    asked = foretell("ask", QUESTION, "--json", env=env)
+    assert asked.returncode == 0, asked.stderr
+    assert foretell("practice", "--stop", env=env).stderr == "Stopped.\n"
+    assert foretell("practice", "--stop", env=env).stderr == "There is no practice world to stop.\n"
+
+
+def test_the_lines_lead_every_service_into_the_world_and_give_no_other_key():
+    services = {service: "http://127.0.0.1:1" for service in (*KEYS, "wikipedia")}
+    lines = shell_lines(practice_environment(services, Path("/tmp/it's here")))
+    real = {name: "real" for names in KEYS.values() for name in names} | dict.fromkeys(UNSET, "real")
+    done = subprocess.run(
+        ["sh", "-c", f"{lines}env"], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin", **real}
+    )
+    settings = load_settings(dict(line.partition("=")[::2] for line in done.stdout.splitlines()))
+    assert settings.home == Path("/tmp/it's here")
+    assert settings.addresses["wikipedia"] == "http://127.0.0.1:1"
+    assert {settings.key(service) for service in KEYS} == {KEY}
+    assert "real" not in done.stdout
+
+
+def test_a_taken_port_is_one_line(tmp_path: Path):
+    with socket.socket() as taken:
+        port = _bound(taken)
+        result = foretell("practice", "--port", str(port), "--home", str(tmp_path))
+        behind = foretell("practice", "--env", "--port", str(port), "--home", str(tmp_path))
+    assert result.returncode == 2
+    assert result.stderr == "foretell: --port: a port is taken (name another, or none for free ones)\n"
+    assert behind.returncode == 2
+    assert "a port is taken" in behind.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("dev", "fakes"), "foretell.cli.main dev` is now"),
+        (("practice", "--port-base", "8100"), "--port-base is now --port"),
+        (("practice", "--print-env", "x.env"), "--print-env is now --env-file"),
+    ],
+)
+def test_old_spellings_are_answered_with_the_new_ones(old: tuple[str, ...], new: str):
+    result = foretell(*old)
+    assert result.returncode == 2
+    assert new in result.stderr
+
+
+def _bound(sock: socket.socket) -> int:
+    """Below the ports that the system hands out, some of which are too high for thirteen in a row."""
+    for port in range(20011, 30000, 7):
+        try:
+            sock.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        sock.listen()
+        return port
+    raise AssertionError("no free port")
