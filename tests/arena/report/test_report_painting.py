@@ -88,4 +88,5 @@ def test_colours_and_texts_survive_the_conversion(drawn: dict[str, Chart]):
     for made in drawn.values():
         text = export.light_svg(made.svg)
         assert "var(" not in text
+        assert text == export.light_svg('<?xml version="1.0"?>' + made.standalone())
         ET.fromstring(text)

@@ -24,6 +24,7 @@ def export_figure(svg: str, path: Path) -> Path:
 
 def light_svg(svg: str) -> str:
     """The chart on white with a style of its own that needs no variables: converters do not know them."""
+    svg = re.sub(r"<style>.*?</style>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     end = svg.index(">") + 1
     size = re.search(r'width="([^"]+)" height="([^"]+)"', svg[:end])
     paper = f'<rect width="{size[1]}" height="{size[2]}" fill="{PALETTE["paper"][0]}"/>' if size else ""
