@@ -48,7 +48,7 @@ def made() -> ArenaTable:
             yes_ask=price + 0.01,
             no_ask=1.01 - price,
         ),
-        entries=tuple(ArenaEntry(name=f"entry {i}", said=n, dollars=0.01, seconds=1.0) for i in range(ENTRIES)),
+        entries=tuple(ArenaEntry(name=f"entry {i}", forecasts=n, dollars=0.01, seconds=1.0) for i in range(ENTRIES)),
         p=np.clip(truth[event] + rng.normal(0, 0.1, (ENTRIES, n)), 0.01, 0.99),
     )
 

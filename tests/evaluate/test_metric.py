@@ -1,6 +1,7 @@
 import ast
 import csv
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,11 +9,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.metrics.bootstrap import bootstrap_sums
-from foretell.metrics.calibration import ece
+from foretell.metrics.calibration import ece, murphy_decomposition
 from foretell.metrics.clusters import factorise
-from foretell.metrics.metric import METRICS, MetricRows, ece_metric, payoffs, return_metric, sharpe_metric
-from foretell.metrics.returns import Bettor, average_return, normalised_price, payoff, sharpe
-from foretell.metrics.scores import brier, brier_index, event_weights, log_score, mean_brier, metaculus_baseline
+from foretell.metrics.metric import (
+    METRICS,
+    STANDARD_METRICS,
+    MetricRows,
+    ece_metric,
+    payoffs,
+    return_metric,
+    sharpe_metric,
+)
+from foretell.metrics.returns import (
+    Bettor,
+    average_return,
+    kalshi_fee,
+    normalised_price,
+    payoff,
+    returns_by_side,
+    sharpe,
+)
+from foretell.metrics.scores import (
+    brier,
+    brier_index,
+    event_weights,
+    log_score,
+    mean_brier,
+    metaculus_baseline,
+    spherical,
+)
 
 table = st.lists(
     st.tuples(st.floats(0.01, 0.99), st.booleans(), st.floats(0.1, 3), st.floats(0.05, 0.95), st.booleans()),
@@ -25,13 +50,43 @@ def rows_of(table):
     p, outcome, weight, yes, quoted = (np.array(column) for column in zip(*table, strict=True))
     quoted[0] = True
     yes = np.where(quoted, yes, np.nan)
-    return MetricRows.of(p, outcome, weight, prices=(yes, 1.02 - yes))
+    return complete(MetricRows.of(p, outcome, weight, prices=(yes, 1.02 - yes)))
+
+
+def complete(rows):
+    """The rows with everything that some metric needs."""
+    yes, no = rows.yes_price, rows.no_price
+    return replace(
+        rows,
+        yes_cost=yes + kalshi_fee(yes),
+        no_cost=no + kalshi_fee(no),
+        difficulty=0.1 * rows.outcome,
+        peers=np.log(0.2 + 0.5 * rows.outcome),
+    )
 
 
 def direct(name, rows):
     p, outcome, weight = rows.p, rows.outcome, rows.weight
+    if name.startswith(("return", "net")) and name != "return":
+        prices = (rows.yes_cost, rows.no_cost) if name.startswith("net") else (rows.yes_price, rows.no_price)
+        gamma = float(name.removeprefix("return").removeprefix("net"))
+        return average_return(payoff(p, outcome, *prices, Bettor(gamma=gamma)), weight)
     paid = payoff(p, outcome, rows.yes_price, rows.no_price)
+    adjusted = np.average(brier(p, outcome) - 0.1 * outcome, weights=weight)
+    parts = murphy_decomposition(p, outcome, weight, bins=10)
+    sides = returns_by_side(p, outcome, (rows.yes_price, rows.no_price), weight=weight)
+    given = np.log(np.where(outcome == 1, p, 1 - p))
     return {
+        "yes_side": lambda: sides.yes,
+        "no_side": lambda: sides.no,
+        "accuracy": lambda: np.average(np.where(p == 0.5, 0.5, (p > 0.5) == outcome), weights=weight),
+        "spherical": lambda: np.average(spherical(p, outcome), weights=weight),
+        "reliability": lambda: parts.reliability,
+        "resolution": lambda: parts.resolution,
+        "uncertainty": lambda: parts.uncertainty,
+        "peer": lambda: np.average(100 * (given - np.log(0.2 + 0.5 * outcome)), weights=weight),
+        "adjusted_brier": lambda: adjusted,
+        "abi": lambda: brier_index(max(0.0, adjusted)),
         "brier": lambda: mean_brier(p, outcome, weight),
         "bi": lambda: brier_index(mean_brier(p, outcome, weight)),
         "ms": lambda: np.average(metaculus_baseline(p, outcome), weights=weight),
@@ -43,9 +98,26 @@ def direct(name, rows):
 
 
 def test_the_table_is_literal_and_keyed_by_name():
-    assert list(METRICS) == ["brier", "bi", "ms", "log", "ece", "return", "sharpe"]
+    assert STANDARD_METRICS == ("brier", "bi", "ms", "log", "ece", "return", "sharpe")
+    assert list(METRICS)[: len(STANDARD_METRICS)] == list(STANDARD_METRICS)
     assert all(metric.name == name for name, metric in METRICS.items())
-    assert [name for name, metric in METRICS.items() if metric.better == "low"] == ["brier", "ece"]
+    low = ["brier", "ece", "reliability", "uncertainty", "adjusted_brier"]
+    assert [name for name, metric in METRICS.items() if metric.better == "low"] == low
+
+
+def test_every_metric_can_be_written_down():
+    assert all(metric.label and metric.meaning and metric.decimals >= 0 for metric in METRICS.values())
+    assert len({metric.label for metric in METRICS.values()}) == len(METRICS)
+
+
+def test_metrics_that_name_a_column_mean_the_same_column():
+    rng = np.random.default_rng(0)
+    p, yes = rng.uniform(0.05, 0.95, 40), rng.uniform(0.1, 0.9, 40)
+    rows = complete(MetricRows.of(p, rng.random(40) < p, rng.uniform(0.5, 2, 40), (yes, 1.02 - yes)))
+    seen = {}
+    for metric in METRICS.values():
+        for name, column in zip(metric.column_names, metric.columns(rows).T, strict=True):
+            assert column.tolist() == seen.setdefault(name, column).tolist(), name
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -53,6 +125,9 @@ def test_the_table_is_literal_and_keyed_by_name():
 @given(table=table)
 def test_sums_give_the_number_of_the_plain_function(name, table):
     rows = rows_of(table)
+    if not METRICS[name].columns(rows).any():  # Nobody bought Yes.
+        assert np.isnan(direct(name, rows))
+        return
     assert METRICS[name].population(rows) == pytest.approx(direct(name, rows), nan_ok=True)
 
 
@@ -67,8 +142,10 @@ def test_counting_rows_equals_repeating_them(name, table, seed):
         drawn[0] = 0
     counts = np.bincount(drawn, minlength=len(rows.p))
     metric = METRICS[name]
-    again = MetricRows.of(
-        rows.p[drawn], rows.outcome[drawn], rows.weight[drawn], (rows.yes_price[drawn], rows.no_price[drawn])
+    again = complete(
+        MetricRows.of(
+            rows.p[drawn], rows.outcome[drawn], rows.weight[drawn], (rows.yes_price[drawn], rows.no_price[drawn])
+        )
     )
     by_sums = metric.from_sums(np.stack([counts, counts]) @ metric.columns(rows))
     assert by_sums.shape == (2,)
@@ -83,28 +160,28 @@ def test_weights_have_no_unit_and_zero_weight_no_say(name):
     weight[7] = 0
     keep = weight > 0
     metric, prices = METRICS[name], (yes, 1 - yes)
-    value = metric.population(MetricRows.of(p, outcome, weight, prices))
-    assert metric.population(MetricRows.of(p, outcome, 5 * weight, prices)) == pytest.approx(value)
-    fewer = MetricRows.of(p[keep], outcome[keep], weight[keep], (yes[keep], 1 - yes[keep]))
+    value = metric.population(complete(MetricRows.of(p, outcome, weight, prices)))
+    assert metric.population(complete(MetricRows.of(p, outcome, 5 * weight, prices))) == pytest.approx(value)
+    fewer = complete(MetricRows.of(p[keep], outcome[keep], weight[keep], (yes[keep], 1 - yes[keep])))
     assert metric.population(fewer) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_no_weight_gives_nan_not_a_warning(name):
     metric = METRICS[name]
-    k = metric.columns(MetricRows.of([0.5], [1], prices=([0.5], [0.5]))).shape[1]
+    k = len(metric.column_names)
     assert np.isnan(metric.from_sums(np.zeros((2, k)))).all()
 
 
 def test_number_of_columns():
     rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, 0.5], [0.5, 0.5]))
-    widths = {name: metric.columns(rows).shape[1] for name, metric in METRICS.items()}
+    widths = {name: METRICS[name].columns(rows).shape[1] for name in STANDARD_METRICS}
     assert widths == {"brier": 2, "bi": 2, "ms": 2, "log": 2, "ece": 11, "return": 2, "sharpe": 4}
 
 
 def test_per_question_scores_exist_where_the_metric_is_their_mean():
     rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, np.nan], [0.5, np.nan]))
-    assert [name for name, metric in METRICS.items() if metric.per_question is None] == ["bi", "ece", "sharpe"]
+    assert [name for name in STANDARD_METRICS if METRICS[name].per_question is None] == ["bi", "ece", "sharpe"]
     assert METRICS["brier"].per_question(rows).tolist() == brier([0.4, 0.6], [0, 1]).tolist()
     assert np.isnan(METRICS["return"].per_question(rows)[1])
 
@@ -150,12 +227,13 @@ def test_other_bettors_and_bins():
 def test_metrics_fit_the_bootstrap():
     rng = np.random.default_rng(4)
     p, yes = rng.uniform(0.05, 0.95, 120), rng.uniform(0.1, 0.9, 120)
-    rows = MetricRows.of(p, rng.random(120) < p, prices=(yes, 1 - yes))
+    rows = complete(MetricRows.of(p, rng.random(120) < p, prices=(yes, 1 - yes)))
     clusters = factorise(np.repeat(np.arange(40), 3))
     for metric in METRICS.values():
         interval = bootstrap_sums(clusters.sums(metric.columns(rows)), metric.from_sums)
         assert interval.estimate == pytest.approx(metric.population(rows))
-        if metric.name != "ece":  # resampling adds noise to every bin, so its replicates lie above the estimate
+        # Resampling adds noise to every bin, so replicates of what is made of bins lie to one side of the estimate.
+        if metric.name not in ("ece", "reliability", "resolution", "uncertainty"):
             assert interval.low < interval.estimate < interval.high
 
 

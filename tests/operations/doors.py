@@ -17,8 +17,8 @@ from foretell.cli.request_options import flags
 from foretell.mcp.permissions import ReadableFiles, ServerPermissions
 from foretell.mcp.server import run_tool
 from foretell.models.budget import Budget
-from foretell.request import Request, hints, is_list
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
+from foretell.request import Request, hints, is_list
 from foretell.runs.settings import Settings, load_settings
 from foretell.web.app import create_app
 

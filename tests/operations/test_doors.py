@@ -26,11 +26,11 @@ from foretell.mcp.permissions import WITHHELD, ServerPermissions
 from foretell.mcp.tools import TOOLS
 from foretell.models.budget import Budget
 from foretell.models.providers.openai_chat import OpenAIChat
-from foretell.request import hints
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
+from foretell.request import hints
 from foretell.runs.settings import Settings
 from foretell.runs.tree_options import TreeOptions
 from foretell.web.app import create_app

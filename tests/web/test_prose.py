@@ -1,7 +1,8 @@
 import pytest
 
+from foretell.report.html import chart_html
 from foretell.web.formatting import EXCERPT_LENGTH, markdown, sanitise_text, web_address
-from foretell.web.rendering import environment, figure_html, render
+from foretell.web.rendering import environment, render
 
 
 @pytest.mark.parametrize(
@@ -69,8 +70,8 @@ def test_only_web_addresses_are_links() -> None:
 
 
 def test_only_our_own_figures_pass_as_markup() -> None:
-    with pytest.raises(TypeError, match="only our own figures"):
-        figure_html("<svg onload=alert(1)>")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="only our own charts"):
+        chart_html("<svg onload=alert(1)>")  # pyright: ignore[reportArgumentType]
 
 
 def test_an_undefined_name_is_an_error_and_not_a_gap() -> None:

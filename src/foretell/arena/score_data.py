@@ -318,7 +318,7 @@ def _numbers(text: str) -> Ints:
 class EntryCosts:
     """By entry."""
 
-    said: Ints
+    forecasts: Ints
     dollars: Floats
     """Mean of a forecast; NaN without any."""
     seconds: Floats
@@ -366,7 +366,7 @@ class ForecastMatrix:
         dollars, seconds = (
             np.divide(total, count, out=np.full(n, np.nan), where=count > 0) for total in (dollars, seconds)
         )
-        return EntryCosts(said=count.astype(np.int64), dollars=dollars, seconds=seconds)
+        return EntryCosts(forecasts=count.astype(np.int64), dollars=dollars, seconds=seconds)
 
     def _cells(self, said: ForecastColumns) -> tuple[Ints, Floats]:
         """Places in the flat table of entries × markets, and the probabilities for them."""
@@ -395,8 +395,8 @@ _LISTED = "select event, platform, category from listed where arena = ? and deci
 _OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from outcome where arena = ?"
 
 
-def read_arena_table(database: Database, arena: str, *, stated: bool = False, keep: Path | None = None) -> ArenaTable:
-    """All standings of an arena; with `stated`, also what was said before it was made to fit.
+def read_arena_table(database: Database, arena: str, *, keep: Path | None = None) -> ArenaTable:
+    """All forecasts and outcomes of an arena.
 
     `keep` is a folder for what was read, so that the next reading asks the database only for what is new.
     """
@@ -413,14 +413,7 @@ def read_arena_table(database: Database, arena: str, *, stated: bool = False, ke
         frame = arena_frame(arena, asked, _kinds(database, arena), _known(database, arena))
         said = reading.result()
     gathering = ForecastMatrix(frame=frame, place=place, entry={row[0]: code for code, row in enumerate(entries)})
-    p = gathering.table(said)
-    told = gathering.table(joined_text_arrays(reader.after(0, "stated", sizes))) if stated else None
-    return replace(
-        frame,
-        entries=_named(entries, gathering.costs(said)),
-        p=p,
-        stated=None if told is None else np.where(np.isfinite(told), told, p),
-    )
+    return replace(frame, entries=_named(entries, gathering.costs(said)), p=gathering.table(said))
 
 
 def _kinds(database: Database, arena: str) -> EventKinds:
@@ -446,7 +439,7 @@ def _named(entries: Sequence[SqlRow], costs: EntryCosts) -> tuple[ArenaEntry, ..
     return tuple(
         ArenaEntry(
             name=name if names.count(name) == 1 else f"{name} ({run[:6]})",
-            said=int(costs.said[i]),
+            forecasts=int(costs.forecasts[i]),
             dollars=float(costs.dollars[i]),
             seconds=float(costs.seconds[i]),
         )

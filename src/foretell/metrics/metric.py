@@ -1,20 +1,20 @@
-"""Every leaderboard number as a function of sums over rows, so that one bootstrap serves them all.
+"""Every number of a leaderboard: what it is called, what it means, and how it follows from sums over rows.
 
-A metric gives each row k columns. Their sums over the rows of a population determine its number:
+A metric gives each row k weighted columns. Their sums over the rows of a population determine its number:
 
     metric.from_sums(metric.columns(rows).sum(axis=0)) == metric.population(rows)
 
 A resample of clusters is then a product (draws × clusters) @ (clusters × k), with `from_sums` applied to its
-rows; weights are already inside the columns. This holds for means, for functions of means (Brier index), and
-also for the Sharpe ratio and the calibration error, which are no means of per-row scores.
+rows. This holds for means, for functions of means (Brier index), and also for the Sharpe ratio, the calibration
+error and Murphy's decomposition, which are no means of per-row scores.
 
-    metric                        columns, w being the weight of the row
-    brier, bi, ms, log, return    w·score, w
-    sharpe                        w, w·x, w·x², w²             x = excess return
-    ece                           w·(o − p) per bin of p, w    zero in the bins where p is not
+Columns have names, and metrics that name the same column share its sums: the Brier score and the Brier index are made
+of one column. To add a metric, write the score of a row and one line in `METRICS`:
+
+    "accuracy": mean_metric("accuracy", right_side, label="Accuracy", meaning="share of forecasts on the right side"),
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,10 +25,13 @@ from foretell.metrics.arrays import Floats, as_pairs, as_vector, as_weights, sam
 from foretell.metrics.bootstrap import brier_index_from_sums, mean_from_sums
 from foretell.metrics.calibration import bin_codes, width_edges
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, payoff, sharpe_from_sums
-from foretell.metrics.scores import brier, log_score, metaculus_baseline
+from foretell.metrics.scores import brier, log_score, metaculus_baseline, spherical
 
 LOG_FLOOR = 0.001
-"""Least probability of what happened in `log` and `ms`, the limit of Metaculus: one −inf would hide all else."""
+"""Least probability of what happened in `log`, `ms` and `peer`, that of Metaculus: one −inf would hide all else."""
+CALIBRATION_BINS = 10
+GAMMAS = (0.0, 0.5, 1.0)
+"""Risk aversions of the bettors whose returns have a row of their own in `METRICS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,15 @@ class MetricRows:
     yes_price: Floats | None = None
     """Asks; NaN where the market had no quote, None where there is no market at all."""
     no_price: Floats | None = None
+    yes_cost: Floats | None = None
+    """Asks with the platform's fee; None where no fee is known."""
+    no_cost: Floats | None = None
+    priced_weight: Floats | None = None
+    """Weight among the rows with a price, where it is not simply `weight`."""
+    difficulty: Floats | None = None
+    """Difficulty of the target less the constant that puts always-0.5 at 0.25 (see `metrics.difficulty`)."""
+    peers: Floats | None = None
+    """Mean log of the probability that the other forecasters gave to what happened; NaN where nobody else answered."""
 
     @classmethod
     def of(
@@ -64,20 +76,46 @@ class MetricRows:
         return cls(p=forecasts, outcome=outcomes, weight=weights, yes_price=yes, no_price=no)
 
 
+RowScore = Callable[[MetricRows], Floats]
+"""The score of each row; NaN where a row has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumColumns:
+    """Weighted columns that are summed together; two `SumColumns` of the same names hold the same numbers."""
+
+    names: tuple[str, ...]
+    of: Callable[[MetricRows], Floats]
+    """Rows → (n,) for one name, (n, k) for k names; the weight of the row is already inside."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A number of a population of rows, with the sums it is made of."""
+    """A number of a population of rows, with the sums it is made of and how reports write it."""
 
     name: str
-    columns: Callable[[MetricRows], Floats]
-    """(n, k) array of weighted columns."""
+    sums: tuple[SumColumns, ...]
     from_sums: Callable[[Floats], Floats]
-    """Sums (…, k) → numbers (…); NaN where the weights sum to 0."""
+    """Sums (…, k) in the order of `column_names` → numbers (…); NaN where the weights sum to 0."""
     better: Literal["low", "high"]
-    per_question: Callable[[MetricRows], Floats] | None = None
+    label: str = ""
+    meaning: str = ""
+    decimals: int = 3
+    per_question: RowScore | None = None
     """Score of each row where the metric is a mean of such scores, NaN where a row has none; else None."""
+    needs: Literal["", "prices", "fees", "peers", "difficulty"] = ""
+    """What the rows must carry besides forecasts and outcomes."""
     version: str = "1"
     """Changes whenever the number for the same rows changes, so that old and new are not compared."""
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns in the order in which `from_sums` takes their sums."""
+        return tuple(name for part in self.sums for name in part.names)
+
+    def columns(self, rows: MetricRows) -> Floats:
+        """(n, k) array of weighted columns."""
+        return np.column_stack([part.of(rows) for part in self.sums])
 
     def population(self, rows: MetricRows) -> float:
         """The metric of all rows together; raises when none of them can be scored (no prices, for a return).
@@ -91,6 +129,73 @@ class Metric:
         return float(self.from_sums(columns.sum(axis=0)))
 
 
+# Columns that several metrics share.
+
+WEIGHT = SumColumns(names=("weight",), of=lambda rows: rows.weight)
+
+
+def _score_column(name: str, score: RowScore) -> SumColumns:
+    def weighted(rows: MetricRows) -> Floats:
+        found = score(rows)
+        missing = np.isnan(found)
+        return np.where(missing, 0.0, rows.weight * np.where(missing, 0.0, found))
+
+    return SumColumns(names=(name,), of=weighted)
+
+
+def _weight_of_scored(name: str, score: RowScore) -> SumColumns:
+    """The weight of the rows that have a score."""
+    return SumColumns(names=(name,), of=lambda rows: np.where(np.isnan(score(rows)), 0.0, rows.weight))
+
+
+BRIER_COLUMN = _score_column("brier", lambda rows: brier(rows.p, rows.outcome))
+
+
+def _by_bin(prefix: str, bins: int, values: Callable[[MetricRows], Floats]) -> SumColumns:
+    """One column per bin of p; a row is zero in all bins but its own."""
+
+    def columns(rows: MetricRows) -> Floats:
+        out = np.zeros((len(rows.p), bins))
+        out[np.arange(len(rows.p)), bin_codes(rows.p, width_edges(bins))] = rows.weight * values(rows)
+        return out
+
+    return SumColumns(names=tuple(f"{prefix}{b}" for b in range(bins)), of=columns)
+
+
+# Kinds of metrics.
+
+
+def mean_metric(  # noqa: PLR0913 - a line of METRICS names them all
+    name: str,
+    score: RowScore,
+    better: Literal["low", "high"] = "high",
+    *,
+    label: str = "",
+    meaning: str = "",
+    decimals: int = 3,
+    needs: Literal["", "peers", "difficulty"] = "",
+    gaps: bool = True,
+) -> Metric:
+    """Metric that is the weighted mean of a per-row score; rows whose score is NaN have no weight.
+
+    Say `gaps=False` for a score that every row has: the metric then shares the column of weights with others.
+
+    >>> mean_metric("p", lambda rows: rows.p, "high").population(MetricRows.of([0.25, 0.75], [0, 1]))
+    0.5
+    """
+    return Metric(
+        name=name,
+        sums=(_score_column(name, score), _weight_of_scored(f"{name}_weight", score) if gaps else WEIGHT),
+        from_sums=mean_from_sums,
+        better=better,
+        per_question=score,
+        label=label or name,
+        meaning=meaning,
+        decimals=decimals,
+        needs=needs,
+    )
+
+
 def ece_from_sums(sums: Floats) -> Floats:
     """Calibration error Σ_b |Σ_b w(o − p)| / Σw from sums (…, B + 1), the last of which is Σw.
 
@@ -101,60 +206,58 @@ def ece_from_sums(sums: Floats) -> Floats:
     return mean_from_sums(np.stack([gaps, sums[..., -1]], axis=-1))
 
 
-def mean_metric(name: str, score: Callable[[MetricRows], Floats], better: Literal["low", "high"]) -> Metric:
-    """Metric that is the weighted mean of a per-row score; rows whose score is NaN have no weight.
-
-    >>> mean_metric("p", lambda rows: rows.p, "high").population(MetricRows.of([0.25, 0.75], [0, 1]))
-    0.5
-    """
-    return Metric(
-        name=name,
-        columns=lambda rows: _weighted_columns(score(rows), rows.weight),
-        from_sums=mean_from_sums,
-        better=better,
-        per_question=score,
-    )
-
-
-def ece_metric(bins: int = 10) -> Metric:
-    """Calibration error over equal-width bins, as in `reliability.ece`.
+def ece_metric(bins: int = CALIBRATION_BINS) -> Metric:
+    """Calibration error over equal-width bins, as in `calibration.ece`.
 
     >>> round(ece_metric().population(MetricRows.of([0.95, 0.95, 0.05, 0.05], [1, 0, 0, 0])), 4)
     0.25
     """
+    return Metric(
+        name="ece",
+        sums=(_by_bin("ece", bins, lambda rows: rows.outcome - rows.p), WEIGHT),
+        from_sums=ece_from_sums,
+        better="low",
+        label="ECE",
+        meaning="calibration error: mean gap of forecast and frequency over ten bins; 0 is perfect",
+    )
 
-    def columns(rows: MetricRows) -> Floats:
-        out = np.zeros((len(rows.p), bins + 1))
-        out[np.arange(len(rows.p)), bin_codes(rows.p, width_edges(bins))] = rows.weight * (rows.outcome - rows.p)
-        out[:, bins] = rows.weight
-        return out
 
-    return Metric(name="ece", columns=columns, from_sums=ece_from_sums, better="low")
+def _murphy_metric(name: str, better: Literal["low", "high"], place: int, label: str, meaning: str) -> Metric:
+    """A part of Murphy's decomposition over ten bins."""
+    bins = CALIBRATION_BINS
+    sums = (
+        _by_bin("bin_weight", bins, lambda rows: np.ones_like(rows.p)),
+        _by_bin("bin_p", bins, lambda rows: rows.p),
+        _by_bin("bin_yes", bins, lambda rows: rows.outcome),
+    )
+    return Metric(
+        name=name,
+        sums=sums,
+        from_sums=lambda total: murphy_from_sums(total)[place],
+        better=better,
+        label=label,
+        meaning=meaning,
+    )
 
 
-def return_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
-    """Average payoff of $1 per row under a bettor; rows without prices have no weight.
+def murphy_from_sums(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    """Reliability, resolution and uncertainty from sums (…, 3B) of w, w·p and w·o in each of B bins.
 
-    >>> return_metric().population(MetricRows.of([0.6, 0.6], [1, 0], prices=([0.5, np.nan], [0.5, np.nan])))
-    2.0
+    >>> parts = murphy_from_sums(np.array([2.0, 2.0, 0.6, 1.6, 1.0, 2.0]))
+    >>> [round(float(part), 4) for part in parts]
+    [0.04, 0.0625, 0.1875]
     """
-    return mean_metric("return", lambda rows: payoffs(rows, bettor), "high")
+    weight, p, yes = np.split(sums, 3, axis=-1)
+    total = weight.sum(axis=-1)
+    safe = np.where(weight > 0, weight, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        base = yes.sum(axis=-1) / total
+        reliability = ((p - yes) ** 2 / safe).sum(axis=-1) / total
+        resolution = (weight * (yes / safe - base[..., None]) ** 2).sum(axis=-1) / total
+    return reliability, resolution, base * (1 - base)
 
 
-def sharpe_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
-    """Sharpe ratio of the payoffs over the dollar not bet, as in `returns.sharpe`.
-
-    >>> rows = MetricRows.of([0.6] * 4, [1, 0, 1, 1], prices=([0.5] * 4, [0.5] * 4))
-    >>> round(sharpe_metric().population(rows), 3)
-    0.5
-    """
-
-    def columns(rows: MetricRows) -> Floats:
-        excess = payoffs(rows, bettor) - 1
-        x, w = np.nan_to_num(excess), np.where(np.isnan(excess), 0.0, rows.weight)
-        return np.column_stack([w, w * x, w * x * x, w * w])
-
-    return Metric(name="sharpe", columns=columns, from_sums=sharpe_from_sums, better="high")
+# Bets against prices.
 
 
 def payoffs(rows: MetricRows, bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Floats:
@@ -168,25 +271,265 @@ def payoffs(rows: MetricRows, bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Floats:
     return payoff(rows.p, rows.outcome, rows.yes_price, rows.no_price, bettor)
 
 
-def _weighted_columns(score: Floats, weight: Floats) -> Floats:
-    out = np.empty((len(score), 2))
-    missing = np.isnan(score)
-    if missing.any():
-        weight, score = np.where(missing, 0.0, weight), np.where(missing, 0.0, score)
-    np.multiply(weight, score, out=out[:, 0])
-    out[:, 1] = weight
-    return out
+def _net_payoffs(rows: MetricRows, bettor: Bettor) -> Floats:
+    if rows.yes_cost is None or rows.no_cost is None:
+        raise ValueError("rows carry no fees: a net return needs yes_cost and no_cost")
+    return payoff(rows.p, rows.outcome, rows.yes_cost, rows.no_cost, bettor)
 
 
-_BRIER = mean_metric("brier", lambda rows: brier(rows.p, rows.outcome), "low")
+def _bet_weight(rows: MetricRows) -> Floats:
+    if rows.yes_price is None or rows.no_price is None:
+        raise ValueError("rows carry no prices: a return needs yes_price and no_price")
+    weight = rows.weight if rows.priced_weight is None else rows.priced_weight
+    return np.where(np.isnan(rows.yes_price) | np.isnan(rows.no_price), 0.0, weight)
 
-METRICS: dict[str, Metric] = {
-    "brier": _BRIER,
-    "bi": Metric(name="bi", columns=_BRIER.columns, from_sums=brier_index_from_sums, better="high"),
-    "ms": mean_metric("ms", lambda rows: metaculus_baseline(rows.p, rows.outcome, floor=LOG_FLOOR), "high"),
-    "log": mean_metric("log", lambda rows: log_score(rows.p, rows.outcome, floor=LOG_FLOOR), "high"),
-    "ece": ece_metric(),
-    "return": return_metric(),
-    "sharpe": sharpe_metric(),
-}
-"""The numbers of the scoring table, by name."""
+
+def _bet_column(name: str, value: RowScore) -> SumColumns:
+    return SumColumns(names=(name,), of=lambda rows: _bet_weight(rows) * np.nan_to_num(value(rows)))
+
+
+PRICED = SumColumns(names=("priced",), of=_bet_weight)
+
+
+def return_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "return", label: str = "Return") -> Metric:
+    """Average payoff of $1 per row under a bettor; rows without prices have no weight.
+
+    >>> return_metric().population(MetricRows.of([0.6, 0.6], [1, 0], prices=([0.5, np.nan], [0.5, np.nan])))
+    2.0
+    """
+    return Metric(
+        name=name,
+        sums=(_bet_column(name, lambda rows: payoffs(rows, bettor)), PRICED),
+        from_sums=mean_from_sums,
+        better="high",
+        per_question=lambda rows: payoffs(rows, bettor),
+        label=label,
+        meaning=f"worth of a dollar bet on each market at its asks, {_risk(bettor.gamma)}; 1 is break-even",
+        needs="prices",
+    )
+
+
+def _net_return_metric(gamma: float) -> Metric:
+    name, bettor = f"net{gamma:g}", Bettor(gamma=gamma)
+    return Metric(
+        name=name,
+        sums=(_bet_column(name, lambda rows: _net_payoffs(rows, bettor)), PRICED),
+        from_sums=mean_from_sums,
+        better="high",
+        per_question=lambda rows: _net_payoffs(rows, bettor),
+        label=f"Net γ={gamma:g}",
+        meaning=f"worth of a dollar bet on each market, {_risk(gamma)}, after the platform's fees; 1 is break-even",
+        needs="fees",
+    )
+
+
+def _risk(gamma: float) -> str:
+    names = {0.0: " (all in)", 0.5: " (half way)", 1.0: " (log wealth)"}
+    return f"risk aversion {gamma:g}{names.get(gamma, '')}"
+
+
+def sharpe_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
+    """Sharpe ratio of the payoffs over the dollar not bet, as in `returns.sharpe`.
+
+    >>> rows = MetricRows.of([0.6] * 4, [1, 0, 1, 1], prices=([0.5] * 4, [0.5] * 4))
+    >>> round(sharpe_metric().population(rows), 3)
+    0.5
+    """
+    return Metric(
+        name="sharpe",
+        sums=(
+            PRICED,
+            _bet_column("excess", lambda rows: payoffs(rows, bettor) - 1),
+            _bet_column("excess_square", lambda rows: (payoffs(rows, bettor) - 1) ** 2),
+            SumColumns(names=("priced_square",), of=lambda rows: _bet_weight(rows) ** 2),
+        ),
+        from_sums=sharpe_from_sums,
+        better="high",
+        label="Sharpe",
+        meaning="mean over spread of the risk-neutral return above the dollar kept",
+        decimals=2,
+        needs="prices",
+    )
+
+
+def _bought_yes(rows: MetricRows) -> Floats:
+    if rows.yes_price is None or rows.no_price is None:
+        raise ValueError("rows carry no prices: a return needs yes_price and no_price")
+    return RISK_NEUTRAL_BETTOR.stakes(rows.p, rows.yes_price, rows.no_price)[0]
+
+
+YES_STAKE = _bet_column("yes", _bought_yes)
+WON_YES = _bet_column("won_yes", lambda rows: np.where(rows.outcome == 1, payoffs(rows), 0.0))
+
+
+def _no_side(sums: Floats) -> Floats:
+    """What the dollars on No came to, from the sums of all payoffs, those of Yes, all dollars and those on Yes."""
+    paid, won_yes, priced, yes = (sums[..., place] for place in range(4))
+    no = np.where(priced - yes > 1e-9 * priced, priced - yes, 0.0)  # Less is rounding: nothing was bet on No.
+    return mean_from_sums(np.stack([paid - won_yes, no], axis=-1))
+
+
+# Scores of rows.
+
+
+def log_of_what_happened(rows: MetricRows) -> Floats:
+    """Log of the probability given to what happened, never below that of `LOG_FLOOR`."""
+    return log_score(rows.p, rows.outcome, floor=LOG_FLOOR)
+
+
+def right_side(rows: MetricRows) -> Floats:
+    """1 where the forecast lies on the side of what happened, 0 on the other, one half at 0.5."""
+    side = np.sign(rows.p - 0.5) * np.sign(rows.outcome - 0.5)
+    return (side + 1) / 2
+
+
+def peer_scores(rows: MetricRows) -> Floats:
+    """Metaculus peer score 100·(ln p − mean ln of the others); 0 for whoever is alone."""
+    if rows.peers is None:
+        raise ValueError("rows carry no peers: a peer score needs the forecasts of others")
+    return np.nan_to_num(100 * (log_of_what_happened(rows) - rows.peers))
+
+
+def adjusted_brier_scores(rows: MetricRows) -> Floats:
+    """Brier score less the difficulty of the target; NaN where the difficulty is unknown."""
+    if rows.difficulty is None:
+        raise ValueError("rows carry no difficulty: an adjusted score needs several forecasters or prices")
+    return brier(rows.p, rows.outcome) - rows.difficulty
+
+
+_RETURN_0 = return_metric(name="return0", label="Return γ=0")
+_ADJUSTED = mean_metric(
+    "adjusted_brier",
+    adjusted_brier_scores,
+    "low",
+    label="Adj. Brier",
+    meaning="Brier score less the difficulty of the questions answered; 0.25 is always-0.5",
+    needs="difficulty",
+)
+
+_ROWS: Sequence[Metric] = (
+    mean_metric(
+        "brier",
+        lambda rows: brier(rows.p, rows.outcome),
+        "low",
+        label="Brier",
+        meaning="mean squared error of the probabilities; 0.25 is always-0.5",
+        gaps=False,
+    ),
+    Metric(
+        name="bi",
+        sums=(BRIER_COLUMN, WEIGHT),
+        from_sums=brier_index_from_sums,
+        better="high",
+        label="BI",
+        meaning="Brier index 100·(1 − √Brier); 50 is always-0.5, 100 is perfect",
+        decimals=1,
+    ),
+    mean_metric(
+        "ms",
+        lambda rows: metaculus_baseline(rows.p, rows.outcome, floor=LOG_FLOOR),
+        label="MS",
+        meaning="Metaculus baseline score; 0 is always-0.5, 100 is perfect",
+        decimals=1,
+        gaps=False,
+    ),
+    mean_metric(
+        "log",
+        log_of_what_happened,
+        label="Log",
+        meaning="mean log of the probability given to what happened, never less than 0.001; 0 is perfect",
+        gaps=False,
+    ),
+    ece_metric(),
+    return_metric(),
+    sharpe_metric(),
+    _RETURN_0,
+    *(return_metric(Bettor(gamma=gamma), f"return{gamma:g}", f"Return γ={gamma:g}") for gamma in GAMMAS[1:]),
+    *(_net_return_metric(gamma) for gamma in GAMMAS),
+    Metric(
+        name="yes_side",
+        sums=(WON_YES, YES_STAKE),
+        from_sums=mean_from_sums,
+        better="high",
+        label="Yes bets",
+        meaning="what a dollar came to where the risk-neutral bettor bought Yes",
+        needs="prices",
+    ),
+    Metric(
+        name="no_side",
+        sums=(_RETURN_0.sums[0], WON_YES, PRICED, YES_STAKE),
+        from_sums=_no_side,
+        better="high",
+        label="No bets",
+        meaning="what a dollar came to where the risk-neutral bettor bought No",
+        needs="prices",
+    ),
+    mean_metric(
+        "accuracy",
+        right_side,
+        label="Accuracy",
+        meaning="share of forecasts on the right side of 0.5; a forecast of 0.5 counts half",
+        gaps=False,
+    ),
+    mean_metric(
+        "spherical",
+        lambda rows: spherical(rows.p, rows.outcome),
+        label="Spherical",
+        meaning="spherical score; 0.707 is always-0.5, 1 is perfect",
+        gaps=False,
+    ),
+    _murphy_metric(
+        "reliability",
+        "low",
+        0,
+        "Reliability",
+        "part of the Brier score that calibration would remove (Murphy, ten bins); 0 is calibrated",
+    ),
+    _murphy_metric(
+        "resolution",
+        "high",
+        1,
+        "Resolution",
+        "how far the frequencies in the ten bins of forecasts lie from the base rate (Murphy); higher is better",
+    ),
+    _murphy_metric(
+        "uncertainty",
+        "low",
+        2,
+        "Uncertainty",
+        "variance of the outcomes (Murphy): what the questions bring along, whoever forecasts",
+    ),
+    mean_metric(
+        "peer",
+        peer_scores,
+        label="Peer",
+        meaning="Metaculus peer score: 100·(ln p − mean ln p of the others); above 0 beats the other forecasters",
+        decimals=1,
+        needs="peers",
+    ),
+    _ADJUSTED,
+    Metric(
+        name="abi",
+        sums=_ADJUSTED.sums,
+        from_sums=brier_index_from_sums,
+        better="high",
+        label="Adj. BI",
+        meaning="Brier index of the difficulty-adjusted Brier score; 50 is always-0.5, 100 is perfect",
+        decimals=1,
+        needs="difficulty",
+    ),
+)
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
+"""Every number of a leaderboard, by name."""
+STANDARD_METRICS = ("brier", "bi", "ms", "log", "ece", "return", "sharpe")
+"""What a leaderboard of files and runs shows unless others are asked for; the last two where there are prices."""
+
+
+def metric_text(name: str) -> Metric:
+    """The metric of that name; one that is unknown is written by its own name.
+
+    >>> metric_text("bi").label, metric_text("my_score").label
+    ('BI', 'my_score')
+    """
+    return METRICS.get(name) or mean_metric(name, lambda rows: rows.p, label=name, meaning=name)

@@ -42,6 +42,10 @@ def kalshi_fee(price: Floats, contracts: float = 1.0) -> Floats:
     return 0.07 * contracts * price * (1 - price)
 
 
+FEES: dict[str, Fee] = {"kalshi": kalshi_fee, "prophet_arena": kalshi_fee}
+"""By platform; the others take no fee for buying."""
+
+
 def proportional_fee(rate: float) -> Fee:
     """A fee of `rate` times the money spent on contracts.
 

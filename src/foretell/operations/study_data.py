@@ -182,21 +182,12 @@ def _run_tables(runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: 
 
 def run_table(settings: Settings, starts: Sequence[str]) -> "tuple[ForecastTable, list[str], dict[str, str]]":
     """Runs over common questions as one table, each under its name with its trials combined; and the question texts."""
-    from foretell.runs.combine import combine_trials, combining_by_name
     from foretell.scoring.join import ReadOptions, read_table
-    from foretell.scoring.long_tables import forecast_rows
+    from foretell.scoring.long_tables import run_rows
 
-    runs = _forecasts_of_runs(settings, starts)
-    targets, questions = _targets_of_runs([run for run, _ in runs])
-    rows: list[dict[str, Any]] = []
-    for run, forecasts in runs:
-        rule = combining_by_name("logit-mean" if run.spec.aggregate == "judged" else run.spec.aggregate)
-        combined = combine_trials(forecasts, questions.values(), rule)
-        rows += [{**row, "forecaster": run.name} for row in forecast_rows(combined, questions.values())]
-    if all(row["outcome"] is None for row in targets):
-        raise InputError("none of the questions has an outcome yet")
-    table = read_table(cast(list[object], rows), cast(list[object], targets), ReadOptions(drop_unknown=True))
-    return table, [run.name for run, _ in runs], {question.id: question.text for question in questions.values()}
+    found = run_rows(settings, starts)
+    table = read_table(found.forecasts, found.outcomes, ReadOptions(drop_unknown=True))
+    return table, list(found.names), dict(found.texts)
 
 
 def _targets_of_runs(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], dict[tuple[str, str], Question]]:

@@ -1,4 +1,4 @@
-"""The pictures of standings: what the numbers look like."""
+"""The charts of an arena's leaderboard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,7 @@ from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.study import StudyChart
-from foretell.scoring.arena_leaderboard import ArenaLeaderboardGroup, ArenaLeaderboardRow, ScoredArena
-from foretell.scoring.arena_metrics import MAIN_METRIC
+from foretell.scoring.arena_leaderboard import MAIN_METRIC, ArenaLeaderboardGroup, ArenaLeaderboardRow, ScoredArena
 from foretell.scoring.arena_view import ArenaLeaderboard
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.market_distance import divergence
@@ -25,7 +24,7 @@ FEW_ENTRIES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaChartInput:
-    """The numbers of the page, and the scored standings for what only a picture shows."""
+    """The numbers of the page, and the scored arena for what only a chart shows."""
 
     view: ArenaLeaderboard
     scored: ScoredArena
@@ -75,7 +74,7 @@ def _groups(subject: ArenaChartInput) -> list[StudyChart]:
     if len(groups) < 2:
         return []
     names = [CROWD, *_best(subject)]
-    found = _breakdown("category", groups, [name for name in names if name in subject.scored.standings.names])
+    found = _breakdown("category", groups, [name for name in names if name in subject.scored.arena.names])
     return [
         StudyChart(name="category", title="Brier by category", chart=score_by_group(found, label="Brier", decimals=3))
     ]
@@ -128,14 +127,14 @@ def _divergence(subject: ArenaChartInput) -> StudyChart:
 
 
 def _reliability(subject: ArenaChartInput) -> list[StudyChart]:
-    standings = subject.scored.standings
+    arena = subject.scored.arena
     weight = market_weights(subject)
-    names = [*_best(subject), *(name for name in (CROWD, BASE_RATE) if name in standings.names)]
+    names = [*_best(subject), *(name for name in (CROWD, BASE_RATE) if name in arena.names)]
     return [
         StudyChart(
             name=f"reliability-{i}",
             title=f"Reliability of {name}",
-            chart=reliability_diagram(standings.row(name), standings.markets.outcome, weight, name=name),
+            chart=reliability_diagram(arena.row(name), arena.markets.outcome, weight, name=name),
         )
         for i, name in enumerate(names, 1)
     ]
@@ -143,20 +142,20 @@ def _reliability(subject: ArenaChartInput) -> list[StudyChart]:
 
 def market_weights(subject: ArenaChartInput) -> Floats:
     """Every market counts once, however often it was asked."""
-    standings = subject.scored.standings
-    times = np.bincount(standings.moments.event, minlength=len(standings.events))
-    return 1 / times[standings.market_event]
+    arena = subject.scored.arena
+    times = np.bincount(arena.moments.event, minlength=len(arena.events))
+    return 1 / times[arena.market_event]
 
 
 def _conservatism(subject: ArenaChartInput) -> list[StudyChart]:
-    standings = subject.scored.standings
-    if CROWD not in standings.names:
+    arena = subject.scored.arena
+    if CROWD not in arena.names:
         return []
     return [
         StudyChart(
             name=f"conservatism-{i}",
             title=f"{name} against the market",
-            chart=conservatism_plot(standings.row(name), standings.row(CROWD), name=name),
+            chart=conservatism_plot(arena.row(name), arena.row(CROWD), name=name),
         )
         for i, name in enumerate(_best(subject), 1)
     ]

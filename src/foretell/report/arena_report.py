@@ -1,8 +1,9 @@
-"""`foretell arena score`: standings in the terminal, as JSON and as one web page."""
+"""The leaderboard of an arena in the terminal, as JSON and as one web page; and the history of one event."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from foretell.metrics.bootstrap import Resampling
 from foretell.questions.errors import InputError
 from foretell.report.charts.timelines import MarketHistory, history_plot
 from foretell.report.study import StudyChart
-from foretell.scoring.arena_leaderboard import ScoredArena
-from foretell.scoring.arena_metrics import MAIN_METRIC
+from foretell.scoring.arena_leaderboard import MAIN_METRIC, ScoredArena
+from foretell.scoring.arena_rows import arena_table_from_prophet_arena
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.arena_view import ArenaLeaderboard, view_of_scored
 from foretell.scoring.event_sums import MomentChoice
+from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import CROWD
 
 if TYPE_CHECKING:
@@ -25,12 +27,9 @@ if TYPE_CHECKING:
     from foretell.report.study import StudyResult
 
 
-# One event over time: what the market showed and what every entry said at each moment.
-
-
 @dataclass(frozen=True, kw_only=True)
 class TargetHistory:
-    """One market of the event; None where nothing was shown or said."""
+    """One market of the event; None where there is no price or no forecast."""
 
     target: str
     outcome: int | None
@@ -53,22 +52,22 @@ class EventHistory:
     targets: tuple[TargetHistory, ...]
 
 
-def event_history(standings: ArenaTable, event: str) -> EventHistory:
+def event_history(arena: ArenaTable, event: str) -> EventHistory:
     """The history of one event; an event that is not there is refused."""
-    if event not in standings.events.ids:
-        raise InputError(f"no event of {standings.name!r} is called {event!r}", hint="foretell arena status lists them")
-    code = standings.events.ids.index(event)
-    moments = np.flatnonzero(standings.moments.event == code)
-    rows = np.flatnonzero(standings.market_event == code)
-    names = tuple(dict.fromkeys(standings.markets.target[i] for i in rows.tolist()))
-    category, platform = standings.events.category, standings.events.platform
+    if event not in arena.events.ids:
+        raise InputError(f"no event of {arena.name!r} is called {event!r}", hint="foretell arena status lists them")
+    code = arena.events.ids.index(event)
+    moments = np.flatnonzero(arena.moments.event == code)
+    rows = np.flatnonzero(arena.market_event == code)
+    names = tuple(dict.fromkeys(arena.markets.target[i] for i in rows.tolist()))
+    category, platform = arena.events.category, arena.events.platform
     return EventHistory(
         event=event,
         category=category.names[category.codes[code]],
         platform=platform.names[platform.codes[code]],
-        at=tuple(f"{np.datetime_as_string(at)}Z" for at in standings.moments.taken_at[moments]),
-        hours=tuple(_known_event(value) for value in standings.moments.hours[moments].tolist()),
-        targets=tuple(_target(standings, name, rows, moments.tolist()) for name in names),
+        at=tuple(f"{np.datetime_as_string(at)}Z" for at in arena.moments.taken_at[moments]),
+        hours=tuple(_known_event(value) for value in arena.moments.hours[moments].tolist()),
+        targets=tuple(_target(arena, name, rows, moments.tolist()) for name in names),
     )
 
 
@@ -80,7 +79,7 @@ def history_pictures(
     found: list[StudyChart] = []
     for i, one in enumerate(history.targets, 1):
         price = (quotes or {}).get(one.target) or _path(moments, one.price)
-        forecasts = {name: _path(moments, said) for name, said in one.forecasts.items()}
+        forecasts = {name: _path(moments, path) for name, path in one.forecasts.items()}
         drawn = history_plot(MarketHistory(title=one.target, prices=price, forecasts=forecasts, outcome=one.outcome))
         found.append(StudyChart(name=f"history-{i}", title=one.target, chart=drawn))
     return tuple(found)
@@ -90,15 +89,15 @@ def _path(moments: Sequence[datetime], values: Sequence[float | None]) -> list[t
     return [(at, value) for at, value in zip(moments, values, strict=True) if value is not None]
 
 
-def _target(standings: ArenaTable, name: str, rows: Ints, moments: list[int]) -> TargetHistory:
-    mine = {int(standings.markets.moment[i]): i for i in rows.tolist() if standings.markets.target[i] == name}
+def _target(arena: ArenaTable, name: str, rows: Ints, moments: list[int]) -> TargetHistory:
+    mine = {int(arena.markets.moment[i]): i for i in rows.tolist() if arena.markets.target[i] == name}
     places = [mine.get(moment) for moment in moments]
-    outcomes = [standings.markets.outcome[i] for i in mine.values() if np.isfinite(standings.markets.outcome[i])]
+    outcomes = [arena.markets.outcome[i] for i in mine.values() if np.isfinite(arena.markets.outcome[i])]
     return TargetHistory(
         target=name,
         outcome=int(outcomes[0]) if outcomes else None,
-        price=_along(standings.markets.price, places),
-        forecasts={entry: _along(standings.p[k], places) for k, entry in enumerate(standings.names)},
+        price=_along(arena.markets.price, places),
+        forecasts={entry: _along(arena.p[k], places) for k, entry in enumerate(arena.names)},
     )
 
 
@@ -191,16 +190,24 @@ class ArenaReport:
 
 
 def arena_report(
-    standings: ArenaTable,
+    arena: ArenaTable,
     *,
     by: Sequence[str] = (),
     choice: MomentChoice = "mean",
-    draws: int = 1000,
+    draws: int = SCORE_RESAMPLING.draws,
     seed: int = 0,
 ) -> ArenaReport:
-    """Score standings; `by` (category, platform, lead time) adds tables with more numbers for each group."""
-    scored = ScoredArena.of(standings, choice, Resampling(draws=draws, seed=seed))
-    return ArenaReport(view=view_of_scored(standings, scored, by=by), scored=scored)
+    """Score an arena; `by` (category, platform, lead time) adds tables with more numbers for each group."""
+    scored = ScoredArena.of(arena, choice, Resampling(draws=draws, seed=seed))
+    return ArenaReport(view=view_of_scored(arena, scored, by=by), scored=scored)
+
+
+def score_arena(path: str | Path, **options: Any) -> ArenaReport:
+    """Score the published events of Prophet Arena (its CSV subset or events.jsonl), with the baselines alone.
+
+    `options` are those of `arena_report`.
+    """
+    return arena_report(arena_table_from_prophet_arena(path), **options)
 
 
 def arena_finding(view: ArenaLeaderboard) -> str:
@@ -212,11 +219,11 @@ def arena_finding(view: ArenaLeaderboard) -> str:
     if not entries:
         return f"No entry has a scored forecast yet; {market} ({scale})."
     best = entries[0]
-    told = (
+    text = (
         f"{best.entry.name} leads the entries with a Brier score of {best.scores[MAIN_METRIC].estimate:.4f}, {market}"
     )
     found = view.versus_crowd.get(best.entry.name)
     if found is not None:
         sure = "the difference is larger than chance explains" if found.stars else "chance explains the difference"
-        told += f"; on {found.n:,} common events {sure}"
-    return f"{told} ({scale})."
+        text += f"; on {found.n:,} common events {sure}"
+    return f"{text} ({scale})."

@@ -1,13 +1,19 @@
-"""The tables of a standings view, ready to print and to put on a page."""
+"""The tables of an arena's leaderboard, ready to print and to put on a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
+from foretell.metrics.metric import METRICS
+from foretell.report.numbers import percent
 from foretell.report.study import CellValue, RowStyle, StudyColumn, StudyRow, StudyTable
-from foretell.scoring.arena_leaderboard import ArenaLeaderboardGroup, ArenaLeaderboardRow, RebalancedScores
-from foretell.scoring.arena_metrics import ARENA_METRICS
+from foretell.scoring.arena_leaderboard import (
+    ARENA_METRICS,
+    ArenaLeaderboardGroup,
+    ArenaLeaderboardRow,
+    RebalancedScores,
+)
 from foretell.scoring.arena_view import ArenaLeaderboard, LeadTimeCurve
 
 ACCURACY = ("ece", "bi", "log")
@@ -125,12 +131,11 @@ def _groups(by: str, groups: Sequence[ArenaLeaderboardGroup], view: ArenaLeaderb
     measures = [name for name in ARENA_METRICS if any(name in line.scores for group in groups for line in group.lines)]
     for name in measures:
         columns = [
-            StudyColumn(label=f"{group.name} ({group.events})", decimals=ARENA_METRICS[name].decimals)
-            for group in groups
+            StudyColumn(label=f"{group.name} ({group.events})", decimals=METRICS[name].decimals) for group in groups
         ]
         scores = [{line.entry.name: line.scores.get(name) for line in group.lines} for group in groups]
         yield StudyTable(
-            title=f"{ARENA_METRICS[name].label} by {by}",
+            title=f"{METRICS[name].label} by {by}",
             row_header="Entry",
             columns=tuple(columns),
             rows=tuple(
@@ -141,7 +146,7 @@ def _groups(by: str, groups: Sequence[ArenaLeaderboardGroup], view: ArenaLeaderb
                 )
                 for line in view.lines
             ),
-            caption=f"{_upper(ARENA_METRICS[name].meaning)}. In brackets after the name: events.",
+            caption=f"{_upper(METRICS[name].meaning)}. In brackets after the name: events.",
         )
 
 
@@ -187,7 +192,7 @@ def _entry(line: ArenaLeaderboardRow, scores: Mapping[str, Interval], names: Seq
 
 
 def _measure_column(name: str) -> StudyColumn:
-    one = ARENA_METRICS[name]
+    one = METRICS[name]
     return StudyColumn(label=one.label, decimals=one.decimals, tip=one.meaning)
 
 
@@ -197,15 +202,8 @@ def _against(versus: Mapping[str, Comparison], line: ArenaLeaderboardRow) -> Cel
 
 
 def style(line: ArenaLeaderboardRow) -> RowStyle:
-    """Yardsticks are marked."""
+    """Baselines are marked."""
     return "anchor" if line.entry.anchor else ""
-
-
-def percent(share: float) -> str:
-    """A share in whole percents, never rounded to all or nothing."""
-    from foretell.report.numbers import percent as told
-
-    return told(share)
 
 
 def _upper(text: str) -> str:

@@ -3,8 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.calibration import calibration_line
 from foretell.metrics.comparison import Comparison
+from foretell.metrics.metric import METRICS, MetricRows
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.heatmap import HEATMAP_MOST_ROWS as MOST_COMPARED
@@ -12,20 +16,17 @@ from foretell.report.charts.heatmap import difference_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.headline import headline, scope
 from foretell.report.html import (
+    HtmlBlock,
     HtmlCell,
     HtmlColumn,
     HtmlRow,
-    contents,
-    definitions,
-    name,
+    advice_blocks,
+    columns_of,
     number_cell,
     page,
-    paragraph,
-    section,
-    shown,
-    table,
+    settings_text,
+    table_block,
 )
-from foretell.report.markup import Markup, element, join
 from foretell.report.numbers import bracket, difference, metric_text, number, percent
 from foretell.scoring.breakdown import BreakdownMethod, breakdown
 from foretell.scoring.ranking import (
@@ -33,7 +34,6 @@ from foretell.scoring.ranking import (
     LeaderboardSection,
     comparable,
     leaderboard_sections,
-    low_is_better,
     paired_matrix,
     shown_metrics,
 )
@@ -43,70 +43,58 @@ from foretell.scoring.table import ALWAYS_HALF, ANCHORS, ForecastTable, with_anc
 # One group of the board as an HTML table.
 
 
-def board_table(board: Scoreboard, found: LeaderboardSection, metrics: Sequence[str]) -> Markup:
+def board_table(board: Scoreboard, found: LeaderboardSection, metrics: Sequence[str]) -> HtmlBlock:
     """The board's own metric with its interval first, beside it every other metric that any row has."""
     metrics = [m for m in metrics if m == metrics[0] or any(row.metric(m) is not None for row in found.rows)]
     level = f"{100 * float(board.settings.get('level', 0.95)):g} % interval"
-    heads = [
+    own, *others = (metric_text(m) for m in metrics)
+    columns = [
         HtmlColumn(label="#", numeric=True),
         HtmlColumn(label="Forecaster"),
-        HtmlColumn(
-            label=metric_text(metrics[0]).label,
-            numeric=True,
-            tip=f"{metric_text(metrics[0]).meaning}; with its {level}",
-        ),
+        HtmlColumn(label=own.label, numeric=True, tip=f"{own.meaning}; with its {level}"),
         HtmlColumn(label="vs reference", numeric=True, tip=f"minus {board.reference}, on the targets both answered"),
-        *(HtmlColumn(label=metric_text(m).label, numeric=True, tip=metric_text(m).meaning) for m in metrics[1:]),
+        *(HtmlColumn(label=other.label, numeric=True, tip=other.meaning) for other in others),
         HtmlColumn(label="Targets", numeric=True),
         HtmlColumn(label="Questions", numeric=True),
         HtmlColumn(label="Answered", numeric=True, tip="share of the group's resolved targets that were forecast"),
     ]
-    lines = [_board_row(row, metrics) for row in found.rows]
-    return table(heads, lines, f"{found.title}: {scope(found, board)}")
+    rows = [_board_row(row, metrics) for row in found.rows]
+    return table_block(columns, rows, f"{found.title}: {scope(found, board)}")
 
 
 def _board_row(row: LeaderboardRow, metrics: Sequence[str]) -> HtmlRow:
-    style = " ".join(s for s, on in (("anchor", row.anchor), ("reference", row.reference)) if on)
-    tags = [
-        element("span", t, class_="tag") for t, on in (("yardstick", row.anchor), ("reference", row.reference)) if on
-    ]
-    own = metric_text(metrics[0])
+    own, *others = (metric_text(m) for m in metrics)
+    marks = {"anchor": row.anchor, "reference": row.reference}
+    tags = {"yardstick": row.anchor, "reference": row.reference}
     cells = [
         number_cell("" if row.place is None else str(row.place), row.place),
-        HtmlCell(shown=join(name(row.name), *tags), style="name"),
-        _with_interval(row.metric(metrics[0]), own.decimals),
-        _against(row.difference, own.decimals, low_is_better(metrics[0])),
-        *(_estimate(row.metric(m), metric_text(m).decimals) for m in metrics[1:]),
+        HtmlCell(text=row.name, style="name", is_name=True, tags=tuple(tag for tag, on in tags.items() if on)),
+        value_cell(row.metric(own.name), own.decimals),
+        value_cell(row.difference, own.decimals, low_is_better=own.better == "low", missing=""),
+        *(value_cell(row.metric(other.name), other.decimals, brief=True) for other in others),
         number_cell(f"{row.score.n:,}", row.score.n),
         number_cell(f"{row.score.questions:,}", row.score.questions),
         number_cell(percent(row.score.completion), row.score.completion),
     ]
-    return HtmlRow(cells=cells, style=style or None)
+    return HtmlRow(cells=cells, style=" ".join(mark for mark, on in marks.items() if on))
 
 
-def _estimate(interval: Interval | None, decimals: int) -> HtmlCell:
-    if interval is None:
-        return number_cell("–", None)
-    return number_cell(number(interval.estimate, decimals), interval.estimate)
-
-
-def _with_interval(interval: Interval | None, decimals: int) -> HtmlCell:
-    if interval is None:
-        return number_cell("–", None)
-    told = bracket(interval.low, interval.high, decimals)
-    shown = join(number(interval.estimate, decimals), " ", element("span", told, class_="ci"))
-    return number_cell(shown, interval.estimate)
-
-
-def _against(comparison: Comparison | None, decimals: int, low: bool) -> HtmlCell:
-    if comparison is None:
-        return number_cell("", None)
-    style = ("good" if (comparison.diff < 0) == low else "bad") if comparison.stars else None
-    told = bracket(comparison.low, comparison.high, decimals)
-    shown = join(
-        element("span", difference(comparison, decimals), class_=style), " ", element("span", told, class_="ci")
-    )
-    return number_cell(shown, comparison.diff)
+def value_cell(
+    value: Interval | Comparison | None,
+    decimals: int,
+    *,
+    low_is_better: bool = False,
+    brief: bool = False,
+    missing: str = "–",
+) -> HtmlCell:
+    """A number with its interval, or a difference with its stars in the colour of the better side."""
+    if value is None:
+        return number_cell(missing, None)
+    ends = "" if brief else bracket(value.low, value.high, decimals)
+    if isinstance(value, Interval):
+        return number_cell(number(value.estimate, decimals), value.estimate, detail=ends)
+    mark = ("good" if (value.diff < 0) == low_is_better else "bad") if value.stars else ""
+    return number_cell(difference(value, decimals), value.diff, mark=mark, detail=ends)
 
 
 # The small print of a report: what the numbers mean, what was set, and what was left out.
@@ -126,33 +114,13 @@ LEADERBOARD_ADVICE = (
 )
 
 
-def reading_notes(board: Scoreboard, table: ForecastTable) -> Markup:
+def reading_notes(board: Scoreboard, table: ForecastTable) -> list[HtmlBlock]:
     """How to read the board, its settings and its notes."""
     metrics = [(metric_text(m).label, metric_text(m).meaning) for m in shown_metrics(board)]
-    settings = [(key, settings_text(value)) for key, value in board.settings.items()]
-    told = dict.fromkeys((*board.notes, *table.notes))
-    return join(
-        *(paragraph(advice) for advice in LEADERBOARD_ADVICE),
-        element("h3", "Metrics"),
-        definitions(metrics),
-        element("h3", "Settings") if settings else None,
-        definitions([("reference", board.reference), ("ranked by", metric_text(board.metric).label), *settings]),
-        element("h3", "Notes") if told else None,
-        element("ul", *(element("li", note) for note in told)) if told else None,
-    )
-
-
-def settings_text(value: object) -> str:
-    """A setting on one line.
-
-    >>> settings_text(["market", "dataset"]), settings_text(None), settings_text(0.95)
-    ('market, dataset', 'none', '0.95')
-    """
-    if value is None:
-        return "none"
-    if isinstance(value, list | tuple | set | frozenset):
-        return ", ".join(str(item) for item in value) or "none"  # pyright: ignore[reportUnknownVariableType]
-    return str(value)
+    settings = [("reference", board.reference), ("ranked by", metric_text(board.metric).label)]
+    settings += [(key, settings_text(value)) for key, value in board.settings.items()]
+    notes = dict.fromkeys((*board.notes, *table.notes))
+    return advice_blocks(LEADERBOARD_ADVICE, ("Metrics", metrics), ("Settings", settings), notes=notes)
 
 
 TOP_FEW = 3
@@ -202,27 +170,20 @@ def leaderboard_page(
 ) -> str:
     """A whole HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
     groups = leaderboard_sections(board, anchors)
-    lead = paragraph(headline(board, anchors), "lead")
+    lead, reading = headline(board, anchors), ("reading", "How to read this", reading_notes(board, table))
     if not groups:
-        return page(title, lead, reading_notes(board, table))
+        return page(title, [reading], lead=lead)
     subject = _PageInput(board=board, table=_as_scored(table, board), first=groups[0], anchors=anchors)
-    parts = [
+    sections = [
         ("ranking", "Ranking", _ranking(subject)),
         ("pairs", "Who beats whom", _pairs(subject)),
         ("calibration", "Calibration", _calibration(subject)),
         ("groups", "Where it is won and lost", _by_group(subject)),
         ("frontier", "Score for money", _frontier(subject, costs or {})),
         ("tables", "Every group", _tables(board, groups[1:])),
-        ("reading", "How to read this", reading_notes(board, table)),
+        reading,
     ]
-    kept = [(anchor, name, body) for anchor, name, body in parts if body is not None]
-    return page(
-        title,
-        lead,
-        paragraph(scope(groups[0], board), "quiet"),
-        contents([(anchor, name) for anchor, name, _ in kept]),
-        *(section(name, body, anchor=anchor) for anchor, name, body in kept),
-    )
+    return page(title, sections, lead=lead, notes=[scope(groups[0], board)])
 
 
 def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
@@ -233,7 +194,7 @@ def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
     return table if known.issubset(table.forecasters) else with_anchors(table)
 
 
-def _ranking(subject: _PageInput) -> Markup:
+def _ranking(subject: _PageInput) -> list[HtmlBlock]:
     word = metric_text(subject.board.metric)
     rows = [
         ForestRow(name=row.name, interval=interval, anchor=row.anchor)
@@ -245,60 +206,86 @@ def _ranking(subject: _PageInput) -> Markup:
         for stacked in (False, True)
     )
     table = board_table(subject.board, subject.first, shown_metrics(subject.board))
-    return join(table, shown(roomy, "roomy"), shown(narrow, "narrow"))
+    return [table, HtmlBlock(charts=[(roomy, "roomy"), (narrow, "narrow")])]
 
 
-def _pairs(subject: _PageInput) -> Markup | None:
+def _pairs(subject: _PageInput) -> list[HtmlBlock]:
     names = [row.name for row in subject.first.rows if row.name in subject.table.forecasters]
     if len(names) < 2:
-        return None
+        return []
     matrix = paired_matrix(subject.table, names[:MOST_COMPARED], subject.first.group, subject.method)
-    used = comparable(subject.board.metric)
-    word = metric_text(used)
-    picture = difference_heatmap(
-        names, matrix, label=word.label, decimals=word.decimals, low_is_better=low_is_better(used)
+    used = metric_text(comparable(subject.board.metric))
+    chart = difference_heatmap(
+        names, matrix, label=used.label, decimals=used.decimals, low_is_better=used.better == "low"
     )
-    told = f"Difference in {word.label} on the targets both answered, both recomputed on the same resamples."
-    return join(paragraph(told, "quiet"), shown(picture))
+    text = f"Difference in {used.label} on the targets both answered, both recomputed on the same resamples."
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=[chart])]
 
 
-def _calibration(subject: _PageInput) -> Markup | None:
+def _calibration(subject: _PageInput) -> list[HtmlBlock]:
     if not subject.few:
-        return None
+        return []
     targets = subject.table.targets
-    diagrams = [
-        shown(reliability_diagram(subject.table.p_of(name), targets.outcome, targets.weight, name=name))
+    charts = [
+        reliability_diagram(subject.table.p_of(name), targets.outcome, targets.weight, name=name)
         for name in subject.few
     ]
-    told = "A calibrated forecaster lies on the diagonal: of what it called 70 %, 70 % happened."
-    return join(paragraph(told, "quiet"), element("div", *diagrams, class_="grid"))
+    text = "A calibrated forecaster lies on the diagonal: of what it called 70 %, 70 % happened."
+    rows = [_calibration_row(subject.table, name) for name in subject.few]
+    return [
+        HtmlBlock(text=text, style="quiet"),
+        HtmlBlock(charts=charts, style="grid"),
+        table_block(columns_of(CALIBRATION_COLUMNS), [row for row in rows if row is not None], CALIBRATION_CAPTION),
+    ]
 
 
-def _by_group(subject: _PageInput) -> Markup | None:
+CALIBRATION_COLUMNS = ("Forecaster", "Slope", "Intercept", "Reliability", "Resolution", "Uncertainty", "ECE")
+CALIBRATION_CAPTION = (
+    "Slope and intercept of the log-odds of what happened on those of the forecast, rows taken as independent: 1 and 0 "
+    "are calibrated, a slope below 1 is overconfident. Brier = reliability − resolution + uncertainty, up to ten bins"
+)
+
+
+def _calibration_row(table: ForecastTable, name: str) -> HtmlRow | None:
+    """What the reliability diagram shows, in numbers."""
+    p, outcome, weight = table.p_of(name), table.targets.outcome, table.targets.weight
+    answered = np.isfinite(p) & (weight > 0)
+    if not answered.any():
+        return None
+    rows = MetricRows.of(p[answered], outcome[answered], weight[answered])
+    parts = [METRICS[metric].population(rows) for metric in ("reliability", "resolution", "uncertainty", "ece")]
+    line = calibration_line(rows.p, rows.outcome)
+    cells = [number_cell(number(value, 2), value) for value in (line.slope, line.intercept)]
+    cells += [number_cell(number(value, 3), value) for value in parts]
+    return HtmlRow(cells=[HtmlCell(text=name, style="name", is_name=True), *cells])
+
+
+def _by_group(subject: _PageInput) -> list[HtmlBlock]:
     columns = [c for c in PICTURED if c in subject.table.targets.groups]
     word = metric_text(subject.board.metric)
     found = [breakdown(subject.table, column, subject.few, subject.method) for column in columns]
-    figures = [
-        shown(score_by_group(b, label=word.label, decimals=word.decimals)) for b in found if 2 <= len(b.groups) <= 30
-    ]
-    told = "Faint marks: answered fewer than nine tenths of what others did there, so about other questions."
-    return join(paragraph(told, "quiet"), element("div", *figures, class_="pair")) if figures else None
+    charts = [score_by_group(b, label=word.label, decimals=word.decimals) for b in found if 2 <= len(b.groups) <= 30]
+    text = "Faint marks: answered fewer than nine tenths of what others did there, so about other questions."
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="pair")] if charts else []
 
 
-def _frontier(subject: _PageInput, costs: Mapping[str, float]) -> Markup | None:
-    metric = subject.board.metric
+def _frontier(subject: _PageInput, costs: Mapping[str, float]) -> list[HtmlBlock]:
+    word = metric_text(subject.board.metric)
     points = [
         FrontierPoint(name=row.name, cost=costs[row.name], interval=interval)
         for row in subject.first.rows
-        if row.name in costs and (interval := row.metric(metric)) is not None
+        if row.name in costs and (interval := row.metric(word.name)) is not None
     ]
     if not points:
-        return None
-    word = metric_text(metric)
-    return shown(frontier(points, label=word.label, decimals=word.decimals, low_is_better=low_is_better(metric)))
+        return []
+    low = word.better == "low"
+    return [HtmlBlock(charts=[frontier(points, label=word.label, decimals=word.decimals, low_is_better=low)])]
 
 
-def _tables(board: Scoreboard, groups: Collection[LeaderboardSection]) -> Markup | None:
+def _tables(board: Scoreboard, groups: Collection[LeaderboardSection]) -> list[HtmlBlock]:
     metrics = shown_metrics(board)
-    parts = [join(element("h3", group.title), board_table(board, group, metrics)) for group in groups if group.rows]
-    return join(*parts) if parts else None
+    blocks: list[HtmlBlock] = []
+    for group in groups:
+        if group.rows:
+            blocks += [HtmlBlock(heading=group.title), board_table(board, group, metrics)]
+    return blocks

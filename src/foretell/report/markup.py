@@ -1,10 +1,11 @@
-"""HTML and SVG built from elements: plain text is escaped, only `Markup` passes as it is.
+"""SVG built from elements, and text made fit to be shown: plain text is escaped, only `Markup` passes as it is.
 
-Pages and figures made here are well-formed XML as well as HTML, so tests can parse every one of them.
+Figures made here are well-formed XML, so tests can parse every one of them. Pages come from templates (`report.html`).
 """
 
 import re
-from html import escape
+
+from markupsafe import Markup, escape
 
 VOID = frozenset({"br", "circle", "col", "hr", "line", "link", "meta", "path", "polygon", "polyline", "rect"})
 """Elements written `<x/>`: HTML's own void elements and the SVG shapes; the rest always get an end tag."""
@@ -13,12 +14,6 @@ UNSAFE = re.compile(
     # C0 and C1 controls (a terminal obeys some of them), invisible and text-direction marks, and what XML forbids.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
-
-
-class Markup(str):
-    """Text that is markup already; every other `str` is escaped on its way into an element."""
-
-    __slots__ = ()
 
 
 def clean(text: str) -> str:
@@ -46,28 +41,28 @@ def shorten(text: str, width: int) -> str:
 def escaped(text: str | Markup) -> Markup:
     """Markup that shows the text as it stands; blanks alone are one blank.
 
-    >>> escaped("<b>"), escaped(" ")
-    ('&lt;b&gt;', ' ')
+    >>> print(escaped("<b>"))
+    &lt;b&gt;
     """
     if isinstance(text, Markup):
         return text
-    return Markup(escape(clean(text)) or " " * bool(text))
+    return escape(clean(text)) or Markup(" " * bool(text))
 
 
 def element(tag: str, *children: str | Markup | None, **attributes: object) -> Markup:
     """One element. Attributes that are None are left out; `class_` and `data_v` become class and data-v.
 
-    >>> element("td", "a < b", class_="n", title=None)
-    '<td class="n">a &lt; b</td>'
+    >>> print(element("td", "a < b", class_="n", title=None))
+    <td class="n">a &lt; b</td>
     """
-    told = "".join(
+    shown = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
     if tag in VOID and not children:
-        return Markup(f"<{tag}{told}/>")
-    return Markup(f"<{tag}{told}>{join(*children)}</{tag}>")
+        return Markup(f"<{tag}{shown}/>")
+    return Markup(f"<{tag}{shown}>{join(*children)}</{tag}>")
 
 
 def join(*parts: str | Markup | None) -> Markup:
@@ -89,4 +84,4 @@ def compact(value: float, decimals: int = 1) -> str:
 def _attribute(value: object) -> str:
     if isinstance(value, float):
         return compact(value)
-    return escape(clean(str(value)))
+    return str(escape(clean(str(value))))

@@ -1,46 +1,10 @@
 """Numbers and metric names as every report writes them."""
 
 import math
-from dataclasses import dataclass
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricText:
-    """How a metric is written."""
-
-    label: str
-    decimals: int
-    meaning: str
-
-
-METRIC_TEXTS = {
-    "brier": MetricText(
-        label="Brier", decimals=3, meaning="mean squared error of the probabilities; 0.25 is always-0.5"
-    ),
-    "bi": MetricText(label="BI", decimals=1, meaning="Brier index 100·(1 − √Brier); 50 is always-0.5, 100 is perfect"),
-    "ms": MetricText(label="MS", decimals=1, meaning="Metaculus baseline score; 0 is always-0.5, 100 is perfect"),
-    "log": MetricText(
-        label="Log", decimals=3, meaning="mean log of the probability given to what happened; 0 is perfect"
-    ),
-    "ece": MetricText(
-        label="ECE", decimals=3, meaning="calibration error: mean gap of forecast and frequency over bins"
-    ),
-    "return": MetricText(label="Return", decimals=3, meaning="mean return of betting the forecasts against the market"),
-    "sharpe": MetricText(label="Sharpe", decimals=2, meaning="mean over spread of those returns"),
-}
-
-
-def metric_text(metric: str) -> MetricText:
-    """The wording of a metric; one that is unknown goes by its own name.
-
-    >>> metric_text("bi").label, metric_text("spherical").label
-    ('BI', 'spherical')
-    """
-    return METRIC_TEXTS.get(metric, MetricText(label=metric, decimals=3, meaning=metric))
-
+from foretell.metrics.metric import metric_text as metric_text
 
 COLUMN_NAMES = {
     "due": "due date",

@@ -9,22 +9,21 @@ from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
 from foretell.report.html import (
+    HtmlBlock,
     HtmlCell,
     HtmlColumn,
     HtmlRow,
-    contents,
-    definitions,
-    name,
+    Section,
+    advice_blocks,
     number_cell,
     page,
-    paragraph,
-    section,
-    shown,
-    table,
+    render_blocks,
+    settings_text,
+    table_block,
 )
-from foretell.report.leaderboard_page import settings_text
+from foretell.report.leaderboard_page import value_cell
 from foretell.report.leaderboard_text import markdown_text
-from foretell.report.markup import Markup, clean, element, join
+from foretell.report.markup import Markup, clean
 from foretell.report.numbers import bracket, number, signed
 from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.terminal import distinct, rich_table
@@ -219,66 +218,54 @@ STUDY_ADVICE = (
 
 def study_page(study: StudyResult, how_to_read: Sequence[str] = ()) -> str:
     """A whole HTML document that needs no network; `how_to_read` replaces what the study says about reading it."""
-    parts = study_parts(study, how_to_read)
-    return page(
-        study.title,
-        *(paragraph(sentence, "lead") for sentence in study.sentences),
-        contents([(anchor, title) for anchor, title, _ in parts]),
-        *(section(title, body, anchor=anchor) for anchor, title, body in parts),
-    )
+    return page(study.title, study_sections(study, how_to_read), lead=study.text)
 
 
 def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
-    """Anchor, title and body of every section: tables, charts after the first of them, and how to read it all."""
-    parts = [(f"table-{i}", table.title, _html_table(table)) for i, table in enumerate(study.tables, 1)]
+    """Anchor, title and HTML of every section, for a page that is made elsewhere."""
+    return [(anchor, title, render_blocks(blocks)) for anchor, title, blocks in study_sections(study, how_to_read)]
+
+
+def study_sections(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[Section]:
+    """Tables, pictures after the first of them, and how to read it all."""
+    sections: list[Section] = [(f"table-{i}", one.title, [study_table(one)]) for i, one in enumerate(study.tables, 1)]
     if study.charts:
-        parts.insert(1, ("charts", "Charts", _html_charts(study.charts)))
-    advice = how_to_read or study.how_to_read or STUDY_ADVICE
-    return [*parts, ("reading", "How to read this", _reading(study, advice))]
+        sections.insert(1, ("charts", "Charts", _charts(study.charts)))
+    settings = [(key, settings_text(value)) for key, value in {**study.settings, **_cost(study)}.items()]
+    reading = advice_blocks(how_to_read or study.how_to_read or STUDY_ADVICE, ("Settings", settings), notes=study.notes)
+    return [*sections, ("reading", "How to read this", reading)]
 
 
-def _html_charts(charts: Sequence[StudyChart]) -> Markup:
+def _charts(charts: Sequence[StudyChart]) -> list[HtmlBlock]:
     """Wide ones below each other, the others side by side."""
-    wide = [join(element("h3", one.title), shown(one.chart)) for one in charts if one.chart.wide]
-    narrow = [element("div", shown(one.chart)) for one in charts if not one.chart.wide]
-    return join(*wide, element("div", *narrow, class_="grid") if narrow else None)
+    blocks: list[HtmlBlock] = []
+    for one in charts:
+        if one.chart.wide:
+            blocks += [HtmlBlock(heading=one.title), HtmlBlock(charts=[one.chart])]
+    narrow = [one.chart for one in charts if not one.chart.wide]
+    return blocks + ([HtmlBlock(charts=narrow, style="grid")] if narrow else [])
 
 
-def _html_table(study_table: StudyTable) -> Markup:
-    heads = [HtmlColumn(label=study_table.row_header or " ")]
-    heads += [HtmlColumn(label=c.label, numeric=c.numeric, tip=c.tip or None) for c in study_table.columns]
-    rows = [_html_row(row, study_table.columns) for row in study_table.rows]
-    return table(heads, rows, study_table.caption or study_table.title)
+def study_table(table: StudyTable) -> HtmlBlock:
+    """A table of a study as one of a page."""
+    columns = [HtmlColumn(label=table.row_header or " ")]
+    columns += [HtmlColumn(label=c.label, numeric=c.numeric, tip=c.tip) for c in table.columns]
+    rows = [_html_row(row, table.columns) for row in table.rows]
+    return table_block(columns, rows, table.caption or table.title)
 
 
 def _html_row(row: StudyRow, columns: tuple[StudyColumn, ...]) -> HtmlRow:
     cells = [_html_cell(value, column) for value, column in zip(row.values, columns, strict=True)]
-    return HtmlRow(cells=[HtmlCell(shown=name(row.name), style="name"), *cells], style=row.style or None)
+    return HtmlRow(cells=[HtmlCell(text=row.name, style="name", is_name=True), *cells], style=row.style)
 
 
 def _html_cell(value: CellValue, column: StudyColumn) -> HtmlCell:
-    if isinstance(value, Interval):
-        ends = element("span", bracket(value.low, value.high, column.decimals), class_="ci")
-        return number_cell(join(number(value.estimate, column.decimals), " ", ends), value.estimate)
-    if isinstance(value, Comparison):
-        good = ("good" if value.diff > 0 else "bad") if value.stars else None
-        ends = element("span", bracket(value.low, value.high, column.decimals), class_="ci")
-        gap = element("span", signed(value.diff, column.decimals) + value.stars, class_=good)
-        return number_cell(join(gap, " ", ends), value.diff)
+    if isinstance(value, Interval | Comparison):
+        return value_cell(value, column.decimals)
     text = value_text(value, column.decimals)
     if isinstance(value, int | float):
         return number_cell(text, float(value))
-    return HtmlCell(shown=text, style="n" if column.numeric else None)
-
-
-def _reading(study: StudyResult, advice: Sequence[str]) -> Markup:
-    return join(
-        *(paragraph(one) for one in advice),
-        element("h3", "Notes") if study.notes else None,
-        element("ul", *(element("li", note) for note in study.notes)) if study.notes else None,
-        element("h3", "Settings"),
-        definitions([(key, settings_text(value)) for key, value in {**study.settings, **_cost(study)}.items()]),
-    )
+    return HtmlCell(text=text, style="n" if column.numeric else "")
 
 
 def _cost(study: StudyResult) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Colours of every figure and page, light and dark, and the style sheets made from them."""
 
-from foretell.report.markup import Markup
+from markupsafe import Markup
 
 ColourPair = tuple[str, str]
 """The same role in light and in dark."""
@@ -53,35 +53,51 @@ def _colours() -> dict[str, ColourPair]:
     return PALETTE | steps | on_steps
 
 
-def variables() -> str:
-    """Custom properties for both colour schemes; paper is always light."""
+def colour_variables(*, switchable: bool = False) -> str:
+    """Custom properties for both colour schemes; paper is always light.
+
+    Colours follow the system, unless they are `switchable` and the page says otherwise in `data-theme`.
+    """
     light = "".join(f"--ft-{name}:{pair[0]};" for name, pair in _colours().items())
     dark = "".join(f"--ft-{name}:{pair[1]};" for name, pair in _colours().items())
-    return f":root{{color-scheme:light dark;{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    root = ":root:not([data-theme=light])" if switchable else ":root"
+    rules = f":root{{color-scheme:light dark;{light}}}@media screen and (prefers-color-scheme:dark){{{root}{{{dark}}}}}"
+    if switchable:
+        rules += ":root[data-theme=light]{color-scheme:light}"
+        rules += f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}"
+    return rules
 
 
-def figure_rules() -> str:
-    """Classes that figures use.
+def figure_rules(*, plain: bool = False) -> str:
+    """Classes that charts use.
 
     Every colour stands twice, plain and as a variable: a renderer that knows no variables (librsvg, Inkscape)
-    keeps the plain one.
+    uses the plain one. With `plain` there are only light colours and fonts that every converter knows.
     """
+
+    def colour(selector: str, role: str, name: str, light: str) -> str:
+        variable = "" if plain else f";{role}:var(--ft-{name})"
+        return f".ft {selector}{{{role}:{light}{variable}}}"
+
+    font = "font:12px/1.2 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
+    font = "font-size:12px;font-family:Arial,Helvetica,sans-serif" if plain else font
     rules = [
-        ".ft{font:12px/1.2 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;",
-        "font-variant-numeric:tabular-nums}.ft text{fill:#1c2129;fill:var(--ft-ink)}",
+        f".ft{{{font};font-variant-numeric:tabular-nums}}",
+        colour("text", "fill", "ink", PALETTE["ink"][0]),
         ".ft .s{font-size:11px}.ft .xs{font-size:10px}.ft .h{font-size:13px;font-weight:600}.ft .w{font-weight:600}",
-        ".ft .m{text-anchor:middle}.ft .r{text-anchor:end}.ft .k{fill:#586170;fill:var(--ft-muted)}",
+        ".ft .m{text-anchor:middle}.ft .r{text-anchor:end}",
+        colour(".k", "fill", "muted", PALETTE["muted"][0]),
         ".ft .dash{stroke-dasharray:4 3}.ft .thin{stroke-width:1}.ft .bold{stroke-width:2}.ft .no{fill:none}",
         ".ft .soft{opacity:.35}.ft .bar{opacity:.75}",
     ]
     for name, (light, _) in PALETTE.items():
-        rules.append(f".ft .f-{name}{{fill:{light};fill:var(--ft-{name})}}")
-        rules.append(f".ft .l-{name}{{stroke:{light};stroke:var(--ft-{name})}}")
+        rules += [colour(f".f-{name}", "fill", name, light), colour(f".l-{name}", "stroke", name, light)]
     for i, ((light, _), (text, _)) in enumerate(zip(DIVERGING, ON_DIVERGING, strict=True)):
-        rules.append(f".ft .f-d{i}{{fill:{light};fill:var(--ft-d{i})}}.ft .f-o{i}{{fill:{text};fill:var(--ft-o{i})}}")
+        rules += [colour(f".f-d{i}", "fill", f"d{i}", light), colour(f".f-o{i}", "fill", f"o{i}", text)]
     return "".join(rules)
 
 
 def figure_style() -> Markup:
-    """The style element of a figure that stands alone: its own colours and its own background."""
-    return Markup(f"<style>{variables()}{figure_rules()}.ft{{background:#ffffff;background:var(--ft-paper)}}</style>")
+    """The style element of a chart that stands alone: its own colours and its own background."""
+    background = ".ft{background:#ffffff;background:var(--ft-paper)}"
+    return Markup(f"<style>{colour_variables()}{figure_rules()}{background}</style>")

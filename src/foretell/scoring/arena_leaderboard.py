@@ -1,4 +1,7 @@
-"""Who stands where: every number of every entry with its interval, overall and by group of events."""
+"""The leaderboard of an arena: every number of every entry with its interval, overall and by group of events.
+
+An arena is scored by the engine of tables (`scoring.engine`); here its sums by event are handed to it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,32 +10,23 @@ from functools import cached_property
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
-from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, comparison_of
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import Comparison, PairwiseMatrix
+from foretell.metrics.metric import METRICS
 from foretell.questions.errors import InputError
-from foretell.scoring.arena_metrics import (
-    ARENA_METRICS,
-    ARENA_RESAMPLING,
-    MAIN_METRIC,
-    ClusterBundles,
-    ResampledSums,
-    intervals_of,
-    resample_sums,
-    weighted_mean_draws,
-)
 from foretell.scoring.arena_table import ArenaEntry, ArenaTable
+from foretell.scoring.engine import ClusterBundles, MetricDraws, ResampledSums, mean_of_draws, resample_sums
 from foretell.scoring.event_sums import (
     COLUMN_INDEX,
     SUM_COLUMNS,
     EventSums,
+    EventWeighing,
     MomentChoice,
-    Weighing,
     chosen_moments,
     event_sums,
 )
+from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
-
-# How long before the close an event was asked.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,20 +61,17 @@ def lead_time_of(hours: Floats) -> Ints:
     return np.where(np.isnan(hours), -1, found)
 
 
-# Brier scores by moment: what pairs, lead times and histories are made of.
-
-
 @dataclass(frozen=True, kw_only=True)
 class MomentScores:
-    """Of scored standings; each part is computed when it is first asked for."""
+    """Brier scores by moment of resolved events, from which pairs and lead times are made; computed on first use."""
 
-    standings: ArenaTable
+    arena: ArenaTable
     choice: MomentChoice = "mean"
 
     @cached_property
     def answered(self) -> Bools:
         """Entries × markets."""
-        return np.isfinite(self.standings.p)
+        return np.isfinite(self.arena.p)
 
     @cached_property
     def counts(self) -> Floats:
@@ -90,7 +81,7 @@ class MomentScores:
     @cached_property
     def squares(self) -> Floats:
         """Entries × markets: squared errors, 0 where unanswered."""
-        return np.where(self.answered, (self.standings.p - self.standings.markets.outcome) ** 2, 0.0)
+        return np.where(self.answered, (self.arena.p - self.arena.markets.outcome) ** 2, 0.0)
 
     @cached_property
     def brier(self) -> Floats:
@@ -101,20 +92,20 @@ class MomentScores:
     @cached_property
     def whole(self) -> Bools:
         """By entry: whether it answered all markets of every moment that it answered at all."""
-        sizes = np.bincount(self.standings.markets.moment, minlength=len(self.standings.moments))
+        sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
         return ((self.counts == 0) | (self.counts == sizes)).all(axis=1)
 
     @cached_property
-    def admitted(self) -> Bools:
+    def counted(self) -> Bools:
         """Moments that count."""
-        return chosen_moments(self.standings, self.choice)
+        return chosen_moments(self.arena, self.choice)
 
     @cached_property
     def complete(self) -> Bools:
         """Entries × events: whether the entry answered all markets of all moments that count."""
-        sizes = np.bincount(self.standings.markets.moment, minlength=len(self.standings.moments))
-        short = (self.counts != sizes) & self.admitted
-        return ~np.logical_or.reduceat(short, self.standings.event_starts, axis=1)
+        sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
+        short = (self.counts != sizes) & self.counted
+        return ~np.logical_or.reduceat(short, self.arena.event_starts, axis=1)
 
     def difference(self, i: int, j: int) -> tuple[Floats, Floats]:
         """By event: the weighted Brier score of one minus that of the other on what both answered, and the weight."""
@@ -124,11 +115,11 @@ class MomentScores:
         if both.all():
             return gap, weight
         # Only events that one of them answered in part need a look at their moments.
-        event = self.standings.moments.event
-        rest = np.flatnonzero(~both[event] & self.admitted)
-        apart = self._apart(i, j, rest)
+        event = self.arena.moments.event
+        rest = np.flatnonzero(~both[event] & self.counted)
+        apart = self._difference_at(i, j, rest)
         known = np.isfinite(apart)
-        n = len(self.standings.events)
+        n = len(self.arena.events)
         times = group_sums(event[rest[known]], np.ones(int(known.sum())), n)
         total = group_sums(event[rest[known]], apart[known], n)
         if self.choice == "every":
@@ -138,30 +129,30 @@ class MomentScores:
     @cached_property
     def weights(self) -> Floats:
         """What every event counts that was answered in full."""
-        times = np.add.reduceat(self.admitted.astype(np.float64), self.standings.event_starts)
+        times = np.add.reduceat(self.counted.astype(np.float64), self.arena.event_starts)
         return times if self.choice == "every" else np.minimum(times, 1.0)
 
     @cached_property
     def scores(self) -> Floats:
         """Entries × events: weighted Brier scores of those answered in full; the others have no meaning."""
-        counted = np.where(self.admitted, np.nan_to_num(self.brier), 0.0)
-        total = np.add.reduceat(counted, self.standings.event_starts, axis=1)
-        times = np.add.reduceat(self.admitted.astype(np.float64), self.standings.event_starts)
+        counted = np.where(self.counted, np.nan_to_num(self.brier), 0.0)
+        total = np.add.reduceat(counted, self.arena.event_starts, axis=1)
+        times = np.add.reduceat(self.counted.astype(np.float64), self.arena.event_starts)
         return total if self.choice == "every" else total / np.maximum(times, 1.0)
 
-    def _apart(self, i: int, j: int, moments: Ints) -> Floats:
+    def _difference_at(self, i: int, j: int, moments: Ints) -> Floats:
         """Brier score of one minus that of the other at some moments, on the markets both answered; NaN for none."""
         if self.whole[i] and self.whole[j]:
             return self.brier[i, moments] - self.brier[j, moments]
-        n = len(self.standings.moments)
+        n = len(self.arena.moments)
         common = (self.answered[i] & self.answered[j]).astype(np.float64)
-        times = group_sums(self.standings.markets.moment, common, n)
-        total = group_sums(self.standings.markets.moment, common * (self.squares[i] - self.squares[j]), n)
+        times = group_sums(self.arena.markets.moment, common, n)
+        total = group_sums(self.arena.markets.moment, common * (self.squares[i] - self.squares[j]), n)
         return np.divide(total, times, out=np.full(n, np.nan), where=times > 0)[moments]
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
         """Numbers of moments (NaN: none) as weighted sums and weights of events."""
-        known, starts = np.isfinite(values), self.standings.event_starts
+        known, starts = np.isfinite(values), self.arena.event_starts
         times = np.add.reduceat(known.astype(np.float64), starts)
         total = np.add.reduceat(np.where(known, values, 0.0), starts)
         if self.choice == "every":
@@ -169,59 +160,67 @@ class MomentScores:
         return total / np.maximum(times, 1.0), np.minimum(times, 1.0)
 
     def _summed(self, table: Floats) -> Floats:
-        return np.add.reduceat(table, self.standings.starts, axis=1)
+        return np.add.reduceat(table, self.arena.starts, axis=1)
 
-
-# Rows that stand on every table beside the entries: the crowd's price, the base rate and 0.5.
 
 BASE_RATE_PRIOR = 2.0
 """Pseudo-events at one half: with nothing resolved yet the base rate is 0.5."""
 
 
-def with_arena_anchors(standings: ArenaTable) -> ArenaTable:
-    """The same with three more rows; where an entry has taken the name of one, it is that yardstick."""
-    half = np.full(len(standings.markets), 0.5)
-    rows = {CROWD: standings.markets.price, BASE_RATE: past_rate(standings), ALWAYS_HALF: half}
+def with_arena_anchors(arena: ArenaTable) -> ArenaTable:
+    """The arena with three baselines more: the price of the crowd, the base rate and 0.5.
+
+    An entry that has the name of one is taken for it.
+    """
+    half = np.full(len(arena.markets), 0.5)
+    rows = {CROWD: arena.markets.price, BASE_RATE: past_rate(arena), ALWAYS_HALF: half}
     entries = [ArenaEntry(name=name, anchor=True, dollars=0.0, seconds=0.0) for name in rows]
-    named = tuple(replace(entry, anchor=entry.anchor or entry.name in rows) for entry in standings.entries)
-    return replace(standings, entries=named).with_entries(entries, np.stack(list(rows.values())))
+    named = tuple(replace(entry, anchor=entry.anchor or entry.name in rows) for entry in arena.entries)
+    return replace(arena, entries=named).with_entries(entries, np.stack(list(rows.values())))
 
 
-def past_rate(standings: ArenaTable) -> Floats:
+def past_rate(arena: ArenaTable) -> Floats:
     """How often markets of the same category had come true among events resolved before the moment of asking.
 
     Every event weighs one, however many markets it has and however often it was asked: (Σ w·o + 1) / (Σ w + 2) with
     w = 1 / markets of the event. Only outcomes known strictly before a moment count for it, so nothing leaks from the
     future; an event that is itself still open never counts for itself. 0.5 while nothing has resolved.
     """
-    once = _each_market_once(standings)
-    known = once[~np.isnat(standings.markets.known_at[once]) & np.isfinite(standings.markets.outcome[once])]
-    event = standings.market_event
-    weight = 1 / np.bincount(event[once], minlength=len(standings.events))
-    category = standings.events.category.codes
-    out = np.full(len(standings.moments), 0.5)
+    once = _each_market_once(arena)
+    known = once[~np.isnat(arena.markets.known_at[once]) & np.isfinite(arena.markets.outcome[once])]
+    event = arena.market_event
+    weight = 1 / np.bincount(event[once], minlength=len(arena.events))
+    category = arena.events.category.codes
+    out = np.full(len(arena.moments), 0.5)
     for code in np.unique(category):
         past = known[category[event[known]] == code]
-        past = past[np.argsort(standings.markets.known_at[past], kind="stable")]
+        past = past[np.argsort(arena.markets.known_at[past], kind="stable")]
         w = weight[event[past]]
-        yes = np.concatenate([[0.0], np.cumsum(w * standings.markets.outcome[past])])
+        yes = np.concatenate([[0.0], np.cumsum(w * arena.markets.outcome[past])])
         n = np.concatenate([[0.0], np.cumsum(w)])
-        asked = np.flatnonzero(category[standings.moments.event] == code)
-        before = np.searchsorted(standings.markets.known_at[past], standings.moments.taken_at[asked], side="left")
+        asked = np.flatnonzero(category[arena.moments.event] == code)
+        before = np.searchsorted(arena.markets.known_at[past], arena.moments.taken_at[asked], side="left")
         out[asked] = (yes[before] + BASE_RATE_PRIOR / 2) / (n[before] + BASE_RATE_PRIOR)
-    return out[standings.markets.moment]
+    return out[arena.markets.moment]
 
 
-def _each_market_once(standings: ArenaTable) -> Ints:
+def _each_market_once(arena: ArenaTable) -> Ints:
     """The markets of the first moment of every event."""
-    first = np.zeros(len(standings.moments), np.bool_)
-    first[np.unique(standings.moments.event, return_index=True)[1]] = True
-    return np.flatnonzero(first[standings.markets.moment])
+    first = np.zeros(len(arena.moments), np.bool_)
+    first[np.unique(arena.moments.event, return_index=True)[1]] = True
+    return np.flatnonzero(first[arena.markets.moment])
 
 
+ARENA_METRICS = (
+    *("brier", "bi", "log", "ece"),
+    *("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side"),
+)
+"""What a board of an arena shows, in the order of its tables; all are rows of `metrics.metric.METRICS`."""
+MAIN_METRIC = "brier"
+"""Ranks the board."""
 GROUPINGS = ("category", "platform", "lead time")
 GROUP_METRICS = ("brier", "ece", "return0", "net0")
-"""What is told of every group."""
+"""Metrics of every group."""
 FEWEST_EVENTS = 5
 """Events of a category below which it is pooled with the others when categories are rebalanced."""
 POOLED_CATEGORY = "other categories"
@@ -242,7 +241,7 @@ class ArenaLeaderboardRow:
     by_market: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
     """The same numbers with every market counting once."""
     rank: int | None = None
-    """Among entries and yardsticks by Brier score; None without one."""
+    """Among entries and baselines by Brier score; None without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,50 +256,50 @@ class ArenaLeaderboardGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredArena:
-    """Scored standings with their yardsticks and sums: what every table starts from."""
+    """The resolved part of an arena with its baselines and its sums by event: what every table starts from."""
 
-    standings: ArenaTable
+    arena: ArenaTable
     sums: EventSums
     choice: MomentChoice
     resampling: Resampling
 
     @classmethod
     def of(
-        cls, standings: ArenaTable, choice: MomentChoice = "mean", resampling: Resampling = ARENA_RESAMPLING
+        cls, arena: ArenaTable, choice: MomentChoice = "mean", resampling: Resampling = SCORE_RESAMPLING
     ) -> "ScoredArena":
-        """Yardsticks first: what had resolved before a moment is counted among all events, then open ones leave."""
-        scored = with_arena_anchors(standings).scored()
+        """Baselines are added first, because the base rate counts all events that had resolved before a moment."""
+        scored = with_arena_anchors(arena).scored()
         if not len(scored.events):
-            raise InputError(f"nothing in {standings.name!r} has resolved yet: there is nothing to score")
-        return cls(standings=scored, sums=event_sums(scored, choice), choice=choice, resampling=resampling)
+            raise InputError(f"nothing in {arena.name!r} has resolved yet: there is nothing to score")
+        return cls(arena=scored, sums=event_sums(scored, choice), choice=choice, resampling=resampling)
 
     @cached_property
     def moments(self) -> MomentScores:
         """Brier scores by moment."""
-        return MomentScores(standings=self.standings, choice=self.choice)
+        return MomentScores(arena=self.arena, choice=self.choice)
 
-    def drawn(
+    def resample(
         self,
         events: Bools | None = None,
         *,
-        weighing: Weighing = "event",
+        weighing: EventWeighing = "event",
         columns: Sequence[str] = SUM_COLUMNS,
         stream: int = 0,
     ) -> ResampledSums:
-        """Resamples of some of the events, or of all."""
-        sums, cluster = self.sums.of(weighing), self.standings.events.cluster
-        places = [COLUMN_INDEX[name] for name in columns]
-        sums = sums if len(places) == len(SUM_COLUMNS) else sums[:, places]
+        """Resamples of some of the events, or of all, by the engine that scores tables too."""
+        sums, cluster = self.sums.of(weighing), self.arena.events.cluster
+        if tuple(columns) != SUM_COLUMNS:
+            sums = sums[:, [COLUMN_INDEX[name] for name in columns]]
         if events is not None:
             sums, cluster = sums[:, :, events], cluster[events]
-        return resample_sums(sums, cluster, self.resampling, columns=columns, stream=stream)
+        return resample_sums(self.arena.names, columns, sums, cluster, resampling=self.resampling, stream=stream)
 
 
 def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     """Every number of every entry on all events, best Brier score first."""
-    by_event, by_market = scored.drawn(), scored.drawn(weighing="market")
-    every = np.ones(len(scored.standings.events), np.bool_)
-    return _ranked(_board_rows(scored, every, by_event, tuple(ARENA_METRICS), by_market))
+    by_event, by_market = scored.resample(), scored.resample(weighing="market")
+    every = np.ones(len(scored.arena.events), np.bool_)
+    return _ranked(_board_rows(scored, every, by_event, ARENA_METRICS, by_market))
 
 
 def arena_leaderboard_groups(
@@ -310,8 +309,8 @@ def arena_leaderboard_groups(
     if by == "lead time":
         return tuple(_by_lead_time(scored, measures))
     if by not in GROUPINGS:
-        raise InputError(f"standings cannot be grouped by {by!r}", hint=f"one of {', '.join(GROUPINGS)}")
-    labels = scored.standings.events.category if by == "category" else scored.standings.events.platform
+        raise InputError(f"an arena cannot be grouped by {by!r}", hint=f"one of {', '.join(GROUPINGS)}")
+    labels = scored.arena.events.category if by == "category" else scored.arena.events.platform
     masks = {name: labels.mask(name) for name in labels.names}
     groups = [
         _group(scored, (by, name), mask, measures, stream=stream)
@@ -324,24 +323,24 @@ def arena_leaderboard_groups(
 def _group(
     scored: ScoredArena, named: tuple[str, str], events: Bools, measures: Sequence[str], *, stream: int = 0
 ) -> ArenaLeaderboardGroup:
-    columns = tuple(dict.fromkeys(column for name in measures for column in ARENA_METRICS[name].columns))
-    drawn = scored.drawn(events, columns=columns, stream=stream)
+    columns = dict.fromkeys(("weight", *(column for name in measures for column in METRICS[name].column_names)))
+    drawn = scored.resample(events, columns=tuple(columns), stream=stream)
     lines = _ranked(_board_rows(scored, events, drawn, measures))
     return ArenaLeaderboardGroup(by=named[0], name=named[1], events=int(events.sum()), lines=lines)
 
 
 def _by_lead_time(scored: ScoredArena, measures: Sequence[str]) -> Iterator[ArenaLeaderboardGroup]:
     """Every bin on its own: an event that was asked in several bins counts once in each."""
-    standings = scored.standings
-    of_moment = lead_time_of(standings.moments.hours)
-    admitted = chosen_moments(standings, scored.choice)
+    arena = scored.arena
+    of_moment = lead_time_of(arena.moments.hours)
+    counted = chosen_moments(arena, scored.choice)
     for code, lead_time in enumerate(LEAD_TIMES):
-        mask = (of_moment == code) & admitted
+        mask = (of_moment == code) & counted
         if mask.any():
-            part = standings.only(mask[standings.markets.moment])
+            part = arena.only(mask[arena.markets.moment])
             inner: MomentChoice = "every" if scored.choice == "every" else "mean"
             sums = event_sums(part, inner)
-            one = ScoredArena(standings=part, sums=sums, choice=inner, resampling=scored.resampling)
+            one = ScoredArena(arena=part, sums=sums, choice=inner, resampling=scored.resampling)
             every = np.ones(len(part.events), np.bool_)
             yield _group(one, ("lead time", lead_time.name), every, measures)
 
@@ -353,12 +352,11 @@ def _board_rows(
     measures: Sequence[str],
     by_market: ResampledSums | None = None,
 ) -> list[ArenaLeaderboardRow]:
-    standings = scored.standings
-    asked = chosen_moments(standings, scored.choice) & events[standings.moments.event]
+    arena = scored.arena
+    asked = chosen_moments(arena, scored.choice) & events[arena.moments.event]
     answered = scored.sums.moments[:, events]
     markets = (scored.sums.markets[:, events] * answered).sum(axis=1)
-    scores = _intervals(drawn, measures)
-    other = _intervals(by_market, measures) if by_market else [{} for _ in scores]
+    scores, other = _intervals(scored, drawn, measures), _intervals(scored, by_market, measures)
     return [
         ArenaLeaderboardRow(
             entry=entry,
@@ -369,15 +367,15 @@ def _board_rows(
             scores=scores[i],
             by_market=other[i],
         )
-        for i, entry in enumerate(standings.entries)
+        for i, entry in enumerate(arena.entries)
     ]
 
 
-def _intervals(drawn: ResampledSums, measures: Sequence[str]) -> list[dict[str, Interval]]:
-    found = {name: drawn.intervals(ARENA_METRICS[name]) for name in measures}
+def _intervals(scored: ScoredArena, drawn: ResampledSums | None, metrics: Sequence[str]) -> list[dict[str, Interval]]:
+    """By entry, the metrics that exist."""
+    found = {} if drawn is None else {m: drawn.draws_of(METRICS[m]).intervals(scored.resampling) for m in metrics}
     return [
-        {name: interval for name, column in found.items() if (interval := column[i]) is not None}
-        for i in range(len(drawn.total))
+        {metric: column[entry] for metric, column in found.items() if entry in column} for entry in scored.arena.names
     ]
 
 
@@ -410,15 +408,18 @@ def rebalanced_scores(
     groups = _pools(scored)
     if len(groups) < 2:
         return ()
-    columns = ARENA_METRICS[MAIN_METRIC].columns
-    drawn = [scored.drawn(mask, columns=columns, stream=stream) for stream, mask in enumerate(groups.values())]
+    metric = METRICS[MAIN_METRIC]
+    drawn = {
+        name: scored.resample(mask, columns=metric.column_names, stream=stream).draws_of(metric)
+        for stream, (name, mask) in enumerate(groups.items())
+    }
     wanted = shares or _default_shares(list(groups))
-    return tuple(_rebalanced(scored, name, wanted[name], dict(zip(groups, drawn, strict=True))) for name in wanted)
+    return tuple(_rebalanced(scored, name, wanted[name], drawn) for name in wanted)
 
 
 def _pools(scored: ScoredArena) -> dict[str, Bools]:
     """Events by category, the largest first, rare ones together."""
-    category = scored.standings.events.category
+    category = scored.arena.events.category
     masks = {name: category.mask(name) for name in category.names}
     large = {name: mask for name, mask in masks.items() if mask.sum() >= FEWEST_EVENTS}
     rare = [mask for name, mask in masks.items() if name not in large and mask.any()]
@@ -435,19 +436,14 @@ def _default_shares(names: Sequence[str]) -> dict[str, dict[str, float]]:
 
 
 def _rebalanced(
-    scored: ScoredArena, name: str, shares: Mapping[str, float], drawn: Mapping[str, ResampledSums]
+    scored: ScoredArena, name: str, shares: Mapping[str, float], drawn: Mapping[str, MetricDraws]
 ) -> RebalancedScores:
     unknown = [category for category in shares if category not in drawn]
     if unknown:
         hint = f"there are {', '.join(drawn)}"
         raise InputError(f"no category with at least {FEWEST_EVENTS} events is called {unknown[0]!r}", hint=hint)
-    parts = [drawn[category] for category in shares]
-    estimate, draws = weighted_mean_draws(parts, list(shares.values()), ARENA_METRICS[MAIN_METRIC])
-    clusters = np.sum([part.clusters for part in parts], axis=0)
-    intervals = intervals_of(estimate, draws, clusters, scored.resampling)
-    named = zip(scored.standings.names, intervals, strict=True)
-    found = {entry: interval for entry, interval in named if interval is not None}
-    return RebalancedScores(name=name, shares=dict(shares), scores=found)
+    mean = mean_of_draws([drawn[category] for category in shares], list(shares.values()))
+    return RebalancedScores(name=name, shares=dict(shares), scores=mean.intervals(scored.resampling))
 
 
 # Every entry against every other on what both answered, in the same resamples of events.
@@ -461,7 +457,7 @@ def pair_matrix(scored: ScoredArena, of: Sequence[int] | None = None) -> Pairwis
     Of all entries, or of those at some places in that order. `n` counts the events both answered, NaN where there is
     none.
     """
-    chosen = list(range(len(scored.standings.entries)) if of is None else of)
+    chosen = list(range(len(scored.arena.entries)) if of is None else of)
     size = len(chosen)
     places = [(a, b) for a in range(size) for b in range(a + 1, size)]
     compared = compare_pairs(scored, [(chosen[a], chosen[b]) for a, b in places])
@@ -480,7 +476,7 @@ def pair_matrix(scored: ScoredArena, of: Sequence[int] | None = None) -> Pairwis
 
 def compare_with_reference(scored: ScoredArena, reference: str) -> dict[str, Comparison]:
     """Brier score of every other entry minus that of the reference; below 0 the entry is better."""
-    names = scored.standings.names
+    names = scored.arena.names
     at = names.index(reference)
     found = compare_pairs(scored, [(i, at) for i in range(len(names)) if i != at])
     return {names[i]: one for (i, _), one in found.items() if one.n}
@@ -489,28 +485,22 @@ def compare_with_reference(scored: ScoredArena, reference: str) -> dict[str, Com
 def compare_pairs(scored: ScoredArena, pairs: Sequence[EntryPair]) -> dict[EntryPair, Comparison]:
     """Differences of Brier scores on the markets both answered, events resampled; `n` counts the events."""
     gaps, weights = _differences(scored, pairs)
-    bundles = ClusterBundles.of(scored.standings.events.cluster)
-    drawn = bundles.drawn(np.vstack([gaps, weights]), scored.resampling)
-    draws = mean_from_sums(np.stack([drawn[:, : len(pairs)], drawn[:, len(pairs) :]], axis=2))
-    estimate = mean_from_sums(np.stack([gaps.sum(axis=1), weights.sum(axis=1)], axis=1))
-    clusters = bundles.present(weights > 0)
-    found: dict[EntryPair, Comparison] = {}
-    intervals = intervals_of(estimate, draws, clusters, scored.resampling)
-    shared = (weights > 0).sum(axis=1)
-    for k, (pair, interval) in enumerate(zip(pairs, intervals, strict=True)):
-        if interval is None:
-            nan = float("nan")
-            found[pair] = Comparison(
-                diff=nan, se=nan, low=nan, high=nan, p=nan, p_two_sided=nan, stars="", n=0, n_clusters=0
-            )
-        else:
-            found[pair] = comparison_of(interval, draws[:, k], int(shared[k]))
-    return found
+    bundles = ClusterBundles.of(scored.arena.events.cluster)
+    names = [str(k) for k in range(len(pairs))]
+    found = bundles.means(names, gaps, weights, scored.resampling).comparisons(scored.resampling)
+    return {pair: found.get(str(k), NO_COMPARISON) for k, pair in enumerate(pairs)}
+
+
+_NAN = float("nan")
+NO_COMPARISON = Comparison(
+    diff=_NAN, se=_NAN, low=_NAN, high=_NAN, p=_NAN, p_two_sided=_NAN, stars="", n=0, n_clusters=0
+)
+"""Of two entries that share no event."""
 
 
 def _differences(scored: ScoredArena, pairs: Sequence[EntryPair]) -> tuple[Floats, Floats]:
     """Pairs × events: the weighted difference on what both answered, and its weight."""
-    shape = (len(pairs), len(scored.standings.events))
+    shape = (len(pairs), len(scored.arena.events))
     gaps, weights = np.empty(shape), np.empty(shape)
     for k, (i, j) in enumerate(pairs):
         gaps[k], weights[k] = scored.moments.difference(i, j)

@@ -1,4 +1,4 @@
-"""Standings out of plain lists: askings with their targets, outcomes, and who said what."""
+"""An arena's table out of plain lists: questions at moments, forecasts and outcomes; or out of a question set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,13 +44,12 @@ class ArenaQuestionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaForecastRow:
-    """What one entry said at one moment: probabilities by target."""
+    """The forecast of one entry at one moment: probabilities by target."""
 
     entry: str
     event: str
     taken_at: datetime
     p: Mapping[str, float]
-    stated: Mapping[str, float] | None = None
     dollars: float = float("nan")
     seconds: float = float("nan")
 
@@ -65,35 +64,33 @@ class ArenaOutcomeRow:
 
 def arena_table_from_rows(
     name: str,
-    askings: Sequence[ArenaQuestionRow],
+    questions: Sequence[ArenaQuestionRow],
     outcomes: Mapping[tuple[str, str], ArenaOutcomeRow],
     answers: Sequence[ArenaForecastRow],
     *,
     notes: tuple[str, ...] = (),
 ) -> ArenaTable:
-    """Standings of a few thousand forecasts; outcomes by event and target. Trials of one entry are averaged."""
+    """The table of a few thousand forecasts; outcomes by event and target. Trials of one entry are averaged."""
     asked = moment_arrays(
         MomentColumns(
-            event=[one.event for one in askings],
-            taken_at=seconds_of([one.taken_at for one in askings]),
-            closes_at=seconds_of([one.closes_at for one in askings]),
-            targets=[one.targets for one in askings],
-            quotes=[np.asarray(one.quotes, "<f8").tobytes() for one in askings],
+            event=[one.event for one in questions],
+            taken_at=seconds_of([one.taken_at for one in questions]),
+            closes_at=seconds_of([one.closes_at for one in questions]),
+            targets=[one.targets for one in questions],
+            quotes=[np.asarray(one.quotes, "<f8").tobytes() for one in questions],
         )
     )
-    frame = arena_frame(name, asked, _row_kinds(askings), _row_outcomes(outcomes))
+    frame = arena_frame(name, asked, _row_kinds(questions), _row_outcomes(outcomes))
     names = tuple(dict.fromkeys(answer.entry for answer in answers))
-    at = {(one.event, one.taken_at): int(asked.place[i]) for i, one in enumerate(askings)}
-    p, stated = _TrialMean(len(names), frame), _TrialMean(len(names), frame)
+    at = {(one.event, one.taken_at): int(asked.place[i]) for i, one in enumerate(questions)}
+    p = _TrialMean(len(names), frame)
     for answer in answers:
         moment, code = at[answer.event, answer.taken_at], names.index(answer.entry)
         p.add(code, moment, answer.p)
-        stated.add(code, moment, answer.stated or answer.p)
     return replace(
         frame,
         entries=tuple(_entry(one, [answer for answer in answers if answer.entry == one]) for one in names),
         p=p.mean(),
-        stated=stated.mean() if any(answer.stated is not None for answer in answers) else None,
         notes=notes,
     )
 
@@ -104,11 +101,11 @@ def seconds_of(moments: Sequence[datetime | None]) -> Times:
     return np.array(found, "datetime64[s]")
 
 
-def _row_kinds(askings: Sequence[ArenaQuestionRow]) -> EventKinds:
+def _row_kinds(questions: Sequence[ArenaQuestionRow]) -> EventKinds:
     return EventKinds(
-        category={one.event: one.category for one in askings},
-        platform={one.event: one.platform for one in askings},
-        cluster={one.event: one.cluster for one in askings},
+        category={one.event: one.category for one in questions},
+        platform={one.event: one.platform for one in questions},
+        cluster={one.event: one.cluster for one in questions},
     )
 
 
@@ -132,19 +129,19 @@ class _TrialMean:
     def add(self, entry: int, moment: int, p: Mapping[str, float]) -> None:
         """One trial of one moment; a target without a probability was not answered."""
         rows = slice(self._ends[moment], self._ends[moment + 1])
-        said = np.array([p.get(target, np.nan) for target in self._targets[rows]], np.float64)
-        known = np.isfinite(said)
-        self._sum[entry, rows] += np.where(known, said, 0.0)
+        given = np.array([p.get(target, np.nan) for target in self._targets[rows]], np.float64)
+        known = np.isfinite(given)
+        self._sum[entry, rows] += np.where(known, given, 0.0)
         self._n[entry, rows] += known
 
     def mean(self) -> Floats:
-        """NaN where nothing was said."""
+        """NaN where there is no forecast."""
         return np.divide(self._sum, self._n, out=np.full(self._sum.shape, np.nan), where=self._n > 0)
 
 
 def _entry(name: str, answers: Sequence[ArenaForecastRow]) -> ArenaEntry:
     dollars, seconds = ([getattr(one, field) for one in answers] for field in ("dollars", "seconds"))
-    return ArenaEntry(name=name, said=len(answers), dollars=_mean(dollars), seconds=_mean(seconds))
+    return ArenaEntry(name=name, forecasts=len(answers), dollars=_mean(dollars), seconds=_mean(seconds))
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -152,13 +149,11 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-# Standings out of a set of questions with outcomes: the Prophet Arena data set, or any other, with any forecasts.
-
 NO_PRICE = float("nan")
 
 
 def arena_table_from_questions(asked: QuestionSet, forecasts: Iterable[Forecast] = ()) -> ArenaTable:
-    """Standings of a question set; without forecasts they hold the yardsticks only."""
+    """A question set as an arena's table; without forecasts only the baselines will be scored."""
     moments = {(question.id, question.as_of.at): question for question in asked.questions}
     answers = [
         ArenaForecastRow(
@@ -174,7 +169,7 @@ def arena_table_from_questions(asked: QuestionSet, forecasts: Iterable[Forecast]
     ]
     return arena_table_from_rows(
         asked.name,
-        [_asking(question) for question in asked.questions],
+        [_question_row(question) for question in asked.questions],
         _outcomes(asked.resolutions),
         answers,
         notes=asked.notes,
@@ -182,14 +177,14 @@ def arena_table_from_questions(asked: QuestionSet, forecasts: Iterable[Forecast]
 
 
 def arena_table_from_prophet_arena(path: str | Path) -> ArenaTable:
-    """The published events, as CSV or as the SDK's JSONL, with the yardsticks that need no model."""
+    """The published events of Prophet Arena, as CSV or as the SDK's JSONL."""
     found = read_arena_file(path)
     if found is None:
         raise InputError("this is no file of Prophet Arena events", path=path, hint="its CSV subset, or events.jsonl")
     return arena_table_from_questions(found)
 
 
-def _asking(question: Question) -> ArenaQuestionRow:
+def _question_row(question: Question) -> ArenaQuestionRow:
     return ArenaQuestionRow(
         event=question.id,
         taken_at=question.due,

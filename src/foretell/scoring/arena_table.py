@@ -1,4 +1,4 @@
-"""An arena as arrays: events, the moments they were asked at, the markets of each moment, and who said what."""
+"""An arena as arrays: events, the moments they were asked at, the markets of each moment, and all forecasts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,8 +25,8 @@ class ArenaEntry:
 
     name: str
     anchor: bool = False
-    """A yardstick (crowd, base rate, 0.5) that nobody entered."""
-    said: int = 0
+    """A baseline (crowd, base rate, 0.5) that nobody entered."""
+    forecasts: int = 0
     """Forecasts made, scored or not."""
     dollars: float = float("nan")
     """Mean cost of a forecast; NaN where nobody counted."""
@@ -71,7 +71,7 @@ class ArenaMarketTable:
     outcome: Floats
     """0 or 1; NaN while open or void."""
     known_at: Times
-    """When the outcome was known; NaT where nobody said."""
+    """When the outcome was known; NaT where it is unknown."""
     last: Floats
     yes_ask: Floats
     no_ask: Floats
@@ -96,9 +96,7 @@ class ArenaTable:
     markets: ArenaMarketTable
     entries: tuple[ArenaEntry, ...]
     p: Floats
-    """Entries × markets: the mean over an entry's trials; NaN where it said nothing."""
-    stated: Floats | None = None
-    """The same before probabilities were made to fit each other; None: nothing had to be."""
+    """Entries × markets: the mean over an entry's trials; NaN where it has no forecast."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -119,7 +117,7 @@ class ArenaTable:
 
     @cached_property
     def event_starts(self) -> Ints:
-        """The first moment of each event; only for standings in which every event was asked."""
+        """The first moment of each event; only where every event was asked."""
         return np.searchsorted(self.moments.event, np.arange(len(self.events)))
 
     @cached_property
@@ -151,18 +149,15 @@ class ArenaTable:
             ),
             markets=_market_rows(self.markets, rows, moment),
             p=self.p[:, rows],
-            stated=None if self.stated is None else self.stated[:, rows],
         )
 
     def with_entries(self, entries: Sequence[ArenaEntry], p: Floats) -> "ArenaTable":
         """The same with further entries after the ones there are; a name that is taken already is left out."""
         new = [i for i, entry in enumerate(entries) if entry.name not in self.names]
-        stated = None if self.stated is None else np.vstack([self.stated, p[new]])
         return replace(
             self,
             entries=(*self.entries, *(entries[i] for i in new)),
             p=np.vstack([self.p, p[new]]),
-            stated=stated,
         )
 
 
@@ -178,12 +173,9 @@ def _market_rows(markets: ArenaMarketTable, rows: Ints, moment: Ints) -> ArenaMa
     )
 
 
-# Standings as the long table that everything else here compares by.
-
-
-def arena_as_table(standings: ArenaTable) -> ForecastTable:
+def arena_as_table(arena: ArenaTable) -> ForecastTable:
     """Every scored market of every moment is a target; an event counts once, however often and widely it was asked."""
-    scored = standings.scored()
+    scored = arena.scored()
     event, moment = scored.market_event, scored.markets.moment
     moments = np.bincount(scored.moments.event, minlength=len(scored.events))
     markets = np.bincount(moment, minlength=len(scored.moments))
@@ -198,6 +190,7 @@ def arena_as_table(standings: ArenaTable) -> ForecastTable:
             price=scored.markets.price,
             yes_ask=scored.markets.yes_ask,
             no_ask=scored.markets.no_ask,
+            round=moment,
             groups={
                 "category": scored.events.category.take(event),
                 "platform": scored.events.platform.take(event),
@@ -211,10 +204,11 @@ def arena_as_table(standings: ArenaTable) -> ForecastTable:
         forecaster=entry,
         target=target,
         p=scored.p[entry, target],
+        weighing="question",
     )
 
 
-# What was asked, as arrays: the part of standings that does not change any more once it was asked.
+# What was asked, as arrays: this part does not change any more once it was asked.
 
 QUOTES = 4
 """Numbers per target: last, yes bid, yes ask, no ask."""
@@ -224,7 +218,7 @@ TargetKey = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class MomentColumns:
-    """Askings as columns, in any order: what a database gives, without an object for each."""
+    """Moments as columns, in any order: what a database gives, without an object for each."""
 
     event: Sequence[str]
     taken_at: Times
@@ -236,7 +230,7 @@ class MomentColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class MomentArrays:
-    """Askings in the order of standings: of events, and of time within each."""
+    """Moments in the order of events, and of time within each."""
 
     events: tuple[str, ...]
     event: Ints
@@ -277,7 +271,7 @@ class EventKinds:
 
 
 def moment_arrays(columns: MomentColumns) -> MomentArrays:
-    """The askings in order."""
+    """The moments in order."""
     events, event = codes_of(columns.event)
     order = np.lexsort((columns.taken_at, event))
     asked: list[int] = order.tolist()
@@ -300,7 +294,7 @@ def moment_arrays(columns: MomentColumns) -> MomentArrays:
 
 
 def arena_frame(name: str, asked: MomentArrays, kinds: EventKinds, outcomes: ArenaOutcomes) -> ArenaTable:
-    """Standings in which nobody has said anything yet."""
+    """The table before anybody has forecast anything."""
     found = np.fromiter((outcomes.place.get(key, -1) for key in asked.keys), np.int64, len(asked.keys))[asked.key]
     names = np.array([target for _, target in asked.keys], object)
     return ArenaTable(

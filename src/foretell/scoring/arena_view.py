@@ -9,9 +9,11 @@ from typing import Any, cast
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, comparison_of
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.comparison import Comparison, PairwiseMatrix
+from foretell.metrics.metric import METRICS
 from foretell.scoring.arena_leaderboard import (
+    ARENA_METRICS,
     LEAD_TIMES,
     ArenaLeaderboardGroup,
     ArenaLeaderboardRow,
@@ -25,9 +27,10 @@ from foretell.scoring.arena_leaderboard import (
     pair_matrix,
     rebalanced_scores,
 )
-from foretell.scoring.arena_metrics import ARENA_METRICS, ARENA_RESAMPLING, ClusterBundles, intervals_of
 from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.engine import ClusterBundles
 from foretell.scoring.event_sums import MomentChoice
+from foretell.scoring.score import SCORE_RESAMPLING
 from foretell.scoring.table import CROWD
 
 # Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).
@@ -65,14 +68,14 @@ def lead_time_curve(scored: ScoredArena) -> LeadTimeCurve:
 
     Different stretches hold different events: only lines at the same place may be compared.
     """
-    standings = scored.standings
-    if CROWD not in standings.names or not np.isfinite(standings.row(CROWD)).any():
-        return LeadTimeCurve(points=(), entries=(), left_out=standings.names)
-    priced = standings.only(np.isfinite(standings.row(CROWD)))
+    arena = scored.arena
+    if CROWD not in arena.names or not np.isfinite(arena.row(CROWD)).any():
+        return LeadTimeCurve(points=(), entries=(), left_out=arena.names)
+    priced = arena.only(np.isfinite(arena.row(CROWD)))
     # "first" and "last" would empty most stretches: an event counts once in each of them instead.
     choice: MomentChoice = "every" if scored.choice == "every" else "mean"
-    shared = priced is standings and choice == scored.choice
-    moments = scored.moments if shared else MomentScores(standings=priced, choice=choice)
+    shared = priced is arena and choice == scored.choice
+    moments = scored.moments if shared else MomentScores(arena=priced, choice=choice)
     answered = np.isfinite(moments.brier)
     enough = answered.mean(axis=1) >= LEAST_SHARED
     shown = [i for i in range(len(priced.entries)) if enough[i]]
@@ -93,37 +96,30 @@ def lead_time_curve(scored: ScoredArena) -> LeadTimeCurve:
 def _curve_point(
     scored: ScoredArena, moments: MomentScores, shown: Sequence[int], lead_time: str, mask: Bools
 ) -> CurvePoint:
-    standings, resampling = moments.standings, scored.resampling
+    arena, resampling = moments.arena, scored.resampling
     sums, weight = _by_event(moments, shown, mask)
     asked = weight > 0
-    bundles = ClusterBundles.of(standings.events.cluster[asked])
-    drawn = bundles.drawn(np.vstack([sums[:, asked], weight[asked]]), resampling)
-    draws = drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-9)
-    estimate = mean_from_sums(np.stack([sums.sum(axis=1), np.full(len(shown), weight.sum())], axis=1))
-    clusters = bundles.present(np.broadcast_to(asked[asked], (len(shown), int(asked.sum()))))
-    intervals = intervals_of(estimate, draws, clusters, resampling)
-    names = [standings.names[i] for i in shown]
-    crowd = names.index(CROWD)
-    gaps = intervals_of(estimate - estimate[crowd], draws - draws[:, [crowd]], clusters, resampling)
+    bundles = ClusterBundles.of(arena.events.cluster[asked])
+    names = [arena.names[i] for i in shown]
+    crowd, others = names.index(CROWD), [name for name in names if name != CROWD]
+    lines = sums[:, asked]
+    scores = bundles.means(names, lines, weight[asked], resampling)
+    gaps = bundles.means(others, np.delete(lines - lines[crowd], crowd, axis=0), weight[asked], resampling)
     return CurvePoint(
         lead_time=lead_time,
         events=int(asked.sum()),
         moments=int(mask.sum()),
-        scores={name: one for name, one in zip(names, intervals, strict=True) if one is not None},
-        versus_crowd={
-            name: comparison_of(gap, draws[:, k] - draws[:, crowd], int(asked.sum()))
-            for k, (name, gap) in enumerate(zip(names, gaps, strict=True))
-            if k != crowd and gap is not None
-        },
+        scores=scores.intervals(resampling),
+        versus_crowd=gaps.comparisons(resampling) if others else {},
     )
 
 
 def _by_event(moments: MomentScores, shown: Sequence[int], mask: Bools) -> tuple[Floats, Floats]:
     """Entries × events: weighted Brier scores, and the weights of the events."""
     here = np.flatnonzero(mask)
-    event, starts, times = np.unique(moments.standings.moments.event[here], return_index=True, return_counts=True)
+    event, starts, times = np.unique(moments.arena.moments.event[here], return_index=True, return_counts=True)
     weight = times if moments.choice == "every" else np.ones(len(event))
-    sums, weights = np.zeros((len(shown), len(moments.standings.events))), np.zeros(len(moments.standings.events))
+    sums, weights = np.zeros((len(shown), len(moments.arena.events))), np.zeros(len(moments.arena.events))
     weights[event] = weight
     sums[:, event] = np.add.reduceat(moments.brier[shown][:, here], starts, axis=1) * (weight / times)
     return sums, weights
@@ -194,27 +190,27 @@ class ArenaLeaderboard:
                 "name": one.name,
                 "label": one.label,
                 "meaning": one.meaning,
-                "better": "low" if one.low_is_better else "high",
+                "better": one.better,
                 "decimals": one.decimals,
             }
-            for one in ARENA_METRICS.values()
+            for one in (METRICS[name] for name in ARENA_METRICS)
         ]
         return {"schema": ARENA_LEADERBOARD_SCHEMA, "measures": measures, **plain_data(self)}
 
 
 def arena_view(
-    standings: ArenaTable,
+    arena: ArenaTable,
     *,
     by: Sequence[str] = (),
     choice: MomentChoice = "mean",
-    resampling: Resampling = ARENA_RESAMPLING,
+    resampling: Resampling = SCORE_RESAMPLING,
 ) -> ArenaLeaderboard:
-    """The page data of an arena; `by` names further groupings, told with more numbers."""
-    return view_of_scored(standings, ScoredArena.of(standings, choice, resampling), by=by)
+    """Everything that the page of an arena shows; `by` names further groupings, shown with more numbers."""
+    return view_of_scored(arena, ScoredArena.of(arena, choice, resampling), by=by)
 
 
-def view_of_scored(standings: ArenaTable, scored: ScoredArena, *, by: Sequence[str] = ()) -> ArenaLeaderboard:
-    """The page data of standings that have been scored."""
+def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] = ()) -> ArenaLeaderboard:
+    """The same of an arena that has been scored."""
     with ThreadPoolExecutor() as threads:  # Most of the time is numpy's, which lets other threads compute.
         versus_crowd = threads.submit(_versus, scored)
         curve = threads.submit(lead_time_curve, scored)
@@ -222,10 +218,10 @@ def view_of_scored(standings: ArenaTable, scored: ScoredArena, *, by: Sequence[s
         lines = arena_leaderboard(scored)
     groups, shares = other.result()
     return ArenaLeaderboard(
-        arena=standings.name,
-        counts=_counts(standings, scored.standings),
-        first=_time(scored.standings.moments.taken_at.min()),
-        last=_time(scored.standings.moments.taken_at.max()),
+        arena=arena.name,
+        counts=_counts(arena, scored.arena),
+        first=_time(scored.arena.moments.taken_at.min()),
+        last=_time(scored.arena.moments.taken_at.max()),
         lines=lines,
         versus_crowd=versus_crowd.result(),
         pairs=_pairs(scored, lines),
@@ -233,18 +229,18 @@ def view_of_scored(standings: ArenaTable, scored: ScoredArena, *, by: Sequence[s
         rebalanced=shares,
         lead_times=curve.result(),
         settings=_settings(scored),
-        notes=_notes(standings),
+        notes=_notes(arena),
     )
 
 
-def _counts(standings: ArenaTable, scored: ArenaTable) -> ArenaCounts:
+def _counts(arena: ArenaTable, scored: ArenaTable) -> ArenaCounts:
     return ArenaCounts(
-        events=len(standings.events),
+        events=len(arena.events),
         resolved=len(scored.events),
-        moments=len(standings.moments),
+        moments=len(arena.moments),
         moments_scored=len(scored.moments),
         markets_scored=len(scored.markets),
-        forecasts=sum(entry.said for entry in standings.entries),
+        forecasts=sum(entry.forecasts for entry in arena.entries),
     )
 
 
@@ -263,12 +259,12 @@ def _groups(
 def _pairs(scored: ScoredArena, lines: Sequence[ArenaLeaderboardRow]) -> ArenaPairs:
     """The matrix of the leading pairs, sorted as the board is: of hundreds nobody reads every pair."""
     names = tuple(line.entry.name for line in lines[:MOST_PAIRED])
-    return ArenaPairs(names=names, matrix=pair_matrix(scored, [scored.standings.names.index(name) for name in names]))
+    return ArenaPairs(names=names, matrix=pair_matrix(scored, [scored.arena.names.index(name) for name in names]))
 
 
 def _versus(scored: ScoredArena) -> dict[str, Comparison]:
     """Everybody against the crowd."""
-    return compare_with_reference(scored, CROWD) if CROWD in scored.standings.names else {}
+    return compare_with_reference(scored, CROWD) if CROWD in scored.arena.names else {}
 
 
 def _settings(scored: ScoredArena) -> dict[str, Any]:
@@ -284,13 +280,13 @@ def _settings(scored: ScoredArena) -> dict[str, Any]:
     }
 
 
-def _notes(standings: ArenaTable) -> tuple[str, ...]:
-    settled = ~np.isnat(standings.markets.known_at)
-    void = int((settled & np.isnan(standings.markets.outcome)).sum())
-    unpriced = int(np.isnan(standings.markets.price).sum())
-    told = [f"{void} void markets are not scored"] if void else []
-    told += [f"{unpriced} markets had no price: the crowd has no forecast there and nobody can bet"] if unpriced else []
-    return (*standings.notes, *told)
+def _notes(arena: ArenaTable) -> tuple[str, ...]:
+    settled = ~np.isnat(arena.markets.known_at)
+    void = int((settled & np.isnan(arena.markets.outcome)).sum())
+    unpriced = int(np.isnan(arena.markets.price).sum())
+    text = [f"{void} void markets are not scored"] if void else []
+    text += [f"{unpriced} markets had no price: the crowd has no forecast there and nobody can bet"] if unpriced else []
+    return (*arena.notes, *text)
 
 
 def _time(moment: np.datetime64) -> str:

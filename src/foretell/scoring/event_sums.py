@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
-from foretell.metrics.metric import LOG_FLOOR
-from foretell.metrics.returns import STAKE_TIE, Bettor, Fee, kalshi_fee, no_fee
+from foretell.metrics.metric import CALIBRATION_BINS, GAMMAS, LOG_FLOOR
+from foretell.metrics.returns import FEES, STAKE_TIE, Bettor, no_fee
 from foretell.scoring.arena_table import ArenaTable
 
-# Payoffs of many forecasters at once: what `evaluate.returns.payoff` gives, with the work on prices done once.
+# Payoffs of many forecasters at once: what `metrics.returns.payoff` gives, with the work on prices done once.
 #
 # Seen from what happened, a market is simple. Let h be the probability given to the side that came true, c the price of
 # that side and d the price of the other. A dollar with the share a on that side came to a / c, and equation (6) of
@@ -29,10 +29,7 @@ from foretell.scoring.arena_table import ArenaTable
 # so γ = 1 gives h, γ = 0 all or nothing by the larger of h·d and (1−h)·c, and γ = 1/2 takes no root. A test holds this
 # against the plain function.
 
-FEES: dict[str, Fee] = {"kalshi": kalshi_fee, "prophet_arena": kalshi_fee}
-"""By platform; the others take no fee for buying."""
 RISK_NEUTRAL = 0.0
-GAMMAS = (RISK_NEUTRAL, 0.5, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +48,12 @@ class BetPrices:
     """Whether there is any such market."""
 
 
-def bet_prices(standings: ArenaTable, *, fees: bool = False) -> BetPrices:
-    """Prices of scored standings, with the fees of the platform where wanted."""
-    yes, no = asks(standings, fees=fees)
+def bet_prices(arena: ArenaTable, *, fees: bool = False) -> BetPrices:
+    """Prices of the resolved markets, with the fees of the platform where wanted."""
+    yes, no = asks(arena, fees=fees)
     there = np.isfinite(yes) & np.isfinite(no)
     yes, no = np.where(there, yes, 1.0), np.where(there, no, 1.0)
-    won = standings.markets.outcome == 1
+    won = arena.markets.outcome == 1
     hit, miss = np.where(won, yes, no), np.where(won, no, yes)
     worth = np.divide(1.0, hit, out=np.zeros_like(hit), where=hit > 0)
     odd = (hit == 0) | (miss == 0)
@@ -70,23 +67,23 @@ def bet_prices(standings: ArenaTable, *, fees: bool = False) -> BetPrices:
     )
 
 
-def has_prices(standings: ArenaTable) -> Bools:
+def has_prices(arena: ArenaTable) -> Bools:
     """Markets that could be bet on."""
-    return np.isfinite(asks(standings)[0]) & np.isfinite(asks(standings)[1])
+    return np.isfinite(asks(arena)[0]) & np.isfinite(asks(arena)[1])
 
 
-def asks(standings: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
+def asks(arena: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
     """What Yes and No cost: both asks where the market had them, else the last price and what it leaves of a dollar.
 
     NaN without a market, 0 where nobody offers the contract.
     """
-    markets = standings.markets
+    markets = arena.markets
     quoted = np.isfinite(markets.yes_ask) & np.isfinite(markets.no_ask)
     yes = np.where(quoted, markets.yes_ask, markets.last)
     no = np.where(quoted, markets.no_ask, 1 - markets.last)
     if fees:
-        platform = standings.events.platform
-        of_market = platform.codes[standings.market_event]
+        platform = arena.events.platform
+        of_market = platform.codes[arena.market_event]
         for code, name in enumerate(platform.names):
             bettor, mine = Bettor(fee=FEES.get(name, no_fee)), of_market == code
             yes[mine], no[mine] = bettor.cost(yes[mine]), bettor.cost(no[mine])
@@ -113,16 +110,16 @@ def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
 
 MomentChoice = Literal["mean", "last", "first", "every"]
 """Which moments of an event count: the mean of all, the last or first only, or every one as if it were an event."""
-Weighing = Literal["event", "market"]
-CALIBRATION_BINS = 10
+EventWeighing = Literal["event", "market"]
 BIN_EDGES = np.arange(CALIBRATION_BINS + 1) / CALIBRATION_BINS
-SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "n")
+SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "weight")
 """Columns that every forecast has; the last one is the weight."""
 BET_COLUMNS = (*(f"return{g:g}" for g in GAMMAS), *(f"net{g:g}" for g in GAMMAS), "yes", "won_yes", "priced")
 """Columns that only forecasts with a price have: payoffs without and with fees, the risk-neutral bettor's dollars on
 Yes, what those came to, and the weight."""
-SUM_COLUMNS = (*SCORE_COLUMNS, *BET_COLUMNS, "square", "priced_square")
-"""The last two make the spread of returns: squares of risk-neutral payoffs, and of their weights."""
+SUM_COLUMNS = (*SCORE_COLUMNS, *BET_COLUMNS, "excess", "excess_square", "priced_square")
+"""Named as in `metrics.metric`. The last three make the Sharpe ratio: what the risk-neutral bettor won beyond the
+dollar, its square, and the square of the weight."""
 COLUMN_INDEX = {name: place for place, name in enumerate(SUM_COLUMNS)}
 
 
@@ -133,7 +130,7 @@ class EventSums:
     table: Floats
     """Entries × columns × events, weighed by event."""
     squares: Floats
-    """Entries × events: weighted squares of the payoffs of single markets."""
+    """Entries × events: weighted squares of what single markets paid beyond the dollar."""
     markets: Floats
     """Entries × events: markets answered, as a mean over the moments."""
     priced: Floats
@@ -141,7 +138,7 @@ class EventSums:
     moments: Ints
     """Entries × events: moments answered."""
 
-    def of(self, weighing: Weighing) -> Floats:
+    def of(self, weighing: EventWeighing) -> Floats:
         """Entries × columns × events in one way of weighing.
 
         By event the unit of a return is the event, and its square that of its mean payoff; by market it is the market.
@@ -151,27 +148,27 @@ class EventSums:
         out = np.empty_like(self.table)
         np.multiply(self.table[:, : len(SCORE_COLUMNS)], self.markets[:, None], out=out[:, : len(SCORE_COLUMNS)])
         np.multiply(self.table[:, len(SCORE_COLUMNS) :], self.priced[:, None], out=out[:, len(SCORE_COLUMNS) :])
-        out[:, COLUMN_INDEX["square"]] = self.squares * self.priced
+        out[:, COLUMN_INDEX["excess_square"]] = self.squares * self.priced
         weight = self.table[:, COLUMN_INDEX["priced"]]
         out[:, COLUMN_INDEX["priced_square"]] = self.priced * weight / np.maximum(self.moments, 1)
         return out
 
 
-def chosen_moments(standings: ArenaTable, choice: MomentChoice) -> Bools:
+def chosen_moments(arena: ArenaTable, choice: MomentChoice) -> Bools:
     """The moments that count."""
-    n = len(standings.moments)
+    n = len(arena.moments)
     chosen = np.ones(n, np.bool_)
     if choice in ("first", "last"):
         chosen[:] = False
-        ends = np.append(standings.event_starts[1:], n) - 1
-        chosen[standings.event_starts if choice == "first" else ends] = True
+        ends = np.append(arena.event_starts[1:], n) - 1
+        chosen[arena.event_starts if choice == "first" else ends] = True
     return chosen
 
 
-def event_sums(standings: ArenaTable, choice: MomentChoice = "mean") -> EventSums:
-    """Sums of scored standings; only moments that the choice admits count."""
-    summing = _EventSummer(standings, choice)
-    shape = (len(standings.entries), len(standings.events))
+def event_sums(arena: ArenaTable, choice: MomentChoice = "mean") -> EventSums:
+    """Sums of a resolved arena; only moments that the choice admits count."""
+    summing = _EventSummer(arena, choice)
+    shape = (len(arena.entries), len(arena.events))
     out = EventSums(
         table=np.empty((shape[0], len(SUM_COLUMNS), shape[1])),
         squares=np.empty(shape),
@@ -180,7 +177,7 @@ def event_sums(standings: ArenaTable, choice: MomentChoice = "mean") -> EventSum
         moments=np.empty(shape, np.int64),
     )
     with ThreadPoolExecutor() as threads:  # numpy lets others compute while it does.
-        list(threads.map(partial(summing.fill, out), range(len(standings.entries))))
+        list(threads.map(partial(summing.fill, out), range(len(arena.entries))))
     return out
 
 
@@ -198,15 +195,15 @@ class _Weights:
 class _EventSummer:
     """Sums of one entry after the other over the same markets."""
 
-    def __init__(self, standings: ArenaTable, choice: MomentChoice) -> None:
-        self._standings, self._choice = standings, choice
-        self._won = standings.markets.outcome == 1
-        self._gross, self._net = bet_prices(standings), bet_prices(standings, fees=True)
-        self._priced = has_prices(standings)
-        self._event = standings.market_event
-        self._starts = np.searchsorted(self._event, np.arange(len(standings.events)))
-        self._admitted = chosen_moments(standings, choice)[standings.markets.moment]
-        everything = np.ones(len(standings.markets), np.bool_)
+    def __init__(self, arena: ArenaTable, choice: MomentChoice) -> None:
+        self._standings, self._choice = arena, choice
+        self._won = arena.markets.outcome == 1
+        self._gross, self._net = bet_prices(arena), bet_prices(arena, fees=True)
+        self._priced = has_prices(arena)
+        self._event = arena.market_event
+        self._starts = np.searchsorted(self._event, np.arange(len(arena.events)))
+        self._admitted = chosen_moments(arena, choice)[arena.markets.moment]
+        everything = np.ones(len(arena.markets), np.bool_)
         self._whole = self._weights(everything)
         self._whole_priced = self._whole if self._priced.all() else self._weights(self._priced)
 
@@ -233,10 +230,10 @@ class _EventSummer:
         gap = np.where(self._won, 1 - h, h - 1) * w
         bins = np.bincount(bins_of(p) * table.shape[1] + self._event, gap, minlength=CALIBRATION_BINS * table.shape[1])
         table[COLUMN_INDEX["ece0"] : COLUMN_INDEX["ece0"] + CALIBRATION_BINS] = bins.reshape(CALIBRATION_BINS, -1)
-        table[COLUMN_INDEX["n"]] = weights.event
+        table[COLUMN_INDEX["weight"]] = weights.event
 
     def _bet(self, table: Floats, h: Floats, weights: _Weights) -> Floats:
-        """Fills the columns of bets and gives the weighted squares of single markets' payoffs."""
+        """Fills the columns of bets and gives the weighted squares of single markets' excess payoffs."""
         w = weights.market
         gross, net = bet_payoffs(h, self._gross), bet_payoffs(h, self._net)
         for gamma in GAMMAS:
@@ -247,26 +244,26 @@ class _EventSummer:
         table[COLUMN_INDEX["yes"]] = self._summed(w * yes)
         table[COLUMN_INDEX["won_yes"]] = self._summed(w * np.where(self._won, paid, 0.0))
         table[COLUMN_INDEX["priced"]] = weight = weights.event
-        mean = table[COLUMN_INDEX["return0"]]
-        table[COLUMN_INDEX["square"]] = np.divide(mean**2, weight, out=np.zeros_like(mean), where=weight > 0)
+        excess = table[COLUMN_INDEX["excess"]] = table[COLUMN_INDEX["return0"]] - weight
+        table[COLUMN_INDEX["excess_square"]] = np.divide(excess**2, weight, out=np.zeros_like(excess), where=weight > 0)
         table[COLUMN_INDEX["priced_square"]] = weight**2
-        return self._summed(w * paid**2)
+        return self._summed(w * (paid - 1) ** 2)
 
     def _summed(self, column: Floats) -> Floats:
         return np.add.reduceat(column, self._starts)
 
     def _weights(self, answered: Bools) -> _Weights:
         """A market counts one over the markets answered at its moment and over the moments answered of its event."""
-        standings = self._standings
+        arena = self._standings
         counted = (answered & self._admitted).astype(np.float64)
-        by_moment = group_sums(standings.markets.moment, counted, len(standings.moments))
-        moments = group_sums(standings.moments.event, (by_moment > 0).astype(np.float64), len(standings.events))
-        markets = group_sums(standings.moments.event, by_moment, len(standings.events))
+        by_moment = group_sums(arena.markets.moment, counted, len(arena.moments))
+        moments = group_sums(arena.moments.event, (by_moment > 0).astype(np.float64), len(arena.events))
+        markets = group_sums(arena.moments.event, by_moment, len(arena.events))
         share = 1 / np.maximum(by_moment, 1)
         if self._choice != "every":
-            share /= np.maximum(moments, 1)[standings.moments.event]
+            share /= np.maximum(moments, 1)[arena.moments.event]
         return _Weights(
-            market=counted * share[standings.markets.moment],
+            market=counted * share[arena.markets.moment],
             event=moments if self._choice == "every" else np.minimum(moments, 1.0),
             moments=moments.astype(np.int64),
             markets=markets / np.maximum(moments, 1),
@@ -274,7 +271,7 @@ class _EventSummer:
 
 
 def bins_of(p: Floats) -> Ints:
-    """The place of each p among ten bins (low, high], as `evaluate.reliability.bin_codes` gives it.
+    """The place of each p among ten bins (low, high], as `metrics.calibration.bin_codes` gives it.
 
     >>> bins_of(np.array([0.0, 0.1, 0.3, 0.30000001, 1.0])).tolist()
     [0, 0, 2, 3, 9]

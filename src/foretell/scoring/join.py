@@ -1,7 +1,8 @@
 """Two long tables become one `ForecastTable`: check every row, then join on question, target and due date if given."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -201,15 +202,20 @@ class ReadOptions:
     """Leave out forecasts of targets that the outcomes do not mention, instead of refusing the file."""
 
 
-def read_table(forecasts: TableSource, outcomes: TableSource, reading: ReadOptions | None = None) -> ForecastTable:
-    """Read, check and join. The first problem raises an `InputError` that names file, row and column."""
+def read_table(
+    forecasts: TableSource, outcomes: TableSource | None = None, reading: ReadOptions | None = None
+) -> ForecastTable:
+    """Read, check and join. The first problem raises an `InputError` that names file, row and column.
+
+    Without a table of outcomes, the forecasts must carry a column `outcome`, and columns such as price or source.
+    """
     import duckdb
 
     reading = reading or ReadOptions()
     with (
         duckdb.connect(":memory:") as con,
-        open_table(outcomes, "outcomes", con) as o,
         open_table(forecasts, "forecasts", con) as f,
+        nullcontext(_outcomes_within(f)) if outcomes is None else open_table(outcomes, "outcomes", con) as o,
     ):
         _check_outcomes(o)
         _check_forecasts(f)
@@ -229,6 +235,20 @@ def read_table(forecasts: TableSource, outcomes: TableSource, reading: ReadOptio
         p=pooled.p,
         notes=notes,
     )
+
+
+def _outcomes_within(f: InputTable) -> InputTable:
+    """The outcomes that stand beside the forecasts, every target once."""
+    f.require("question", "target", "outcome")
+    columns = [c for c in f.columns if c not in ("forecaster", "p", "trial")]
+    key = ", ".join(quoted(c) for c in ("question", "target", "due") if c in f.types)
+    others = ", ".join(f"any_value({quoted(c)}) as {quoted(c)}" for c in columns if quoted(c) not in key.split(", "))
+    query = f"""select min(_row) from {f.table} group by {key} having count(distinct {f.text("outcome")}) > 1"""
+    for (row,) in f.con.execute(f"{query} order by 1 limit 1").fetchall():
+        problem = "this target has two different outcomes"
+        raise InputError(problem, path=f.name, row=row, column="outcome", hint="give every row of it the same one")
+    f.con.execute(f"create table outcomes as select min(_row) as _row, {key}, {others} from {f.table} group by {key}")
+    return replace(f, table="outcomes", types={"_row": "BIGINT", **{c: f.types[c] for c in columns}})
 
 
 def _check_outcomes(o: InputTable) -> None:

@@ -1,19 +1,26 @@
-"""Questions, resolutions and forecasts written as the long tables that `foretell score` reads."""
+"""Questions, resolutions and forecasts, also those of stored runs, as the long tables that `foretell score` reads."""
 
 import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from foretell.data.atomic_file import write_atomically
+from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import Backtest
+from foretell.runs.combine import CombinationSettings, combine_trials
+from foretell.runs.settings import Settings
+from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.runs.store import RunStore, find_run
 
 Row = dict[str, Any]
 
@@ -111,3 +118,64 @@ def _day(moment: Any) -> str:
     """A question due on a whole day is written as that day, so that the files of one round agree."""
     at = instant(moment)
     return at.date().isoformat() if at == instant(at.date()) else at.isoformat(timespec="seconds")
+
+
+# Stored runs.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRows:
+    """Stored runs over their questions as two long tables."""
+
+    forecasts: list[Row]
+    outcomes: list[Row]
+    names: tuple[str, ...]
+    """Of the forecasters, in the order of the runs."""
+    texts: Mapping[str, str]
+    """What was asked, by question."""
+
+
+def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
+    """The runs whose ids begin so, their trials combined as each run says, with the outcomes of their question sets.
+
+    Runs whose forecasters have one name are told apart by their ids.
+    """
+    found: list[tuple[RunSpec, list[Forecast]]] = []
+    with closing(RunStore(settings.store)) as store:
+        for start in starts:
+            run = find_run(store, start)
+            spec = next(spec_from_json(row.spec) for row in store.runs() if row.id == run)
+            answers = [one for one in store.answers(run) if isinstance(one, Forecast) and one.forecaster != PANEL]
+            if not answers:
+                raise InputError(f"run {run} has no forecast", hint="start it again with foretell run")
+            found.append((spec, answers))
+    names = [answers[0].forecaster for _, answers in found]
+    names = [
+        f"{name} ({spec.id[:6]})" if names.count(name) > 1 else name
+        for name, (spec, _) in zip(names, found, strict=True)
+    ]
+    questions, outcomes = _questions_of_runs([spec for spec, _ in found])
+    forecasts: list[Row] = []
+    for name, (spec, answers) in zip(names, found, strict=True):
+        rule = CombinationSettings(rule="logit-mean" if spec.aggregate == "judged" else spec.aggregate)
+        combined = combine_trials(answers, questions, rule)
+        forecasts += [{**row, "forecaster": name} for row in forecast_rows(combined, questions)]
+    if all(row["outcome"] is None for row in outcomes):
+        raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
+    texts = {question.id: question.text for question in questions}
+    return RunRows(forecasts=forecasts, outcomes=outcomes, names=tuple(names), texts=texts)
+
+
+def _questions_of_runs(specs: Sequence[RunSpec]) -> tuple[list[Question], list[Row]]:
+    """The questions of all runs, each once, and their targets with outcomes."""
+    from foretell.runs.question_sets import open_benchmark
+
+    rows: dict[tuple[str, str, str], Row] = {}
+    chosen: dict[tuple[str, str], Question] = {}
+    for spec in specs:
+        found = open_benchmark(spec.questions.dataset, rounds=spec.questions.rounds).questions
+        mine = found.questions[: spec.questions.limit]
+        chosen |= {(question.id, question.due.isoformat()): question for question in mine}
+        for row in outcome_rows(mine, found.resolutions):
+            rows.setdefault((row["question"], row["target"], row["due"]), row)
+    return list(chosen.values()), list(rows.values())

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from foretell.metrics.arrays import Floats, Ints
-from foretell.metrics.bootstrap import Interval, mean_from_sums
+from foretell.metrics.bootstrap import Interval
 from foretell.scoring.arena_leaderboard import ScoredArena
-from foretell.scoring.arena_metrics import ClusterBundles, intervals_of
+from foretell.scoring.engine import ClusterBundles
 from foretell.scoring.table import CROWD
 
 CONSERVATISM_BINS = 10
@@ -30,17 +30,17 @@ class ConservatismResult:
 
 def conservatism(scored: ScoredArena) -> tuple[ConservatismResult, ...]:
     """Every entry but the yardsticks, in the order of entries."""
-    standings = scored.standings
-    if CROWD not in standings.names:
+    arena = scored.arena
+    if CROWD not in arena.names:
         return ()
-    price = standings.row(CROWD)
-    chosen = [i for i, entry in enumerate(standings.entries) if not entry.anchor]
+    price = arena.row(CROWD)
+    chosen = [i for i, entry in enumerate(arena.entries) if not entry.anchor]
     found = [_one(scored, i, price) for i in chosen]
     return tuple(one for one in found if one is not None)
 
 
 def _one(scored: ScoredArena, i: int, price: Floats) -> ConservatismResult | None:
-    standings, p = scored.standings, scored.standings.p[i]
+    arena, p = scored.arena, scored.arena.p[i]
     both = np.isfinite(p) & np.isfinite(price)
     if not both.any():
         return None
@@ -51,7 +51,7 @@ def _one(scored: ScoredArena, i: int, price: Floats) -> ConservatismResult | Non
     n = np.bincount(tenth, minlength=CONSERVATISM_BINS)
     total = np.bincount(tenth, p[both], minlength=CONSERVATISM_BINS)
     return ConservatismResult(
-        entry=standings.names[i],
+        entry=arena.names[i],
         markets=int(both.sum()),
         gap=numbers[0],
         hedged=numbers[1],
@@ -61,17 +61,14 @@ def _one(scored: ScoredArena, i: int, price: Floats) -> ConservatismResult | Non
 
 def _event_means(scored: ScoredArena, rows: Floats) -> list[Interval]:
     """Means over events of numbers by market (lines × markets, NaN: none), with intervals."""
-    event, n = scored.standings.market_event, len(scored.standings.events)
+    event, n = scored.arena.market_event, len(scored.arena.events)
     known = np.isfinite(rows[0])
     count = np.bincount(event, known, minlength=n)
     sums = [np.bincount(event, np.where(known, row, 0.0), minlength=n) / np.maximum(count, 1) for row in rows]
-    weight = np.minimum(count, 1)
-    bundles = ClusterBundles.of(scored.standings.events.cluster)
-    drawn = bundles.drawn(np.stack([*sums, weight]), scored.resampling)
-    draws = drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-9)
-    estimate = mean_from_sums(np.stack([np.sum(sums, axis=1), np.full(len(sums), weight.sum())], axis=1))
-    clusters = np.repeat(bundles.present((weight > 0)[None]), len(sums))
-    return [one for one in intervals_of(estimate, draws, clusters, scored.resampling) if one is not None]
+    bundles = ClusterBundles.of(scored.arena.events.cluster)
+    names = [str(k) for k in range(len(sums))]
+    found = bundles.means(names, np.stack(sums), np.minimum(count, 1), scored.resampling)
+    return list(found.intervals(scored.resampling).values())
 
 
 # How far entries are apart on the same events: the mean L2 distance of their forecasts (Prophet Arena D.5).
@@ -93,22 +90,22 @@ def divergence(scored: ScoredArena, of: Sequence[str] | None = None) -> EntryDis
 
     Of all entries, or of those named, in that order.
     """
-    standings = scored.standings
-    names = tuple(standings.names if of is None else of)
-    places = [standings.names.index(name) for name in names]
+    arena = scored.arena
+    names = tuple(arena.names if of is None else of)
+    places = [arena.names.index(name) for name in names]
     size = len(names)
     moments = scored.moments
     distance, n = np.zeros((size, size)), np.zeros((size, size), np.int64)
     answered = moments.answered[places]
-    given = np.where(answered, standings.p[places], 0.0)
+    given = np.where(answered, arena.p[places], 0.0)
     for i in range(size):
         n[i, i] = int((scored.sums.moments[places[i]] > 0).sum())
         for j in range(i + 1, size):
             both = answered[i] & answered[j]
             squares = np.where(both, (given[i] - given[j]) ** 2, 0.0)
-            apart = np.sqrt(np.add.reduceat(squares, standings.starts))
-            asked = np.add.reduceat(both, standings.starts, dtype=np.int64) > 0
-            total, weight = moments.by_event(np.where(asked & moments.admitted, apart, np.nan))
+            apart = np.sqrt(np.add.reduceat(squares, arena.starts))
+            asked = np.add.reduceat(both, arena.starts, dtype=np.int64) > 0
+            total, weight = moments.by_event(np.where(asked & moments.counted, apart, np.nan))
             distance[i, j] = distance[j, i] = total.sum() / weight.sum() if weight.any() else np.nan
             n[i, j] = n[j, i] = int((weight > 0).sum())
     return EntryDistances(names=names, distance=distance, n=n)

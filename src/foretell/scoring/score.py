@@ -1,33 +1,41 @@
 """From a joined table to a scoreboard: every number with its interval, every gap with its completion rate."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import comparison_of
-from foretell.metrics.metric import METRICS, Metric, return_metric, sharpe_metric
+from foretell.metrics.metric import METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError
-from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.resampling import (
+from foretell.questions.resolution import Resolution
+from foretell.scoring.engine import (
     MetricDraws,
     TargetLayer,
     draw_differences,
     draw_metrics,
     layers_of,
-    mean_over_kinds,
+    mean_of_draws,
 )
-from foretell.scoring.scoreboard import OVERALL, Score, Scoreboard, ScoreDifference
-from foretell.scoring.table import ForecastTable, with_anchors
+from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.scoreboard import (
+    Score,
+    Scoreboard,
+    ScoreDifference,
+    rows_as_frame,
+    rows_as_html,
+    rows_as_text,
+)
+from foretell.scoring.table import OVERALL, ForecastTable, with_anchors
 from foretell.scoring.table_input import TableSource
 
-RETURN_METRICS = ("return", "sharpe")
-"""Metrics that need prices."""
+SCORE_RESAMPLING = Resampling(draws=2000)
+"""How leaderboards are resampled unless told otherwise, those of files, runs and arenas alike."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +46,8 @@ class ScoringOptions:
     """Columns of the outcomes whose combinations are scored apart, besides the kinds and the overall number."""
     metric: str = "bi"
     """Ranks the board and is compared with the reference."""
+    metrics: tuple[str, ...] = ()
+    """Further metrics to compute besides the standard ones, e.g. peer, abi, accuracy, resolution."""
     reference: str | None = None
     """Whom the others are compared with; None takes the leader."""
     cluster: tuple[str, ...] = ()
@@ -48,28 +58,57 @@ class ScoringOptions:
     anchors: bool = True
     """Add the rows 0.5, base rate and crowd price."""
     bettor: Bettor = RISK_NEUTRAL_BETTOR
-    resampling: Resampling = field(default_factory=lambda: Resampling(draws=2000))
+    resampling: Resampling = SCORE_RESAMPLING
 
 
 def score(
     forecasts: TableSource,
-    outcomes: TableSource,
+    outcomes: TableSource | None = None,
     *,
     reading: ReadOptions | None = None,
     scoring: ScoringOptions | None = None,
     **options: Any,
 ) -> Scoreboard:
-    """Score a table of forecasts against a table of outcomes.
+    """Score forecasts against outcomes: a leaderboard that prints as a table, also in a notebook.
 
-    Either may be a file (CSV, Parquet, JSONL), a data frame or a list of dictionaries. `options` are the fields of
-    `ScoringOptions`, for the common case: `score(f, o, by=("source",), reference="crowd price")`.
+    Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
+    a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
+    for a run, and where the forecasts have a column `outcome`. `options` are the fields of `ScoringOptions`, for the
+    common case: `score(f, o, by=("source",), reference="crowd price")`.
 
-    >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8}],
-    ...               [{"question": "q", "target": "yes", "outcome": 1}])
+    >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
     >>> round(board.scores[0].metrics["brier"].estimate, 3)
     0.04
     """
-    return score_table(read_table(forecasts, outcomes, reading), replace(scoring or ScoringOptions(), **options))
+    forecasts, outcomes, found = _sources(forecasts, outcomes)
+    table = read_table(forecasts, outcomes, reading or found)
+    return score_table(table, replace(scoring or ScoringOptions(), **options))
+
+
+def _sources(
+    forecasts: TableSource, outcomes: TableSource | None
+) -> tuple[TableSource, TableSource | None, ReadOptions | None]:
+    """Runs, backtests and resolutions as long tables, everything else as it is; and how to read them."""
+    from foretell.runs.backtest import Backtest
+
+    if isinstance(forecasts, Backtest):
+        from foretell.scoring.long_tables import forecast_rows, outcome_rows
+
+        if _all_are(outcomes, Resolution):
+            outcomes = outcome_rows(forecasts.questions, cast("list[Resolution]", outcomes))
+        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes, None
+    runs = [forecasts] if isinstance(forecasts, str) else forecasts
+    if not _all_are(runs, str) or any(Path(one).suffix or Path(one).exists() for one in cast("list[str]", runs)):
+        return forecasts, outcomes, None
+    from foretell.runs.settings import load_settings
+    from foretell.scoring.long_tables import run_rows
+
+    found = run_rows(load_settings(), cast("list[str]", runs))
+    return found.forecasts, outcomes or found.outcomes, ReadOptions(drop_unknown=True)
+
+
+def _all_are(values: object, kind: type) -> bool:
+    return isinstance(values, list | tuple) and bool(values) and all(isinstance(one, kind) for one in values)  # type: ignore[reportUnknownVariableType]
 
 
 def add_metrics() -> None:
@@ -82,13 +121,14 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
     """Score every forecaster on every group, and compare each with the reference on the targets both answered."""
     scoring = scoring or ScoringOptions()
     add_metrics()
-    if scoring.metric not in METRICS:
-        raise InputError(f"unknown metric {scoring.metric!r}", hint=f"one of {', '.join(METRICS)}")
+    for name in (scoring.metric, *scoring.metrics):
+        if name not in METRICS:
+            raise InputError(f"unknown metric {name!r}", hint=f"one of {', '.join(METRICS)}")
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     table = with_anchors(table) if scoring.anchors else table
     layers = layers_of(table.targets, scoring.by, scoring.cluster)
     metrics = _metrics(table, scoring)
-    drawn = draw_metrics(table, layers, metrics, scoring.resampling)
+    drawn = draw_metrics(table, layers, list(metrics.values()), scoring.resampling)
     scores = [s for layer, blocks in zip(layers, drawn, strict=True) for s in _layer_scores(layer, blocks, scoring)]
     reference = _reference(table, scores, scoring)
     gaps = draw_differences(table, layers, reference, metrics[scoring.metric], scoring.resampling)
@@ -108,12 +148,16 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
 
 
 def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]:
-    """The metrics of the board, with the bettor's own returns where there are prices to bet against."""
-    metrics = METRICS | {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
-    priced = table.targets.priced
-    if not priced and scoring.metric in RETURN_METRICS:
+    """The metrics of the board, with the bettor's own returns; those that need prices only where there are any."""
+    own = {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
+    names = dict.fromkeys((*STANDARD_METRICS, scoring.metric, *scoring.metrics))
+    found = {name: own.get(name) or METRICS[name] for name in names}
+    if table.targets.priced:
+        return found
+    unpriced = {name: metric for name, metric in found.items() if metric.needs not in ("prices", "fees")}
+    if scoring.metric not in unpriced:
         raise InputError(f"{scoring.metric} needs prices", column="price", hint="add price or yes_ask and no_ask")
-    return metrics if priced else {name: metric for name, metric in metrics.items() if name not in RETURN_METRICS}
+    return unpriced
 
 
 def _layer_scores(
@@ -121,7 +165,7 @@ def _layer_scores(
 ) -> Iterator[Score]:
     if _has_kinds(layer):
         # Overall is the unweighted mean over kinds, for those who answered all of them.
-        overall = {name: mean_over_kinds([block[name] for block in drawn]) for name in drawn[0]}
+        overall = {name: mean_of_draws([block[name] for block in drawn]) for name in drawn[0]}
         yield from _scores({"kind": OVERALL}, sum(len(block.rows) for block in layer.blocks), overall, scoring)
     for block, found in zip(layer.blocks, drawn, strict=True):
         yield from _scores(block.group, len(block.rows), found, scoring)
@@ -166,16 +210,13 @@ def _layer_differences(
 ) -> Iterator[ScoreDifference]:
     groups: list[tuple[Mapping[str, str], MetricDraws]] = []
     if drawn and _has_kinds(layer):
-        groups.append(({"kind": OVERALL}, mean_over_kinds(drawn)))
+        groups.append(({"kind": OVERALL}, mean_of_draws(drawn)))
     groups += [(block.group, draws) for block, draws in zip(layer.blocks, drawn, strict=False)]
     for group, draws in groups:
-        intervals = draws.intervals(scoring.resampling)
-        for i, name in enumerate(draws.names):
-            if name in intervals:
-                found = comparison_of(intervals[name], draws.replicates[:, i], n=draws.support[i].n)
-                yield ScoreDifference(
-                    forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=found
-                )
+        for name, found in draws.comparisons(scoring.resampling).items():
+            yield ScoreDifference(
+                forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=found
+            )
 
 
 def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:
@@ -210,10 +251,32 @@ class PairComparison:
         """Plain data for JSON."""
         return asdict(self)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per group: the difference, its interval and its p value."""
+        return [
+            {
+                **one.group,
+                "difference": f"{self.first} − {self.second}",
+                "metric": one.metric,
+                **{name: getattr(one.comparison, name) for name in ("n", "diff", "low", "high", "p")},
+            }
+            for one in self.differences
+        ]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas data frame."""
+        return rows_as_frame(self.rows())
+
+    def __str__(self) -> str:
+        return rows_as_text(self.rows())
+
+    def _repr_html_(self) -> str:
+        return rows_as_html(self.rows())
+
 
 def compare(
     forecasts: TableSource,
-    outcomes: TableSource,
+    outcomes: TableSource | None,
     first: str,
     second: str,
     *,
@@ -231,7 +294,8 @@ def compare(
     -0.15
     """
     scoring = replace(ScoringOptions(anchors=False), **options)
-    return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
+    forecasts, outcomes, found = _sources(forecasts, outcomes)
+    return compare_pair(read_table(forecasts, outcomes, reading or found), first, second, scoring)
 
 
 def compare_pair(

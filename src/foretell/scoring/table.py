@@ -1,17 +1,24 @@
 """Forecasts joined with outcomes: the only place where an answer meets a probability."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.difficulty import difficulty_anchor, market_difficulty, question_difficulty
+from foretell.metrics.metric import LOG_FLOOR, MetricRows
+from foretell.metrics.returns import FEES, Bettor
 from foretell.questions.errors import InputError
 
-Days = npt.NDArray[np.datetime64]
+OVERALL = "overall"
+"""The group of all kinds together."""
+Weighing = Literal["given", "question"]
+"""How rows count: by the weight of their target, or every question once, whatever part of it was answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +51,8 @@ class Targets:
     no_ask: Floats
     groups: Mapping[str, Labels] = field(default_factory=dict[str, Labels])
     """Columns to group and cluster by: kind, source, horizon, cluster, resolved_on, due and the user's own."""
+    round: Ints | None = None
+    """Which asking of its question a target belongs to, where that is not said by the column `due`."""
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -52,6 +61,32 @@ class Targets:
     def priced(self) -> bool:
         """Whether any target had a market to bet against."""
         return bool(np.isfinite(self.price).any() or (np.isfinite(self.yes_ask) & np.isfinite(self.no_ask)).any())
+
+    @cached_property
+    def askings(self) -> Ints:
+        """One code per question and round: the same market asked again is another question to answer."""
+        due = self.groups.get("due")
+        round, n = (self.round, int(self.round.max(initial=0)) + 1) if self.round is not None else (None, 1)
+        if round is None and due is not None:
+            round, n = due.codes, len(due.names)
+        return self.question.codes if round is None else self.question.codes * n + round
+
+    @cached_property
+    def asks(self) -> tuple[Floats, Floats]:
+        """What Yes and No cost: both asks where the market had them, else the price and what it leaves of a dollar."""
+        quoted = np.isfinite(self.yes_ask) & np.isfinite(self.no_ask)
+        return np.where(quoted, self.yes_ask, self.price), np.where(quoted, self.no_ask, 1 - self.price)
+
+    @cached_property
+    def costs(self) -> tuple[Floats, Floats]:
+        """The same with the fee of the platform (column platform, else source)."""
+        yes, no = (side.copy() for side in self.asks)
+        platform = self.groups.get("platform") or self.groups.get("source")
+        if platform is not None:
+            for name in set(platform.names) & set(FEES):
+                bettor, mine = Bettor(fee=FEES[name]), platform.mask(name)
+                yes[mine], no[mine] = bettor.cost(yes[mine]), bettor.cost(no[mine])
+        return yes, no
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +102,7 @@ class ForecastTable:
     p: Floats
     notes: tuple[str, ...] = ()
     """What was left out of the scores, and why."""
+    weighing: Weighing = "given"
 
     @cached_property
     def _by_forecaster(self) -> tuple[Ints, Ints]:
@@ -92,9 +128,8 @@ class ForecastTable:
         p = np.full((m, n), value)
         p[self.forecaster, self.target] = self.p
         note = f"{m * n - len(self.p)} missing forecasts count as {value:g}"
-        return ForecastTable(
-            targets=self.targets,
-            forecasters=self.forecasters,
+        return replace(
+            self,
             forecaster=np.repeat(np.arange(m), n),
             target=np.tile(np.arange(n), m),
             p=p.ravel(),
@@ -112,14 +147,99 @@ class ForecastTable:
         """The same targets with some of the forecasters, in the given order."""
         rows = [self.rows_of(name) for name in forecasters]
         chosen = np.concatenate(rows)
-        return ForecastTable(
-            targets=self.targets,
+        return replace(
+            self,
             forecasters=forecasters,
             forecaster=np.repeat(np.arange(len(forecasters)), [len(r) for r in rows]),
             target=self.target[chosen],
             p=self.p[chosen],
-            notes=self.notes,
         )
+
+    def weights(self, targets: Ints) -> Floats:
+        """What each of the targets that somebody answered counts.
+
+        By question, a target counts one over the targets answered at its asking and over the askings answered of its
+        question: every question that was answered at all counts once.
+        """
+        if self.weighing == "given":
+            return self.targets.weight[targets]
+        asking, first, inverse = np.unique(self.targets.askings[targets], return_index=True, return_inverse=True)
+        answered = np.bincount(inverse, minlength=len(asking))[inverse]
+        question = self.targets.question.codes[targets]
+        askings = np.bincount(question[first], minlength=int(question.max(initial=0)) + 1)[question]
+        return 1.0 / (answered * askings)
+
+    @cached_property
+    def _log_sums(self) -> tuple[Floats, Ints]:
+        """By target: the sum of the forecasters' logs of the probability given to what happened, and their number."""
+        own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
+        n = len(self.targets)
+        logs = _log_given(self.p[own], self.targets.outcome[self.target[own]])
+        return group_sums(self.target[own], logs, n), np.bincount(self.target[own], minlength=n).astype(np.int64)
+
+    def peers(self, targets: Ints, p: Floats, forecaster: str) -> Floats:
+        """Mean log score of the other forecasters (no baselines) on each target; NaN where nobody else answered."""
+        total, n = (part[targets] for part in self._log_sums)
+        if forecaster not in ANCHORS:
+            total, n = total - _log_given(p, self.targets.outcome[targets]), n - 1
+        return np.divide(total, n, out=np.full(len(targets), np.nan), where=n > 0)
+
+    @cached_property
+    def difficulty(self) -> Floats:
+        """Difficulty of each target less the constant that puts always-0.5 at 0.25; NaN where it is unknown.
+
+        A market is as hard as its price was wrong; any other target as hard as it was for the forecasters, whose own
+        skill is taken out. The constant is one for each kind of question, as on ForecastBench.
+        """
+        targets, n = self.targets, len(self.targets)
+        own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
+        if not own.any():
+            return np.full(n, np.nan)
+        scores = (self.p - targets.outcome[self.target]) ** 2
+        fitted = question_difficulty(scores[own], self.forecaster[own], self.target[own])
+        gamma = fitted.of(np.arange(n))
+        kind = targets.groups.get("kind") or Labels(codes=np.zeros(n, np.int64), names=("",))
+        market = kind.mask("market") & np.isfinite(targets.price)
+        gamma[market] = market_difficulty(targets.price[market], targets.outcome[market]) if market.any() else 0.0
+        for name in kind.names:
+            mine = kind.mask(name) & np.isfinite(gamma)
+            if mine.any() and targets.weight[mine].any():
+                gamma[mine] -= difficulty_anchor(gamma[mine], targets.weight[mine])
+        return gamma
+
+
+def _log_given(p: Floats, outcome: Floats) -> Floats:
+    return np.log(np.maximum(np.where(outcome == 1, p, 1 - p), LOG_FLOOR))
+
+
+def metric_rows(
+    table: ForecastTable, targets: Ints, p: Floats, forecaster: str, needs: Collection[str] = ()
+) -> MetricRows:
+    """The rows of one forecaster on the targets it answered, with what some metrics need besides."""
+    known = table.targets
+    rows = MetricRows(p=p, outcome=known.outcome[targets], weight=table.weights(targets))
+    if "peers" in needs:
+        rows = replace(rows, peers=table.peers(targets, p, forecaster))
+    if "difficulty" in needs:
+        rows = replace(rows, difficulty=table.difficulty[targets])
+    if not known.priced:
+        return rows
+    yes, no = (side[targets] for side in known.asks)
+    rows = replace(
+        rows, yes_price=yes, no_price=no, priced_weight=_priced_weight(table, targets, np.isfinite(yes + no))
+    )
+    if "fees" in needs:
+        yes, no = (side[targets] for side in known.costs)
+        rows = replace(rows, yes_cost=yes, no_cost=no)
+    return rows
+
+
+def _priced_weight(table: ForecastTable, targets: Ints, priced: Bools) -> Floats | None:
+    if table.weighing == "given":
+        return None
+    out = np.zeros(len(targets))
+    out[priced] = table.weights(targets[priced])
+    return out
 
 
 # Rows that stand beside every forecaster, so that a score can be read: 0.5, the base rate and the crowd.
@@ -141,13 +261,12 @@ def with_anchors(table: ForecastTable) -> ForecastTable:
         forecaster.append(np.full(len(answered), code, np.int64))
         target.append(answered)
         p.append(column[answered])
-    return ForecastTable(
-        targets=table.targets,
+    return replace(
+        table,
         forecasters=table.forecasters + tuple(new),
         forecaster=np.concatenate(forecaster),
         target=np.concatenate(target),
         p=np.concatenate(p),
-        notes=table.notes,
     )
 
 

@@ -8,11 +8,9 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
-from foretell.report.charts.svg import Chart
-from foretell.report.markup import Markup as ReportMarkup
+from foretell.report.html import make_environment
 from foretell.web import formatting
 from foretell.web.formatting import excerpt, markdown, sanitise_text, web_address
 from foretell.web.forms import form_value
@@ -88,39 +86,10 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def environment() -> Environment:
-    """The one environment of templates; an undefined name is an error."""
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_sanitised,
-    )
-    made.filters |= {"markdown": markdown, "figure": figure_html, "excerpt": excerpt, "web": web_address}
-    made.filters |= {"report": report_html, "form_value": form_value}
-    made.filters |= formatting.FILTERS
-    return made
-
-
-def _sanitised(value: Any) -> Any:
-    """Whatever a template writes out is plain to the eye: no turned direction, no hidden characters."""
-    return sanitise_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def figure_html(figure: Chart) -> Markup:
-    """A figure of ours, whose texts are escaped already; scrolls sideways where it is wide."""
-    if not isinstance(figure, Chart):  # pyright: ignore[reportUnnecessaryIsInstance] - templates are not checked
-        raise TypeError(f"only our own figures are shown as they are, not a {type(figure).__name__}")
-    style, more = (' class="wide"', ' tabindex="0"') if figure.wide else ("", "")
-    return Markup(f"<figure{style}{more}>{figure.svg}</figure>")
-
-
-def report_html(part: ReportMarkup) -> Markup:
-    """A part of our own reports, built with escaping throughout."""
-    if not isinstance(part, ReportMarkup):  # pyright: ignore[reportUnnecessaryIsInstance] - templates are not checked
-        raise TypeError(f"only parts of our own reports are shown as they are, not a {type(part).__name__}")
-    return Markup(str(part))
+    """The templates of the web app, and those it shares with reports as report/NAME."""
+    ours = {"markdown": markdown, "excerpt": excerpt, "web": web_address, "form_value": form_value}
+    filters = {**ours, **formatting.FILTERS}
+    return make_environment(TEMPLATES, plain=sanitise_text, filters=filters)
 
 
 def render(name: str, view: Any, *, href: LinkBuilder = link_to, visitor: Visitor | None = None, **more: Any) -> str:

@@ -7,26 +7,13 @@ from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Response
 
-from foretell.report.html import SORT_SCRIPT
-from foretell.report.theme import DIVERGING, ON_DIVERGING, PALETTE, ColourPair, figure_rules
-
-# The report's colours as a style sheet for pages that can be switched between light and dark.
+from foretell.report.html import static_text as report_text
+from foretell.report.theme import colour_variables, figure_rules
 
 
 def theme_css() -> str:
-    """Colours follow the system unless the visitor chose; figures bring their classes."""
-    steps: dict[str, ColourPair] = {f"d{i}": pair for i, pair in enumerate(DIVERGING)}
-    on_steps: dict[str, ColourPair] = {f"o{i}": pair for i, pair in enumerate(ON_DIVERGING)}
-    colours = PALETTE | steps | on_steps
-    light = "".join(f"--ft-{name}:{pair[0]};" for name, pair in colours.items())
-    dark = "".join(f"--ft-{name}:{pair[1]};" for name, pair in colours.items())
-    return (
-        f":root{{color-scheme:light dark;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
-        f":root[data-theme=light]{{color-scheme:light}}\n"
-        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}\n"
-        f"{figure_rules()}\n"
-    )
+    """The report's colours, which follow the system unless the visitor chose, and the classes of its charts."""
+    return colour_variables(switchable=True) + figure_rules() + "\n"
 
 
 STATIC_FOLDER = Path(__file__).parent / "static"
@@ -38,7 +25,12 @@ router = APIRouter()
 @cache
 def static_text(name: str) -> str | None:
     """A file of the static folder, or one of those made from the report's own styles and scripts."""
-    made = {"theme.css": theme_css, "sorting.js": lambda: SORT_SCRIPT, "circuit.js": _circuit, "foretell.css": _style}
+    made = {
+        "theme.css": theme_css,
+        "sorting.js": lambda: report_text("sorting.js"),
+        "circuit.js": _circuit,
+        "foretell.css": _style,
+    }
     if name in made:
         return made[name]()
     # Only names that are there: a path can lead nowhere else.

@@ -104,7 +104,7 @@ def test_what_went_into_the_book_comes_out(database, monkeypatch, portion):
     same(ordered(found, wanted), wanted)
     good, bad = found.entries
     assert (good.dollars, bad.dollars, good.seconds) == pytest.approx((0.01, 0.02, 2.0))
-    assert good.said == int(np.isfinite(wanted.p[0, wanted.starts]).sum())
+    assert good.forecasts == int(np.isfinite(wanted.p[0, wanted.starts]).sum())
     ours, theirs = arena_view(found), arena_view(wanted)
     for a, b in zip(ours.lines, theirs.lines, strict=True):
         assert a.entry.name == b.entry.name
@@ -130,21 +130,7 @@ def test_trials_are_averaged(database):
     found = ordered(read_arena_table(database, NAME), wanted)
     row = int(wanted.starts[single])
     assert found.p[0, row] == pytest.approx((wanted.p[0, row] + 1) / 2)
-    assert found.entries[0].said == 2 * len(wanted.moments)
-
-
-def test_what_was_stated_is_read_where_it_differs(database):
-    wanted = arena(events=6)
-    write(database, wanted)
-    single = next(m for m in range(len(wanted.moments)) if (wanted.markets.moment == m).sum() == 1)
-    said = np.array([0.125]).astype("<f8").tobytes()
-    database.write(
-        "update said set stated = ? where moment = ? and entry = 2", (said, 1 + len(wanted.moments) - single)
-    )
-    found = read_arena_table(database, NAME, stated=True)
-    assert found.stated is not None
-    assert (found.stated != found.p).sum() == 1
-    assert found.stated[1][found.stated[1] != found.p[1]].tolist() == [0.125]
+    assert found.entries[0].forecasts == 2 * len(wanted.moments)
 
 
 def test_moments_that_never_became_ready_are_no_questions(database):
@@ -231,7 +217,7 @@ class TestKeptReadings:
                 "insert into said (entry, moment, trial, p, at, dollars, seconds) values (?,?,?,?,?,?,?)", row
             )
 
-        assert kept_twice(database, tmp_path, change).entries[0].said == 21
+        assert kept_twice(database, tmp_path, change).entries[0].forecasts == 21
 
     def test_a_moment_that_became_ready_is_noticed(self, database, tmp_path):
         def change():

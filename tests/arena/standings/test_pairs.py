@@ -27,7 +27,7 @@ def event_scores(standings, p, common):
 @pytest.mark.parametrize(("drop", "quoted"), [(0.0, 1.0), (0.2, 1.0), (0.2, 0.7)])
 def test_pairs_are_compared_on_what_both_answered(drop, quoted):
     scored = ScoredArena.of(arena(events=60, drop=drop, quoted=quoted), resampling=Resampling(draws=400))
-    s, matrix = scored.standings, pair_matrix(scored)
+    s, matrix = scored.arena, pair_matrix(scored)
     for i, a in enumerate(s.names):
         for j, b in enumerate(s.names):
             if i == j:
@@ -50,7 +50,7 @@ def test_lead_times_compare_the_same_markets():
     scored = ScoredArena.of(arena(events=60, moments=3, drop=0.1, quoted=0.8))
     curve = lead_time_curve(scored)
     assert [point.lead_time for point in curve.points] == ["1–3 d", "12–24 h"]
-    s = scored.standings
+    s = scored.arena
     whole = np.all([np.isfinite(s.row(name)) for name in curve.entries], axis=0)
     for point in curve.points:
         low, high = {"1–3 d": (24, 72), "12–24 h": (12, 24)}[point.lead_time]
@@ -72,7 +72,7 @@ def test_one_who_joined_late_does_not_shrink_the_curve():
 
 def test_distances_by_hand():
     scored = ScoredArena.of(arena(events=30, moments=2, drop=0.1))
-    s, found = scored.standings, divergence(scored)
+    s, found = scored.arena, divergence(scored)
     a, b = s.row("good"), s.row("bad")
     means = []
     for e in range(len(s.events)):

@@ -61,7 +61,7 @@ def test_the_mean_is_over_moments_that_were_answered():
 def test_every_number_is_that_of_evaluate(quoted):
     """With one moment per event both ways of weighing are plain weights of rows."""
     scored = ScoredArena.of(arena(events=60, moments=1, quoted=quoted))
-    s = scored.standings
+    s = scored.arena
     size = np.bincount(s.markets.moment)
     priced = np.isfinite(s.markets.price)
     n_priced = np.bincount(s.markets.moment, priced)
@@ -94,7 +94,7 @@ def test_groups_add_up_to_the_whole():
     for by in ("category", "platform"):
         groups = arena_leaderboard_groups(scored, by)
         assert sum(group.events for group in groups) == 90
-        for name in scored.standings.names:
+        for name in scored.arena.names:
             mine = [
                 (one.events, one.scores["brier"].estimate) for g in groups for one in g.lines if one.entry.name == name
             ]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from foretell.operations.audit import bare_name, chosen_auditor
 
 from foretell.cli.audit import audit
 from foretell.data.corpus import Corpus, CorpusDocument
-from foretell.operations.audit import bare_name, chosen_auditor
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.runs.runner import execute_run, prepare_run

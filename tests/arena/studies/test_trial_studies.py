@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import replace
-from html import escape
 from io import StringIO
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from rich.console import Console
 from tests.arena.studies.made_trials import OF_TABLES, grown, made
 

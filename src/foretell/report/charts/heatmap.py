@@ -19,6 +19,10 @@ MIDDLE = 4
 HeatmapBox = tuple[float, float, float, float]
 
 
+LEGEND_WIDTH = 18 * 9 + 12 + 190
+"""Of the colour steps and the text beside them."""
+
+
 def difference_heatmap(
     names: Sequence[str], matrix: PairwiseMatrix, *, label: str, decimals: int = 1, low_is_better: bool = False
 ) -> Chart:
@@ -42,7 +46,7 @@ def difference_heatmap(
     ]
     bottom = top + size * tall
     return figure(
-        right + 8,
+        max(right + 8, left + LEGEND_WIDTH),
         bottom + 40,
         f"{label}: paired differences of {size} forecasters, row minus column",
         *(text(left + (j + 0.5) * wide, 16, str(j + 1), "s m k", tip=names[j]) for j in range(size)),

@@ -115,7 +115,7 @@ class Chart:
     def standalone(self) -> str:
         """The same picture with its own colours, for a file of its own."""
         end = self.svg.index(">") + 1
-        return self.svg[:end] + figure_style() + self.svg[end:]
+        return str(self.svg[:end] + figure_style() + self.svg[end:])
 
     def _repr_svg_(self) -> str:
         return self.standalone()

@@ -1,0 +1,539 @@
+"""The one engine behind every leaderboard: columns of sums by unit → resamples → numbers with their intervals.
+
+Every metric is a function of sums (see `metrics.metric`). Whoever has rows, be it a file, a run or a year of an arena,
+sums the columns of each forecaster by the units that are resampled; here the units are drawn, once for all forecasters
+and metrics, and every metric is read off the drawn sums. Files and runs come as a `ForecastTable`, cut into layers and
+blocks of targets; arenas bring sums by event that they can extend as new results come in (`scoring.event_sums`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums, summarise
+from foretell.metrics.clusters import ResamplingDesign, ResamplingStratum, cluster_warning, resample_counts
+from foretell.metrics.comparison import Comparison, comparison_of
+from foretell.metrics.metric import Metric, SumColumns
+from foretell.questions.errors import InputError
+from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets, metric_rows
+
+MAX_CLUSTERS = 500
+"""More clusters than this are merged into as many bundles before resampling, so that draws stay cheap however long the
+table; the standard error itself is then known to about 3 %."""
+
+
+def bundle_clusters(codes: Ints, *, in_order: bool = False) -> Ints:
+    """Codes 0.. of at most `MAX_CLUSTERS` bundles of clusters, given the codes 0.. of the clusters.
+
+    Clusters whose codes follow their time are merged with their neighbours (`in_order`): what makes one week harder
+    than another then stays together. Otherwise they are merged at random: bundles of independent clusters are
+    independent, so intervals stay right, while neighbours in a file that is sorted by source would make them too wide.
+    """
+    n = int(codes.max()) + 1
+    if n <= MAX_CLUSTERS:
+        return codes
+    if in_order:
+        return codes * MAX_CLUSTERS // n
+    return (np.random.default_rng(0).permutation(n) % MAX_CLUSTERS)[codes]
+
+
+@lru_cache(maxsize=16)
+def cached_resample_counts(n: int, resampling: Resampling, stream: int) -> npt.NDArray[np.float32]:
+    """How often each of n units occurs in each draw; every table of one report sees the same draws."""
+    return resample_counts(n, resampling.draws, resampling.rng(stream)).astype(np.float32)
+
+
+def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Floats:
+    """Draws × columns: sums over resampled units, from the sums of each unit (units × columns)."""
+    mean = sums.mean(axis=0)
+    # Deviations in single precision: a product of half the time, and what does not vary stays exact.
+    gaps = cached_resample_counts(len(sums), resampling, stream) @ (sums - mean).astype(np.float32)
+    return gaps + len(sums) * mean
+
+
+# What stands behind a number, and the number with its draws.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """How much stands behind a number."""
+
+    n: int
+    questions: int
+    n_clusters: int
+    warning: str | None = None
+
+    @classmethod
+    def of(cls, parts: Sequence["Support"]) -> "Support":
+        """What stands behind a number made of several parts."""
+        return cls(
+            n=sum(part.n for part in parts),
+            questions=sum(part.questions for part in parts),
+            n_clusters=sum(part.n_clusters for part in parts),
+            warning=next((part.warning for part in parts if part.warning), None),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricDraws:
+    """One statistic of several forecasters on one group: the numbers, their replicates, and what they rest on."""
+
+    names: tuple[str, ...]
+    estimate: Floats
+    """NaN where the statistic does not exist."""
+    replicates: Floats
+    """Draws × forecasters."""
+    support: tuple[Support, ...]
+
+    def intervals(self, resampling: Resampling) -> dict[str, Interval]:
+        """Each number that exists, with its uncertainty."""
+        exists = np.flatnonzero(np.isfinite(self.estimate))
+        replicates = self.replicates[:, exists]
+        if resampling.interval != "percentile" or not np.isfinite(replicates).all():
+            return {self.names[i]: self._interval(int(i), resampling) for i in exists}
+        tail = (1 - resampling.level) / 2
+        low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
+        se = np.std(replicates, axis=0, ddof=1)
+        return {
+            self.names[i]: Interval(
+                estimate=float(self.estimate[i]),
+                low=float(low[k]),
+                high=float(high[k]),
+                se=float(se[k]),
+                n_clusters=self.support[i].n_clusters,
+                draws=resampling.draws,
+                warning=self.support[i].warning,
+            )
+            for k, i in enumerate(exists)
+        }
+
+    def comparisons(self, resampling: Resampling) -> dict[str, Comparison]:
+        """The same for statistics that are differences, with their p values."""
+        intervals = self.intervals(resampling)
+        return {
+            name: comparison_of(intervals[name], self.replicates[:, i], n=self.support[i].n)
+            for i, name in enumerate(self.names)
+            if name in intervals
+        }
+
+    def _interval(self, i: int, resampling: Resampling) -> Interval:
+        support = self.support[i]
+        return summarise(
+            float(self.estimate[i]),
+            self.replicates[:, i],
+            resampling,
+            n_clusters=support.n_clusters,
+            warning=support.warning,
+        )
+
+
+def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None = None) -> MetricDraws:
+    """The mean of a statistic over groups, for the forecasters that answered all of them; equal shares by default."""
+    weight = np.asarray(shares or [1.0] * len(parts)) / (sum(shares) if shares else len(parts))
+    shared = [name for name in parts[0].names if all(name in part.names for part in parts)]
+    places = [[part.names.index(name) for name in shared] for part in parts]
+    pairs = list(zip(parts, places, strict=True))
+    return MetricDraws(
+        names=tuple(shared),
+        estimate=np.tensordot(weight, np.stack([part.estimate[at] for part, at in pairs]), axes=1),
+        replicates=np.tensordot(weight, np.stack([part.replicates[:, at] for part, at in pairs]), axes=1),
+        support=tuple(Support.of([part.support[at[i]] for part, at in pairs]) for i in range(len(shared))),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResampledSums:
+    """Sums of the columns of several forecasters, over all units and over resampled ones."""
+
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    total: Floats
+    """Forecasters × columns."""
+    resampled: Floats
+    """Draws × forecasters × columns."""
+    support: tuple[Support, ...]
+
+    def draws_of(self, metric: Metric) -> MetricDraws:
+        """One metric of every forecaster, with its replicates."""
+        at = [self.columns.index(name) for name in metric.column_names]
+        return MetricDraws(
+            names=self.names,
+            estimate=metric.from_sums(self.total[:, at]),
+            replicates=metric.from_sums(self.resampled[:, :, at]),
+            support=self.support,
+        )
+
+
+# Sums by unit whose units are already there, such as the events of an arena.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterBundles:
+    """Units (events) in the order and portions in which they are resampled."""
+
+    order: Ints
+    """Units, bundle after bundle."""
+    starts: Ints
+    cluster: Ints
+    """Of every unit, as codes 0.. ."""
+
+    @classmethod
+    def of(cls, cluster: Ints) -> "ClusterBundles":
+        """Bundles of the clusters of units, whose codes follow the order of time."""
+        codes = np.unique(cluster, return_inverse=True)[1]
+        bundle = bundle_clusters(codes, in_order=True)
+        order = np.argsort(bundle, kind="stable")
+        return cls(order=order, starts=np.searchsorted(bundle[order], np.arange(int(bundle.max()) + 1)), cluster=codes)
+
+    def resample(self, columns: Floats, resampling: Resampling, stream: int = 0) -> Floats:
+        """Draws × columns out of columns × units: sums over resampled bundles."""
+        sorted_already = bool((np.diff(self.order) == 1).all())
+        sums = np.add.reduceat(columns if sorted_already else columns[:, self.order], self.starts, axis=1).T
+        return resample_units(sums, resampling, stream)
+
+    def support(self, answered: Bools) -> tuple[Support, ...]:
+        """What stands behind the numbers of each line of forecasters × units; a unit is a question."""
+        n = int(self.cluster.max()) + 1
+        found: list[Support] = []
+        for one in answered:
+            units, clusters = int(one.sum()), int(np.count_nonzero(np.bincount(self.cluster, one, minlength=n)))
+            warning = cluster_warning(clusters, 0.0, "") if clusters else None
+            found.append(Support(n=units, questions=units, n_clusters=clusters, warning=warning))
+        return tuple(found)
+
+    def means(self, names: Sequence[str], sums: Floats, weights: Floats, resampling: Resampling) -> MetricDraws:
+        """Weighted means of lines of numbers (lines × units, weights inside), with one row of weights or one each."""
+        weights = np.broadcast_to(weights, sums.shape)
+        drawn = self.resample(np.vstack([sums, weights]), resampling)
+        return MetricDraws(
+            names=tuple(names),
+            estimate=mean_from_sums(np.stack([sums.sum(axis=1), weights.sum(axis=1)], axis=1)),
+            replicates=mean_from_sums(np.stack(np.split(drawn, 2, axis=1), axis=2)),
+            support=self.support(weights > 0),
+        )
+
+
+def resample_sums(
+    names: Sequence[str],
+    columns: Sequence[str],
+    sums: Floats,
+    cluster: Ints,
+    *,
+    resampling: Resampling,
+    stream: int = 0,
+) -> ResampledSums:
+    """Resample clusters of units; `sums` is forecasters × columns × units and has a column `weight`."""
+    bundles = ClusterBundles.of(cluster)
+    drawn = bundles.resample(sums.reshape(len(sums) * len(columns), -1), resampling, stream)
+    return ResampledSums(
+        names=tuple(names),
+        columns=tuple(columns),
+        total=sums.sum(axis=2),
+        resampled=drawn.reshape(-1, len(sums), len(columns)),
+        support=bundles.support(sums[:, list(columns).index("weight")] > 0),
+    )
+
+
+# Rows of a table: which targets are scored together, and which of them are resampled together.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetBlock:
+    """A group of targets with its resampling design."""
+
+    group: Mapping[str, str]
+    rows: Ints
+    """Indices of its targets."""
+    stratum: ResamplingStratum
+    margins: Mapping[str, Ints]
+    """The true clusters of the rows as codes 0.., by the column they come from; two where margins are crossed."""
+    questions: Ints
+    """The askings of the rows as codes 0.. ."""
+    stream: int
+    """Blocks with different streams are resampled independently."""
+
+    def draw(self, sums: Floats, resampling: Resampling) -> Floats:
+        """Sums over resamples; the same seed gives the same resamples for every forecaster."""
+        if self.stratum.margins is None:
+            return resample_units(sums, resampling, self.stream)
+        single = sums.astype(np.float32)
+        return self.stratum.draw(single, resampling.draws, resampling.rng(self.stream))  # type: ignore[arg-type]
+
+    @cached_property
+    def whole(self) -> Support:
+        """What a number of somebody who answered everything rests on."""
+        return self.support(np.arange(len(self.rows)))
+
+    def support(self, at: Ints) -> Support:
+        """What a number computed from the rows at these places of the block rests on."""
+        sizes = {name: np.bincount(codes[at]) for name, codes in self.margins.items()}
+        fewest = min(sizes, key=lambda name: np.count_nonzero(sizes[name]))
+        n_clusters = int(np.count_nonzero(sizes[fewest]))
+        return Support(
+            n=len(at),
+            questions=int(np.count_nonzero(np.bincount(self.questions[at]))),
+            n_clusters=n_clusters,
+            warning=cluster_warning(n_clusters, float(sizes[fewest].max() / len(at)), f"of {fewest}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetLayer:
+    """Blocks that together hold every target once, with one table of sums for all of them."""
+
+    blocks: tuple[TargetBlock, ...]
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where each block's units begin in the table of sums; one more at the end."""
+        return np.cumsum([0, *(block.stratum.units.n for block in self.blocks)])
+
+    @cached_property
+    def places(self) -> tuple[Ints, Ints, Ints]:
+        """For each target: its block, its place in the block, and its unit in the table of sums."""
+        n = sum(len(block.rows) for block in self.blocks)
+        block_of, place, unit = (np.empty(n, np.int64) for _ in range(3))
+        for i, block in enumerate(self.blocks):
+            block_of[block.rows], place[block.rows] = i, np.arange(len(block.rows))
+            unit[block.rows] = block.stratum.units.codes + self.starts[i]
+        return block_of, place, unit
+
+    @cached_property
+    def _membership(self) -> Any:
+        """Units × targets, one where a target belongs to a unit."""
+        from scipy.sparse import csr_matrix
+
+        unit = self.places[2]
+        shape = (int(self.starts[-1]), len(unit))
+        return csr_matrix((np.ones(len(unit)), (unit, np.arange(len(unit)))), shape=shape)
+
+    def sums(self, columns: Floats, targets: Ints) -> Floats:
+        """Column sums within each unit, for one row per given target."""
+        if len(targets) < len(self.places[2]):
+            everything = np.zeros((len(self.places[2]), columns.shape[1]))
+            everything[targets] = columns
+            columns = everything
+        return self._membership @ columns
+
+    def supports(self, targets: Ints) -> list[Support | None]:
+        """What the numbers of somebody who answered these targets rest on, block by block; None for nothing."""
+        block_of, place, _ = self.places
+        if len(targets) == len(block_of):
+            return [block.whole for block in self.blocks]
+        mine, at = block_of[targets], place[targets]
+        order = np.argsort(mine, kind="stable")
+        edges = np.searchsorted(mine[order], np.arange(len(self.blocks) + 1))
+        return [
+            block.support(at[order[a:b]]) if b > a else None
+            for block, a, b in zip(self.blocks, edges, edges[1:], strict=False)
+        ]
+
+
+def layers_of(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...]) -> list[TargetLayer]:
+    """The layer of the kinds (one block named overall where there is one kind), and that of `by`, if any."""
+    ways = _ways(targets, cluster)
+    kinds = TargetLayer(blocks=tuple(_kinds(targets, ways)))
+    if not by or (tuple(by) == ("kind",) and len(kinds.blocks) > 1):  # asked for by name they would be listed twice
+        return [kinds]
+    return [kinds, TargetLayer(blocks=tuple(_parts(targets, by, ways)))]
+
+
+def _kinds(targets: Targets, ways: dict[str, Labels]) -> Iterator[TargetBlock]:
+    kind = targets.groups.get("kind")
+    names = [name for name in kind.names if kind.mask(name).any()] if kind else []
+    if kind is None or len(names) < 2:
+        yield _block(targets, {"kind": OVERALL}, np.arange(len(targets)), ways, 0)
+        return
+    for stream, name in enumerate(names):
+        yield _block(targets, {"kind": name}, np.flatnonzero(kind.mask(name)), ways, stream)
+
+
+def _parts(targets: Targets, by: tuple[str, ...], ways: dict[str, Labels]) -> Iterator[TargetBlock]:
+    columns = [_column(targets, name) for name in by]
+    cells, cell_of = np.unique(np.column_stack([c.codes for c in columns]), axis=0, return_inverse=True)
+    for i, cell in enumerate(cells):
+        group = {name: c.names[code] or "(none)" for name, c, code in zip(by, columns, cell, strict=True)}
+        yield _block(targets, group, np.flatnonzero(cell_of == i), ways, 0)
+
+
+def _ways(targets: Targets, cluster: tuple[str, ...]) -> dict[str, Labels]:
+    if not cluster:
+        cluster = ("cluster",) if "cluster" in targets.groups else ("question",)
+    if len(cluster) > 2:
+        raise InputError("at most two ways of clustering can be crossed", column=cluster[2])
+    return {name: _column(targets, name) for name in cluster}
+
+
+def _column(targets: Targets, name: str) -> Labels:
+    if name in ("question", "target"):
+        return targets.question if name == "question" else targets.target
+    if name not in targets.groups:
+        there = ", ".join(["question", "target", *targets.groups])
+        raise InputError(f"the outcomes have no column {name!r}", column=name, hint=f"columns to group by: {there}")
+    return targets.groups[name]
+
+
+def _block(targets: Targets, group: dict[str, str], rows: Ints, ways: dict[str, Labels], stream: int) -> TargetBlock:
+    margins = {name: _dense(labels.codes[rows]) for name, labels in ways.items()}
+    bundles = [bundle_clusters(codes) for codes in margins.values()]
+    design = ResamplingDesign(cluster=bundles[0], crossed=bundles[1] if len(bundles) > 1 else None)
+    return TargetBlock(
+        group=group,
+        rows=rows,
+        stratum=design.strata(len(rows))[0],
+        margins=margins,
+        questions=_dense(targets.askings[rows]),
+        stream=stream,
+    )
+
+
+def _dense(codes: Ints) -> Ints:
+    return np.unique(codes, return_inverse=True)[1]
+
+
+CHUNK = 1 << 23
+"""Elements of the largest table of sums held at once (64 MB)."""
+
+Answers = tuple[str, Ints, tuple[tuple[str, Floats], ...]]
+"""A forecaster, the targets it answered, and the probabilities there: its own and, in a comparison, the reference's."""
+REFERENCE = "reference "
+"""Begins the names of the columns that hold the reference's sums in a comparison."""
+
+
+def draw_metrics(
+    table: ForecastTable, layers: Sequence[TargetLayer], metrics: Sequence[Metric], resampling: Resampling
+) -> list[list[dict[str, MetricDraws]]]:
+    """Every metric of every forecaster, layer by layer and block by block."""
+    return _draw(table, layers, [_answers(table, name) for name in table.forecasters], metrics, resampling)
+
+
+def draw_differences(
+    table: ForecastTable, layers: Sequence[TargetLayer], reference: str, metric: Metric, resampling: Resampling
+) -> list[list[MetricDraws]]:
+    """Metric of each forecaster minus that of the reference, on common targets and common resamples."""
+    others = [_answers(table, name, reference) for name in table.forecasters if name != reference]
+    half = len(metric.column_names)
+
+    def difference(sums: Floats) -> Floats:
+        return metric.from_sums(sums[..., :half]) - metric.from_sums(sums[..., half:])
+
+    of_reference = [replace(part, names=tuple(REFERENCE + name for name in part.names)) for part in metric.sums]
+    both = replace(metric, sums=(*metric.sums, *of_reference), from_sums=difference)
+    return [[found[metric.name] for found in blocks] for blocks in _draw(table, layers, others, [both], resampling)]
+
+
+def _answers(table: ForecastTable, forecaster: str, reference: str | None = None) -> Answers:
+    """The targets a forecaster answered (with a reference: that both answered) and the probabilities there."""
+    rows = table.rows_of(forecaster)
+    targets, p = table.target[rows], table.p[rows]
+    if reference is None:
+        return forecaster, targets, ((forecaster, p),)
+    base = table.p_of(reference)[targets]
+    both = np.isfinite(base)
+    return forecaster, targets[both], ((forecaster, p[both]), (reference, base[both]))
+
+
+def _draw(
+    table: ForecastTable,
+    layers: Sequence[TargetLayer],
+    answers: Sequence[Answers],
+    metrics: Sequence[Metric],
+    resampling: Resampling,
+) -> list[list[dict[str, MetricDraws]]]:
+    """Layer by layer and block by block, the draws of every metric of those who answered something there."""
+    answers = [answer for answer in answers if len(answer[1])]
+    if not answers:
+        return [[] for _ in layers]
+    columns = _Columns(
+        table=table,
+        parts=tuple({part.names: part for one in metrics for part in one.sums}.values()),
+        needs=frozenset(one.needs for one in metrics),
+    )
+    step = max(1, CHUNK // (len(columns.names) * sum(int(layer.starts[-1]) for layer in layers)))
+    chunks = [
+        [
+            [{one.name: sums.draws_of(one) for one in metrics} for sums in blocks]
+            for blocks in _draw_chunk(layers, answers[i : i + step], columns, resampling)
+        ]
+        for i in range(0, len(answers), step)
+    ]
+    return [
+        [
+            {one.name: _join_draws([chunk[at][b][one.name] for chunk in chunks]) for one in metrics}
+            for b in range(len(layer.blocks))
+        ]
+        for at, layer in enumerate(layers)
+    ]
+
+
+def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
+    """The draws of several chunks of forecasters as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return MetricDraws(
+        names=tuple(name for part in parts for name in part.names),
+        estimate=np.concatenate([part.estimate for part in parts]),
+        replicates=np.concatenate([part.replicates for part in parts], axis=1),
+        support=tuple(one for part in parts for one in part.support),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Columns:
+    """The columns that some metrics are made of, each once."""
+
+    table: ForecastTable
+    parts: tuple[SumColumns, ...]
+    needs: frozenset[str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns, in their order."""
+        return tuple(name for part in self.parts for name in part.names)
+
+    def rows(self, answer: Answers) -> Floats:
+        """Targets × columns."""
+        _, targets, given = answer
+        rows = [metric_rows(self.table, targets, p, who, self.needs) for who, p in given]
+        return np.column_stack([part.of(rows[part.names[0].startswith(REFERENCE)]) for part in self.parts])
+
+
+def _draw_chunk(
+    layers: Sequence[TargetLayer], chunk: Sequence[Answers], columns: _Columns, resampling: Resampling
+) -> Iterator[Iterator[ResampledSums]]:
+    """Per layer and block the sums of those who answered something there; one block at a time is in memory."""
+    sums: list[list[Floats]] = [[] for _ in layers]
+    for answer in chunk:
+        rows = columns.rows(answer)
+        for at, layer in enumerate(layers):
+            sums[at].append(layer.sums(rows, answer[1]))
+    for layer, mine in zip(layers, sums, strict=True):
+        yield _draw_layer(layer, [answer[:2] for answer in chunk], np.stack(mine, axis=1), columns.names, resampling)
+
+
+def _draw_layer(
+    layer: TargetLayer,
+    answered: Sequence[tuple[str, Ints]],
+    sums: Floats,
+    columns: tuple[str, ...],
+    resampling: Resampling,
+) -> Iterator[ResampledSums]:
+    """`sums` is units × forecasters × columns."""
+    supports = [layer.supports(targets) for _, targets in answered]
+    for b, block in enumerate(layer.blocks):
+        present = [i for i, one in enumerate(supports) if one[b] is not None]
+        part = sums[layer.starts[b] : layer.starts[b + 1]]
+        part = part if len(present) == len(answered) else part[:, present]
+        drawn = block.draw(part.reshape(len(part), -1), resampling)
+        yield ResampledSums(
+            names=tuple(answered[i][0] for i in present),
+            columns=columns,
+            total=part.sum(axis=0),
+            resampled=drawn.reshape(len(drawn), *part.shape[1:]),
+            support=tuple(one for i in present if (one := supports[i][b]) is not None),
+        )

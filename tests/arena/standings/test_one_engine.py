@@ -1,0 +1,92 @@
+"""The same rows through the table and through the arena's sums by event give the same numbers."""
+
+import numpy as np
+import pytest
+from tests.arena.standings.made_standings import arena
+
+from foretell.metrics.bootstrap import Resampling
+from foretell.scoring.arena_leaderboard import (
+    ARENA_METRICS,
+    ScoredArena,
+    arena_leaderboard,
+    arena_leaderboard_groups,
+    compare_with_reference,
+    with_arena_anchors,
+)
+from foretell.scoring.arena_table import arena_as_table
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.table import CROWD
+
+RESAMPLING = Resampling(draws=400)
+OPTIONS = ScoringOptions(
+    metric="brier", metrics=ARENA_METRICS, anchors=False, reference=CROWD, cluster=("cluster",), resampling=RESAMPLING
+)
+WHOLE = {"moments": 2, "drop": 0.0, "quoted": 1.0}
+PARTIAL = {"moments": 3, "drop": 0.3, "quoted": 0.7}
+
+
+def both(form):
+    """The arena's board and the table's, yardsticks included, of one arena."""
+    standings = with_arena_anchors(arena(events=80, entries=("good", "bad"), **form))
+    standings.p[0, ::7] = np.nan  # Events answered in part.
+    scored = ScoredArena.of(standings, resampling=RESAMPLING)
+    return scored, score_table(arena_as_table(standings), OPTIONS)
+
+
+@pytest.mark.parametrize("form", [WHOLE, PARTIAL], ids=["whole", "partial"])
+@pytest.mark.parametrize("metric", [name for name in ARENA_METRICS if name != "sharpe"])
+def test_estimates_and_intervals_are_the_same(form, metric):
+    scored, board = both(form)
+    lines = {line.entry.name: line for line in arena_leaderboard(scored)}
+    for row in board.group(kind="overall"):
+        here, there = row.metrics.get(metric), lines[row.forecaster].scores.get(metric)
+        if here is None or there is None:  # The crowd buys no No at its own price.
+            assert here is there
+            continue
+        assert here.estimate == pytest.approx(there.estimate, rel=1e-12), row.forecaster
+        # One set of draws: intervals differ by rounding to single precision only.
+        assert (here.low, here.high, here.se) == pytest.approx((there.low, there.high, there.se), rel=1e-4, abs=1e-6)
+        assert here.n_clusters == there.n_clusters
+
+
+@pytest.mark.parametrize("form", [WHOLE, PARTIAL], ids=["whole", "partial"])
+def test_differences_have_one_sign_and_one_size(form):
+    scored, board = both(form)
+    found = compare_with_reference(scored, CROWD)
+    gaps = {one.forecaster: one.comparison for one in board.differences}
+    assert gaps.keys() == found.keys()
+    for name, one in found.items():
+        assert gaps[name].diff == pytest.approx(one.diff, rel=1e-9, abs=1e-12)
+        assert (gaps[name].low, gaps[name].high) == pytest.approx((one.low, one.high), rel=1e-3, abs=1e-6)
+        assert gaps[name].p == pytest.approx(one.p, abs=0.01)
+
+
+def test_groups_are_the_same():
+    scored, _ = both(WHOLE)
+    board = score_table(arena_as_table(scored.arena), ScoringOptions(**{**vars(OPTIONS), "by": ("category",)}))
+    for group in arena_leaderboard_groups(scored, "category"):
+        rows = {row.forecaster: row for row in board.group(category=group.name)}
+        for line in group.lines:
+            there = rows[line.entry.name].metrics["brier"].estimate
+            assert there == pytest.approx(line.scores["brier"].estimate, rel=1e-12)
+
+
+def test_the_sharpe_ratio_of_an_arena_takes_an_event_for_one_bet():
+    """By market it is that of the table with every row counting once; by event the unit of a return is the event."""
+    scored, _ = both({"moments": 1, "drop": 0.0, "quoted": 1.0})
+    table = arena_as_table(scored.arena)
+    plain = type(table)(**{**vars_of(table), "weighing": "given", "targets": equal_weights(table.targets)})
+    board = score_table(plain, OPTIONS)
+    lines = {line.entry.name: line for line in arena_leaderboard(scored)}
+    for row in board.group(kind="overall"):
+        there = lines[row.forecaster].by_market["sharpe"].estimate
+        if row.metrics["brier"].n_clusters == 80 and row.completion == 1:
+            assert row.metrics["sharpe"].estimate == pytest.approx(there, rel=1e-9)
+
+
+def vars_of(table):
+    return {name: getattr(table, name) for name in type(table).__dataclass_fields__}
+
+
+def equal_weights(targets):
+    return type(targets)(**{**vars_of(targets), "weight": np.ones(len(targets))})

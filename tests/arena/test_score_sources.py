@@ -1,0 +1,88 @@
+"""`foretell.score` takes runs, backtests, dictionaries, frames and files, and its results show themselves."""
+
+import pytest
+
+import foretell
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.backtest import Backtest
+from foretell.scoring.join import read_table
+
+ROWS = [
+    {"forecaster": name, "question": f"q{n}", "target": "yes", "p": p, "outcome": int(n % 3 == 0), "source": "x"}
+    for name, p in (("bold", 0.9), ("<b>shy</b>", 0.6))
+    for n in range(12)
+]
+FORECASTS = [{key: row[key] for key in ("forecaster", "question", "target", "p")} for row in ROWS]
+OUTCOMES = [{key: row[key] for key in ("question", "target", "outcome", "source")} for row in ROWS[:12]]
+
+
+def test_outcomes_may_stand_beside_the_forecasts(tmp_path):
+    apart = foretell.score(FORECASTS, OUTCOMES)
+    together = foretell.score(ROWS)
+    assert apart.rows() == together.rows()
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([",".join(ROWS[0]), *(",".join(map(str, row.values())) for row in ROWS)]))
+    assert foretell.score(path).rows() == apart.rows()
+    frame = pytest.importorskip("pandas").DataFrame(ROWS)
+    assert foretell.score(frame).rows() == apart.rows()
+
+
+def test_one_target_has_one_outcome():
+    rows = [*ROWS, {**ROWS[0], "forecaster": "third", "outcome": 0}]
+    with pytest.raises(InputError, match="two different outcomes"):
+        read_table(rows)
+    with pytest.raises(InputError, match="'outcome' is missing"):
+        read_table(FORECASTS)
+
+
+def test_a_backtest_is_scored_with_its_resolutions():
+    due = instant("2026-01-10")
+    questions = tuple(
+        foretell.Question(id=f"q{n}", text="?", source="x", due=due, targets=(foretell.Target(id="yes"),))
+        for n in range(3)
+    )
+    answers = tuple(
+        foretell.Forecast(question_id=one.id, forecaster="me", as_of=one.as_of, p={"yes": 0.8}) for one in questions
+    )
+    resolutions = [foretell.Resolution(question_id=one.id, target_id="yes", due=due, outcome=1) for one in questions]
+    board = foretell.score(Backtest(questions=questions, answers=answers), resolutions, anchors=False)
+    assert board.scores[0].metrics["brier"].estimate == pytest.approx(0.04)
+
+
+def test_results_show_themselves():
+    board = foretell.score(ROWS, anchors=False)
+    text = str(board)
+    assert text.splitlines()[0].split()[:3] == ["kind", "forecaster", "n"]
+    assert "bold" in text
+    html = board._repr_html_()
+    assert "&lt;b&gt;shy&lt;/b&gt;" in html
+    assert "<b>" not in html
+    pair = foretell.compare(ROWS, None, "bold", "<b>shy</b>")
+    assert "diff" in str(pair)
+    assert "<table>" in pair._repr_html_()
+    pytest.importorskip("pandas")
+    assert set(board.to_frame().forecaster) == {"bold", "<b>shy</b>"}
+    assert pair.to_frame().metric.tolist() == ["bi"]
+
+
+def test_further_metrics_are_computed_when_named():
+    board = foretell.score(ROWS, metrics=("peer", "abi", "accuracy", "resolution"))
+    found = board.group(kind="overall")
+    peers = {one.forecaster: one.metrics["peer"].estimate for one in found}
+    # Two forecasters: what one gains the other loses.
+    assert peers["bold"] == pytest.approx(-peers["<b>shy</b>"])
+    by_name = {one.forecaster: one.metrics for one in found}
+    # All questions were answered by all, so the adjusted score of always-0.5 is 0.25.
+    assert by_name["always 0.5"]["abi"].estimate == pytest.approx(50)
+    assert by_name["bold"]["accuracy"].estimate == pytest.approx(4 / 12)
+    with pytest.raises(InputError, match="unknown metric 'luck'"):
+        foretell.score(ROWS, metrics=("luck",))
+    with pytest.raises(InputError, match="net0 needs prices"):
+        foretell.score(ROWS, metric="net0")
+
+
+def test_an_unknown_run_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
+    with pytest.raises(InputError, match="no run begins with 'abc123'"):
+        foretell.score("abc123")
