@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from foretell.operations.audit import bare_name, chosen_auditor
 
 from foretell.cli.audit import audit
 from foretell.data.corpus import Corpus, CorpusDocument
