@@ -1,5 +1,7 @@
 """Probabilities for the future, the reasons behind them, and proof of how good they are."""
 
+# The names are loaded on first use; `__init__.pyi` declares them.
+# pyright: reportUnsupportedDunderAll=false
 from importlib import import_module
 from typing import Any
 

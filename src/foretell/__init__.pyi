@@ -20,6 +20,7 @@ from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import RunsResult as RunsResult
 from foretell.operations.run import ShowResult as ShowResult
+from foretell.operations.studies import study as study
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.what_if import ScenarioComparison as ScenarioComparison
 from foretell.questions import AsOf as AsOf
@@ -29,6 +30,7 @@ from foretell.questions import Question as Question
 from foretell.questions import Resolution as Resolution
 from foretell.questions import Snapshot as Snapshot
 from foretell.questions import Target as Target
+from foretell.report.arena_report import score_arena as score_arena
 from foretell.runs.backtest import backtest as backtest
 from foretell.runs.combine import CombinationSettings as CombinationSettings
 from foretell.runs.combine import combine_trials as combine_trials
@@ -79,8 +81,10 @@ __all__ = [
     "replay",
     "run",
     "score",
+    "score_arena",
     "score_table",
     "show",
+    "study",
     "what_if",
     "write_tree",
 ]

@@ -335,11 +335,11 @@ async def _play(season: ArenaSimulation, folder: Path, tell: Callable[[str], Non
 
 def _narrowed(study: "StudyResult", columns: tuple[str, ...]) -> "StudyResult":
     """The leaderboard alone, and of it some columns."""
-    board = study.grids[0]
+    board = study.tables[0]
     kept = [place for place, column in enumerate(board.columns) if column.label in columns]
-    entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.entries)
-    narrow = replace(board, columns=tuple(board.columns[place] for place in kept), entries=entries)
-    return replace(study, grids=(narrow,))
+    entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.rows)
+    narrow = replace(board, columns=tuple(board.columns[place] for place in kept), rows=entries)
+    return replace(study, tables=(narrow,))
 
 
 def _keep(season: ArenaSimulation, folder: Path) -> str:

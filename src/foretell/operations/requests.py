@@ -181,7 +181,8 @@ class RunRequest(Request):
     def _spec_value(cls, given: Any) -> Any:
         if isinstance(given, str) and "\x00" in given:
             raise ValueError("the name of a file holds no null character")
-        return json.loads(given.to_json()) if hasattr(given, "to_json") else given
+        written = getattr(given, "to_json", None)
+        return json.loads(written()) if callable(written) else given
 
 
 class ShowRequest(Request):

@@ -85,7 +85,8 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in value]
     if isinstance(value, float) and not isfinite(value):
         return None
-    return value.item() if hasattr(value, "item") and not isinstance(value, str | bytes) else value
+    number = getattr(value, "item", None)  # numpy's scalars
+    return number() if callable(number) else value
 
 
 CELL_WIDTH = 60

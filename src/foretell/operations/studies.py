@@ -158,7 +158,7 @@ class MachineServices:
         """The agent that the options describe, with its questions."""
         spec = agent_spec(options)
         prepared = prepare_run(spec)
-        async with self._open(spec, options.budget, rates=prepared.benchmark.resources["rates"]()) as models:
+        async with self._open(spec, options.budget, past=lambda: prepared.benchmark.past) as models:
             yield replace(
                 models,
                 name=models.runtime.models.agent,

@@ -17,7 +17,7 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import Backtest
-from foretell.runs.combine import CombinationSettings, combine_trials
+from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import RunStore, find_run
@@ -157,7 +157,7 @@ def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
     questions, outcomes = _questions_of_runs([spec for spec, _ in found])
     forecasts: list[Row] = []
     for name, (spec, answers) in zip(names, found, strict=True):
-        rule = CombinationSettings(rule="logit-mean" if spec.aggregate == "judged" else spec.aggregate)
+        rule = combining_by_name("logit-mean" if spec.aggregate == "judged" else spec.aggregate)
         combined = combine_trials(answers, questions, rule)
         forecasts += [{**row, "forecaster": name} for row in forecast_rows(combined, questions)]
     if all(row["outcome"] is None for row in outcomes):

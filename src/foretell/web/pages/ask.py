@@ -36,7 +36,7 @@ def read_ask(here: CurrentState) -> AskView:
 
 
 @router.get("/api/ask/outside", tags=["ask"])
-def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:  # pyright: ignore[reportInvalidTypeForm]
+def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:  # pyright: ignore
     """The answer without any model: how questions like it ended. Costs nothing and stores nothing."""
     return _outside(wording.model_dump(), here).to_dict()
 

@@ -70,7 +70,7 @@ def show_run(request: Request, here: CurrentState, run: str, offset: Offset = 0)
 
 
 @runs_router.post("/api/runs", tags=["runs"], status_code=202)
-def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:  # pyright: ignore[reportInvalidTypeForm]
+def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:  # pyright: ignore
     """Start the run that a spec describes, or go on with it. Spends money."""
     chosen = RunRequest.read(request.model_dump())
     return start_run(here, operations.prepare(chosen, here.settings), concurrency=chosen.concurrency)

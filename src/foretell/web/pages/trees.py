@@ -53,7 +53,7 @@ def read_trees(here: CurrentState) -> TreeList:
 
 
 @router.post("/api/trees", status_code=202)
-def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:  # pyright: ignore[reportInvalidTypeForm]
+def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:  # pyright: ignore
     """Grow a tree for a claim in the background. Spends money. Follow it at /api/runs/{run}/stream."""
     return start_run(here, prepare_tree(TreeRequest.read(request.model_dump()), here.settings))
 
@@ -102,7 +102,7 @@ def read_whatif(here: CurrentState, name: str, set: Annotated[list[str], Query(m
 
 
 @router.post("/api/tree/whatif/{name:path}", responses=TREE_RESPONSES)
-def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:  # pyright: ignore[reportInvalidTypeForm]
+def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:  # pyright: ignore
     """The same with everything that can be said: saved scenarios, spread, tornado. Nothing is stored."""
     return _what_if(here, name, request.model_dump())
 
