@@ -53,7 +53,7 @@ def test_one_page_json_and_markdown(tables: tuple[Path, Path], tmp_path: Path):
     assert text.read_text().startswith("## What another trial brings")
     assert cells.read_text().startswith("table,row,column,value,low,high,text")
     assert parquet.read_bytes().startswith(b"PAR1")
-    assert "--markdown is now --out FILE.md" in run("trials", "-f", f, "-o", o, "--markdown").output
+    assert "the new spelling is --out FILE.md" in run("trials", "-f", f, "-o", o, "--markdown").output
 
 
 def test_two_forecasters_side_by_side(tables: tuple[Path, Path]):

@@ -23,6 +23,7 @@ OLD_SPELLINGS = {
     "--every": "--interval HOURS",
     "--due": "--as-of DATE",
     "--dest": "--folder FOLDER",
+    "--cast": "--roles FILE",
     "--pilot": "two names as arguments: foretell plan FIRST SECOND",
     "--level": "--index POINTS for the Brier index of a plan",
 }

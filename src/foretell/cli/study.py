@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from foretell.request import Request
     from foretell.studies.registry import Study
 
-OLD_OPTIONS = {"--html": "--out FILE.html", "--markdown": "--out FILE.md", "--cast": "--roles FILE"}
 TREE = "tree"
 """`foretell study tree noise` is `foretell study tree-noise`, and `foretell study tree` lists the studies of trees."""
 
@@ -88,18 +87,7 @@ def study_command(chosen: "Study") -> click.Command:
         if not result.ok:
             context.exit(1)
 
-    for old in OLD_OPTIONS:
-        refused = click.Option(
-            [old], hidden=True, expose_value=False, callback=_refuse_old_option, is_flag=False, flag_value="given"
-        )
-        command.params.append(refused)
     return command
-
-
-def _refuse_old_option(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        old = parameter.opts[0]
-        raise click.UsageError(f"{old} is now {OLD_OPTIONS[old]}", context)
 
 
 def _run(chosen: "Study", options: Any) -> "StudyResult":
