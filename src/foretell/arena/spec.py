@@ -116,8 +116,9 @@ class ArenaSpec:
             raise ValueError(f"name = {self.name!r}: use small letters, digits, - and _")
         if not self.platforms:
             raise ValueError("platforms: name at least one")
-        if unknown := [name for name in self.platforms if not exists("markets", name)]:
-            raise ValueError(f"platforms: there is no {unknown[0]!r}; there are {', '.join(names('markets'))}")
+        for place, name in enumerate(self.platforms):
+            if not exists("markets", name):
+                raise ValueError(f"platforms.{place}: there is no {name!r}; there are {', '.join(names('markets'))}")
         if not self.entries:
             raise ValueError("entries: name at least one")
         same: dict[str, str] = {}
