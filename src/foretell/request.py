@@ -21,7 +21,7 @@ from pydantic_core import PydanticUndefined
 from foretell.questions.errors import InputError
 
 
-class Request(BaseModel):
+class OperationRequest(BaseModel):
     """What a user asks for. Frozen; unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, str_strip_whitespace=True)
@@ -59,11 +59,11 @@ class Request(BaseModel):
             raise InputError(problem, column=column, hint=hint) from None
 
 
-def _known_fields(request: type[Request]) -> str:
+def _known_fields(request: type[OperationRequest]) -> str:
     return f"there are {', '.join(request.model_fields)}"
 
 
-def environment_values(request: type[Request]) -> dict[str, Any]:
+def environment_values(request: type[OperationRequest]) -> dict[str, Any]:
     """What environment variables say about a request, by field; a field of several values is split at commas."""
     found: dict[str, Any] = {}
     for name, info in request.model_fields.items():
@@ -88,7 +88,7 @@ def plain_type(info: FieldInfo) -> Any:
     return info.annotation
 
 
-def fields_of(options: type[Any], *, group: str) -> type[Request]:
+def fields_of(options: type[Any], *, group: str) -> type[OperationRequest]:
     """A request with the fields of a dataclass, so that an option of a forecaster is declared in one place.
 
     Args:
@@ -100,7 +100,7 @@ def fields_of(options: type[Any], *, group: str) -> type[Request]:
         field.name: (types[field.name], setting(field.default, texts.get(field.name, ""), group=group))
         for field in fields(options)
     }
-    return create_model(f"{options.__name__}Fields", __base__=Request, **made)
+    return create_model(f"{options.__name__}Fields", __base__=OperationRequest, **made)
 
 
 def attribute_texts(kind: type[Any]) -> dict[str, str]:
@@ -136,7 +136,7 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
         argument: Given by position on the command line instead of by a flag.
         metavar: What the command line calls the value, such as DATE.
         env: Environment variable that stands in where nothing is given, in every door.
-        group: What it belongs to, such as "agent"; forms fold groups, and `Request.changed` gives one of them.
+        group: What it belongs to, such as "agent"; forms fold groups, and `OperationRequest.changed` gives one of them.
         alone: What a flag that is given without a value stands for.
         limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, default_factory, …
     """
@@ -153,7 +153,7 @@ def hints(field: FieldInfo) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", extra.get("hints", {})) if isinstance(extra, dict) else {}
 
 
-def request_schema(request: type[Request]) -> dict[str, Any]:
+def request_schema(request: type[OperationRequest]) -> dict[str, Any]:
     """The JSON schema of a request in few words: what may be left out need not also be null, and no titles."""
     made = cast("dict[str, Any]", _simplified(request.model_json_schema()))
     return {name: part for name, part in made.items() if name != "description"}

@@ -18,7 +18,7 @@ from foretell.mcp.permissions import ReadableFiles, ServerPermissions
 from foretell.mcp.server import run_tool
 from foretell.models.budget import Budget
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
-from foretell.request import Request, hints, is_list
+from foretell.request import OperationRequest, hints, is_list
 from foretell.runs.settings import Settings, load_settings
 from foretell.web.app import create_app
 
@@ -59,7 +59,7 @@ class Doors:
             shutil.copytree(self.folder / "home", home)
         return load_settings({**self.environment, "FORETELL_HOME": str(home)})
 
-    def by_command(self, kind: type[Request], fields: Mapping[str, Any]) -> dict[str, Any]:
+    def by_command(self, kind: type[OperationRequest], fields: Mapping[str, Any]) -> dict[str, Any]:
         self.settings("cli")
         environment = {**self.environment, "FORETELL_HOME": str(self.folder / "cli"), "COLUMNS": "200"}
         words = [*COMMANDS[kind], *command_words(kind, fields), "--json"]
@@ -69,13 +69,13 @@ class Doors:
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
-    def by_python(self, kind: type[Request], fields: Mapping[str, Any]) -> dict[str, Any]:
+    def by_python(self, kind: type[OperationRequest], fields: Mapping[str, Any]) -> dict[str, Any]:
         return getattr(foretell, FUNCTIONS[kind])(**fields, settings=self.settings("python")).to_dict()
 
-    def by_tool(self, kind: type[Request], fields: Mapping[str, Any]) -> dict[str, Any]:
+    def by_tool(self, kind: type[OperationRequest], fields: Mapping[str, Any]) -> dict[str, Any]:
         from dataclasses import replace
 
-        settings = replace(self.settings("mcp"), purse=Budget("server", dollars=5.0))
+        settings = replace(self.settings("mcp"), budget=Budget("server", dollars=5.0))
         permissions = ServerPermissions(
             settings=settings,
             models=("openai:gpt-5-mini",),
@@ -87,7 +87,7 @@ class Doors:
         assert worked, answer
         return answer
 
-    def by_web(self, kind: type[Request], fields: Mapping[str, Any]) -> dict[str, Any]:
+    def by_web(self, kind: type[OperationRequest], fields: Mapping[str, Any]) -> dict[str, Any]:
         sent: dict[str, Any] = json.loads(json.dumps(dict(fields), default=str))
         app = create_app(self.settings("web"), token=TOKEN)
         with TestClient(app, base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {TOKEN}"}) as client:
@@ -109,7 +109,7 @@ class Doors:
                 return _ok(client.get(f"/api/runs/{begun['run']}/answer", params=which))
             return _ok(client.get(f"/api/runs/{begun['run']}/{'tree' if kind is TreeRequest else 'show'}"))
 
-    def all(self, kind: type[Request], **fields: Any) -> dict[str, dict[str, Any]]:
+    def all(self, kind: type[OperationRequest], **fields: Any) -> dict[str, dict[str, Any]]:
         """The answers by way in, without what differs by nature."""
         ways = {"cli": self.by_command, "python": self.by_python, "web": self.by_web, "mcp": self.by_tool}
         return {name: comparable(way(kind, fields)) for name, way in ways.items()}
@@ -120,7 +120,7 @@ def _ok(response: Any) -> dict[str, Any]:
     return response.json()
 
 
-def command_words(kind: type[Request], fields: Mapping[str, Any]) -> list[str]:
+def command_words(kind: type[OperationRequest], fields: Mapping[str, Any]) -> list[str]:
     """Fields as they are written on the command line."""
     arguments: list[str] = []
     words: list[str] = []

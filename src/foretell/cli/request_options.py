@@ -10,12 +10,12 @@ import click
 from pydantic.fields import FieldInfo
 
 from foretell.questions.errors import InputError
-from foretell.request import Request, hints, is_list, plain_type
+from foretell.request import OperationRequest, hints, is_list, plain_type
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def request_options(kind: type[Request], *, leave_out: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+def request_options(kind: type[OperationRequest], *, leave_out: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """Give a command one option or argument for each field of a request; the command receives `request`.
 
     Further options of the command itself, such as `--json`, are passed on beside it.

@@ -7,7 +7,7 @@ import click
 
 if TYPE_CHECKING:
     from foretell.report.study import StudyResult
-    from foretell.request import Request
+    from foretell.request import OperationRequest
     from foretell.studies.registry import Study
 
 TREE = "tree"
@@ -81,7 +81,7 @@ def study_command(chosen: "Study") -> click.Command:
     )
     @click.option("--keep", is_flag=True, help="Save it by its name for the web app, in place of an earlier one.")
     @click.pass_context
-    def command(context: click.Context, request: "Request", **options: Any) -> None:
+    def command(context: click.Context, request: "OperationRequest", **options: Any) -> None:
         result = _run(chosen, request)
         show_study(result, as_json=options["as_json"], outs=options["outs"], keep=options["keep"])
         if not result.ok:

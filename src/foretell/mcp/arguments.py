@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from foretell.questions.errors import InputError
-from foretell.request import Request
+from foretell.request import OperationRequest
 
-RequestType = TypeVar("RequestType", bound=Request)
+RequestType = TypeVar("RequestType", bound=OperationRequest)
 Probability = Annotated[float, Field(ge=0, le=1)]
 ShortName = Annotated[str, Field(min_length=1, max_length=200)]
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}", max_length=40)]
@@ -16,7 +16,7 @@ MAX_PROBLEMS = 5
 """Problems listed at once."""
 
 
-class ScoreArguments(Request):
+class ScoreArguments(OperationRequest):
     """Of `score`."""
 
     forecasts: list[dict[str, Any]] = Field(
@@ -38,7 +38,7 @@ class ScoreArguments(Request):
     top: int = Field(20, ge=1, le=100, description="Rows shown.")
 
 
-class SearchArguments(Request):
+class SearchArguments(OperationRequest):
     """Of `search_as_of`."""
 
     query: str = Field(min_length=2, max_length=400, description="A few concrete words.")

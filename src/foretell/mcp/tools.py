@@ -8,7 +8,7 @@ from foretell.mcp import arguments, handlers, search
 from foretell.mcp.permissions import GROUNDERS, MOST, WITHHELD, ServerPermissions
 from foretell.operations import requests
 from foretell.questions.errors import InputError
-from foretell.request import Request, request_schema
+from foretell.request import OperationRequest, request_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class McpTool:
 
     name: str
     description: str
-    request: type[Request]
+    request: type[OperationRequest]
     use: Callable[[ServerPermissions, Any], Awaitable[dict[str, Any]]]
     spends: bool = False
     """Not on offer at all where the server may not spend."""

@@ -141,9 +141,11 @@ class Journal:
             if self.mode == "live" or self._db.shared:
                 self._db.migrate("journal", JOURNAL_TABLES)
             self._db.read("SELECT sends FROM sent, kept LIMIT 1")
-        except sqlite3.DatabaseError as error:
+        except BaseException as error:
             self._db.close()
-            raise InputError(f"this is no journal: {error}", path=self.path) from None
+            if isinstance(error, sqlite3.DatabaseError):
+                raise InputError(f"this is no journal: {error}", path=self.path) from None
+            raise
 
     @property
     def database(self) -> Database:

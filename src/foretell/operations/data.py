@@ -294,7 +294,7 @@ def import_documents(request: CorpusImportRequest) -> CorpusImport:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusSearch(Result):
+class CorpusSearchResult(Result):
     """Documents of the corpus, best matches first."""
 
     found: "tuple[CorpusHit, ...]"
@@ -325,7 +325,7 @@ class CorpusSearch(Result):
         )
 
 
-def search_corpus(request: CorpusSearchRequest) -> CorpusSearch:
+def search_corpus(request: CorpusSearchRequest) -> CorpusSearchResult:
     """Search the corpus as of a date; without one, all of it."""
     from foretell.data.corpus import Corpus
     from foretell.questions.as_of import AsOf
@@ -336,4 +336,4 @@ def search_corpus(request: CorpusSearchRequest) -> CorpusSearch:
     except ValueError as error:
         raise InputError(str(error), column="--as-of") from None
     with closing(Corpus(_corpus_path(request.corpus), must_exist=True)) as store:
-        return CorpusSearch(found=tuple(store.search(request.query, as_of, request.limit)))
+        return CorpusSearchResult(found=tuple(store.search(request.query, as_of, request.limit)))

@@ -5,12 +5,12 @@ from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
-from foretell.request import Request, hints
+from foretell.request import OperationRequest, hints
 
 Result = TypeVar("Result")
 
 
-def operation(kind: type[Request]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Let a function of a request be called with the request, or with its fields as parameters.
 
     The positional parameters are those that the command line takes as arguments. `settings` goes beside them.
@@ -36,7 +36,7 @@ def operation(kind: type[Request]) -> Callable[[Callable[..., Result]], Callable
     return decorate
 
 
-def operation_signature(kind: type[Request]) -> Signature:
+def operation_signature(kind: type[OperationRequest]) -> Signature:
     """The parameters that a request's fields make, with types and defaults."""
     found: list[Parameter] = []
     for name, info in kind.model_fields.items():

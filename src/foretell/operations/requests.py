@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from foretell.forecasters.agent.settings import AgentOptions
-from foretell.request import Request, fields_of, setting
+from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
 NO_CHOICE = "none"
@@ -29,7 +29,7 @@ ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..
 # Ask, tree: a question and the models that answer it.
 
 
-class _ResearchRequest(Request):
+class _ResearchRequest(OperationRequest):
     """What asking a question and growing a tree have in common: when, by whom, how expensive."""
 
     closes: str | None = setting(None, "When it will be known.", metavar="DATE", max_length=40, title="Known by")
@@ -162,7 +162,7 @@ class TreeRequest(_ResearchRequest):
 # Run, show, runs, replay.
 
 
-class RunRequest(Request):
+class RunRequest(OperationRequest):
     """Many questions, several trials: a run described by its spec, started or continued."""
 
     spec: Path | dict[str, Any] = setting(
@@ -185,7 +185,7 @@ class RunRequest(Request):
         return json.loads(written()) if callable(written) else given
 
 
-class ShowRequest(Request):
+class ShowRequest(OperationRequest):
     """The answers of a run, or one question with every step to its answer."""
 
     run: str = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
@@ -193,14 +193,14 @@ class ShowRequest(Request):
     limit: int | None = setting(None, "At most so many answers, and so many steps of each trial.", ge=1)
 
 
-class RunsRequest(Request):
+class RunsRequest(OperationRequest):
     """The runs on this machine, the newest first."""
 
     limit: int | None = setting(None, "At most so many runs.", ge=1)
     offset: int = setting(0, "Leave out so many from the start.", ge=0)
 
 
-class ReplayRequest(Request):
+class ReplayRequest(OperationRequest):
     """A run computed again from the journal alone."""
 
     run: str = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
@@ -210,7 +210,7 @@ class ReplayRequest(Request):
 # What-if.
 
 
-class WhatIfRequest(Request):
+class WhatIfRequest(OperationRequest):
     """Other probabilities at some claims of a tree."""
 
     tree: Path | dict[str, Any] | SkipJsonSchema[Any] = setting(
@@ -264,7 +264,7 @@ CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "bet
 Platform = Literal["metaculus", "prophet-arena"]
 
 
-class TablesRequest(Request):
+class TablesRequest(OperationRequest):
     """A table of forecasts and one of outcomes, and how to read them. In Python each may also be a frame or rows."""
 
     forecasts: Any = setting(
@@ -333,7 +333,7 @@ class ErrorsRequest(TablesRequest):
     cluster: Columns = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
 
 
-class PlanRequest(Request):
+class PlanRequest(OperationRequest):
     """How many questions it takes to see a gain of a given size."""
 
     pilot: tuple[str, ...] = setting(
@@ -351,7 +351,7 @@ class PlanRequest(Request):
 # Backtests without models, and calibration.
 
 
-class BacktestRequest(Request):
+class BacktestRequest(OperationRequest):
     """Run forecasters over a question set, each question as of its date."""
 
     dataset: str = setting(help="demo, forecastbench, a file of questions, or a folder of tables.", argument=True)
@@ -366,13 +366,13 @@ class BacktestRequest(Request):
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
 
-class DemoRequest(Request):
+class DemoRequest(OperationRequest):
     """Forecast 400 questions about real time series as of their dates, and score every answer."""
 
     tables: Path | None = setting(None, "Also write the tables into this folder.", metavar="FOLDER")
 
 
-class TrialsRequest(Request):
+class TrialsRequest(OperationRequest):
     """Resolved forecasts of one forecaster, from which something is learnt."""
 
     forecasts: Path = setting(
@@ -391,7 +391,7 @@ class CalibrateFitRequest(TrialsRequest):
     method: CalibrationMethod = setting("default", "What to fit.")
 
 
-class CalibrateApplyRequest(Request):
+class CalibrateApplyRequest(OperationRequest):
     """Apply a fitted rule to new forecasts."""
 
     fitted: Path = setting(help="File of the fitted rule.", argument=True)
@@ -420,7 +420,7 @@ class CalibrateReportRequest(TrialsRequest):
     seed: int = setting(0, "Seed of the bootstrap.")
 
 
-class EnsembleRequest(Request):
+class EnsembleRequest(OperationRequest):
     """Weights for several forecasters whose mean would have been good, judged on later rounds than they came from."""
 
     forecasts: Path = setting(help="Table of forecasts by several forecasters.", flag="-f/--forecasts", metavar="FILE")
@@ -435,7 +435,7 @@ class EnsembleRequest(Request):
     replacement: bool = setting(True, "Let the greedy selection add a member again, which gives it more weight.")
 
 
-class AuditRequest(Request):
+class AuditRequest(OperationRequest):
     """Let a second model read what a run was shown and refused, and count what the fence got wrong."""
 
     run: str = setting(help="Id of the run, or the beginning of it.", argument=True)
@@ -455,7 +455,7 @@ class AuditRequest(Request):
 # Questions and data.
 
 
-class QuestionsRequest(Request):
+class QuestionsRequest(OperationRequest):
     """Check a file of questions and show what is in it."""
 
     file: Path = setting(help="JSONL, JSON, CSV or YAML.", argument=True)
@@ -468,7 +468,7 @@ class QuestionsRequest(Request):
     )
 
 
-class FetchRequest(Request):
+class FetchRequest(OperationRequest):
     """The open questions of a platform as a file to run."""
 
     platform: Platform = setting(help="metaculus or prophet-arena.", argument=True)
@@ -479,7 +479,7 @@ class FetchRequest(Request):
     new: bool = setting(False, "Only what was not submitted from this machine before.")
 
 
-class DataPullRequest(Request):
+class DataPullRequest(OperationRequest):
     """Download rounds of a public question set with their outcomes so far."""
 
     source: Literal["forecastbench"] = setting(help="Where the questions are from.", argument=True)
@@ -489,13 +489,13 @@ class DataPullRequest(Request):
     folder: Path | None = setting(None, "Folder to use instead of the user's cache.", metavar="FOLDER")
 
 
-class DataListRequest(Request):
+class DataListRequest(OperationRequest):
     """The rounds on this machine."""
 
     folder: Path | None = setting(None, "Folder to use instead of the user's cache.", metavar="FOLDER")
 
 
-class TrancheRequest(Request):
+class TrancheRequest(OperationRequest):
     """A fixed-seed sample of the resolved questions of a round, as the BLF study drew its test sets."""
 
     round: str = setting(help="Due date of a pulled round.", argument=True, metavar="ROUND")
@@ -507,7 +507,7 @@ class TrancheRequest(Request):
     tables: Path = setting(Path("tranche"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
 
 
-class ClaimsRequest(Request):
+class ClaimsRequest(OperationRequest):
     """Claims that a publication later found true or false, as questions."""
 
     source: Path = setting(help="One JSON object a line: claim, label, published.", argument=True, metavar="CLAIMS")
@@ -515,14 +515,14 @@ class ClaimsRequest(Request):
     tables: Path = setting(Path("claims"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
 
 
-class OptionTasksRequest(Request):
+class OptionTasksRequest(OperationRequest):
     """Tasks in which one of several options pays most, as questions."""
 
     source: Path = setting(help="One JSON object a line: options with payoffs.", argument=True, metavar="TASKS")
     tables: Path = setting(Path("options"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
 
 
-class FinancialTasksRequest(Request):
+class FinancialTasksRequest(OperationRequest):
     """Tasks made from a series of prices: which position returns most per dollar?"""
 
     source: Path = setting(help="CSV file with columns date and value.", argument=True, metavar="SERIES")
@@ -536,7 +536,7 @@ class FinancialTasksRequest(Request):
     tables: Path = setting(Path("financial"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
 
 
-class InspectLogRequest(Request):
+class InspectLogRequest(OperationRequest):
     """Logs of Inspect AI as the tables that `foretell score` reads."""
 
     log: Path = setting(help="A log (.eval or .json), or a folder of them.", argument=True)
@@ -544,7 +544,7 @@ class InspectLogRequest(Request):
     name: str | None = setting(None, "Who forecast; without it, the model of each log.", metavar="FORECASTER")
 
 
-class CorpusImportRequest(Request):
+class CorpusImportRequest(OperationRequest):
     """Bring dated documents of one's own into the corpus."""
 
     sources: tuple[Path, ...] = setting(
@@ -555,7 +555,7 @@ class CorpusImportRequest(Request):
     )
 
 
-class CorpusSearchRequest(Request):
+class CorpusSearchRequest(OperationRequest):
     """Search the corpus as of a date."""
 
     query: str = setting(help="What to look for.", argument=True)
@@ -571,7 +571,7 @@ class CorpusSearchRequest(Request):
 _COMBINE_HELP = "How trials become one forecast; without it, by the run's own rule."
 
 
-class ForecastBenchFile(Request):
+class ForecastBenchTeamFields(OperationRequest):
     """Whose file ForecastBench gets, and what is in it."""
 
     organization: str = setting("", "ForecastBench: your team, as registered.")
@@ -584,14 +584,14 @@ class ForecastBenchFile(Request):
     folder: Path = setting(Path(), "ForecastBench: folder for the file.", metavar="FOLDER")
 
 
-class ExportRequest(ForecastBenchFile):
+class ExportRequest(ForecastBenchTeamFields):
     """A run as a file for ForecastBench, checked against the round's question set."""
 
     run: str = setting(help="Id of the run, or the beginning of it.", argument=True)
     combine: str | None = setting(None, _COMBINE_HELP)
 
 
-class SubmitRequest(ForecastBenchFile):
+class SubmitRequest(ForecastBenchTeamFields):
     """Submit the forecasts of a run, or of a file of forecasts."""
 
     source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
@@ -611,7 +611,7 @@ class SubmitRequest(ForecastBenchFile):
     dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
 
 
-class LedgerRequest(Request):
+class LedgerRequest(OperationRequest):
     """A ledger of submissions."""
 
     file: Path | None = setting(None, "Another ledger than this machine's.", metavar="FILE")
@@ -636,13 +636,13 @@ class LedgerShowRequest(LedgerRequest):
 _ARENA_FILE: Any = setting(Path(), "The arena's file, or its folder.", argument=True, metavar="[ARENA]")
 
 
-class ArenaRequest(Request):
+class ArenaRequest(OperationRequest):
     """An arena, by its file."""
 
     file: Path = _ARENA_FILE
 
 
-class ArenaInitRequest(Request):
+class ArenaInitRequest(OperationRequest):
     """The file of a new arena, with every field explained."""
 
     place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
@@ -667,7 +667,7 @@ class ArenaScoreRequest(ArenaRequest):
     seed: int = setting(0, "Seed of the bootstrap.")
 
 
-class ArenaShowRequest(Request):
+class ArenaShowRequest(OperationRequest):
     """One event of an arena: its prices, its moments, and every forecast."""
 
     event: str = setting(help="Id of the event, or the end of it.", argument=True)
@@ -683,7 +683,7 @@ class ArenaRunRequest(ArenaRequest):
     once: bool = setting(False, "Do what is due now, then leave: for cron.")
 
 
-class ArenaDemoRequest(Request):
+class ArenaDemoRequest(OperationRequest):
     """A month of an arena in about a minute, on a made-up exchange."""
 
     days: int = setting(30, "Days on which events are taken up.", ge=1, le=366)
@@ -696,7 +696,7 @@ class ArenaDemoRequest(Request):
 # Servers, sites and bots.
 
 
-class ServeRequest(Request):
+class ServeRequest(OperationRequest):
     """Show runs, questions and arenas in a browser, and ask there."""
 
     host: str = setting("127.0.0.1", "Address to listen at; with another one every request needs the token.")
@@ -707,7 +707,7 @@ class ServeRequest(Request):
     open: bool = setting(False, "Open a browser.")
 
 
-class SiteRequest(Request):
+class SiteRequest(OperationRequest):
     """The pages of `foretell serve` as files that open from disk."""
 
     folder: Path = setting(help="Folder for the pages.", argument=True)
@@ -717,7 +717,7 @@ class SiteRequest(Request):
     most: int = setting(20_000, "Number of pages at most.", ge=1)
 
 
-class McpRequest(Request):
+class McpRequest(OperationRequest):
     """Serve foretell to assistants over the Model Context Protocol."""
 
     allow_spending: float | None = setting(None, "Dollars that all calls together may cost.", metavar="DOLLARS", ge=0)
@@ -730,7 +730,7 @@ class McpRequest(Request):
     port: int = setting(8766, "Port with --http; 0 takes a free one.", ge=0, le=65535)
 
 
-class InitBotRequest(Request):
+class InitBotRequest(OperationRequest):
     """A repository that forecasts a Metaculus tournament on a schedule, on GitHub."""
 
     folder: Path = setting(help="Folder for the bot.", argument=True)
@@ -742,7 +742,7 @@ class InitBotRequest(Request):
     trials: int = setting(3, "Trials of every question.", ge=1, le=20)
 
 
-class PracticeRequest(Request):
+class PracticeRequest(OperationRequest):
     """A practice world on this machine: models, search, pages, series, markets and inboxes for submissions."""
 
     port: int = setting(0, "First of 13 ports in a row (default: free ones).", metavar="PORT", ge=0, le=65522)

@@ -29,7 +29,7 @@ from foretell.runs.runtime import Runtime, forecaster_options, open_runtime
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
 from foretell.runs.store import RunStore
-from foretell.studies.inputs import AgentOptions, StudyData, StudyOptions, StudyProgress
+from foretell.studies.inputs import AgentStudyOptions, StudyData, StudyOptions, StudyProgress
 from foretell.studies.registry import Study, load_study, study_of
 from foretell.studies.stored_runs import traces_of_runs
 
@@ -154,7 +154,7 @@ class MachineServices:
             yield models
 
     @asynccontextmanager
-    async def agent(self, options: AgentOptions) -> AsyncGenerator[OpenModels]:
+    async def agent(self, options: AgentStudyOptions) -> AsyncGenerator[OpenModels]:
         """The agent that the options describe, with its questions."""
         spec = agent_spec(options)
         prepared = prepare_run(spec)
@@ -200,7 +200,7 @@ class MachineServices:
         return BudgetWaitingModel(model, self._calls)
 
 
-def agent_spec(options: AgentOptions) -> RunSpec:
+def agent_spec(options: AgentStudyOptions) -> RunSpec:
     """The run that a study of the agent looks at: that of a file, changed by options, or one made of options."""
     if options.spec is None and not (options.model and options.questions):
         raise InputError("there is nobody to ask", hint="give the SPEC of a run, or --questions and --model")

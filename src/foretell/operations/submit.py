@@ -10,7 +10,7 @@ from typing import Any
 
 from foretell.data.http import SourceError
 from foretell.operations.requests import (
-    ForecastBenchFile,
+    ForecastBenchTeamFields,
     LedgerRequest,
     LedgerShowRequest,
     LedgerVerifyRequest,
@@ -353,7 +353,7 @@ def _round(request: SubmitRequest, found: SubmissionForecasts, at: datetime) -> 
     return replace(submitter, found=files_of(request.folder, round_of(found.questions)))
 
 
-def forecastbench_team(request: ForecastBenchFile) -> Any:
+def forecastbench_team(request: ForecastBenchTeamFields) -> Any:
     """Whose ForecastBench file it is."""
     from foretell.submit.forecastbench import ForecastBenchTeam
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from foretell.operations import requests
-from foretell.request import Request
+from foretell.request import OperationRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class Operation:
     """One thing that a user can ask for."""
 
     title: str
-    request: type[Request]
+    request: type[OperationRequest]
     place: str
     """module:attribute of the function; loaded when it is first called."""
     result: str

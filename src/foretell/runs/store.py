@@ -102,7 +102,11 @@ class RunStore:
         if not is_database_url(place):
             Path(place).parent.mkdir(parents=True, exist_ok=True)
         self._db = open_database(place, "file of runs", timeout=30, sessions=2)
-        self._db.migrate("store", MIGRATIONS)
+        try:
+            self._db.migrate("store", MIGRATIONS)
+        except BaseException:
+            self._db.close()
+            raise
 
     @property
     def database(self) -> Database:

@@ -24,9 +24,11 @@ from foretell.studies.scores import groups_of
 class CalibrationReportOptions(StudyOptions):
     """The forecasts of one forecaster, their outcomes, and the methods to try."""
 
-    forecasts: Path = setting(help="forecaster, question, target, p (+ trial)", flag="-f/--forecasts", metavar="FILE")
+    forecasts: Path = setting(
+        help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
+    )
     outcomes: Path = setting(
-        help="question, target, outcome, due, resolved_on (+ columns)", flag="-o/--outcomes", metavar="FILE"
+        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
     )
     forecaster: str | None = setting(None, "Whose forecasts (default: the only ones there are).", metavar="NAME")
     drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")

@@ -35,8 +35,14 @@ class ComparisonOptions(StudyOptions):
 
     first: str = setting(help="A forecaster.", argument=True, metavar="FIRST")
     second: str = setting(help="The one it is compared with.", argument=True, metavar="SECOND")
-    forecasts: Path = setting(help="forecaster, question, target, p", flag="-f/--forecasts", metavar="FILE")
-    outcomes: Path = setting(help="question, target, outcome (+ columns)", flag="-o/--outcomes", metavar="FILE")
+    forecasts: Path = setting(
+        help="Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
+    )
+    outcomes: Path = setting(
+        help="Table of outcomes: question, target, outcome, and columns to group by.",
+        flag="-o/--outcomes",
+        metavar="FILE",
+    )
     by: tuple[str, ...] = setting((), "Also compare within the groups of this column; repeatable.", metavar="COLUMN")
 
 

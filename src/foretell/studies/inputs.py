@@ -18,7 +18,7 @@ from foretell.models.model import Model
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question
-from foretell.request import Request, setting
+from foretell.request import OperationRequest, setting
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
@@ -45,7 +45,7 @@ def ignore_progress(done: int, total: int) -> None:
 # Options that studies share.
 
 
-class StudyOptions(Request):
+class StudyOptions(OperationRequest):
     """How certain a study is to be."""
 
     draws: int = setting(2000, "Bootstrap draws.", ge=100)
@@ -118,7 +118,7 @@ class RunOptions(StudyOptions):
     runs: tuple[str, ...] = setting((), "A run of this machine; repeatable.", flag="--run", metavar="RUN")
 
 
-class AgentOptions(StudyOptions):
+class AgentStudyOptions(StudyOptions):
     """An agent and the questions it is tried on."""
 
     spec: Path | None = setting(None, "The file of a run.", argument=True, metavar="[SPEC]")
@@ -221,7 +221,7 @@ class StudyServices(DataInputs, Protocol):
         """A model by name; all models of a study share one budget of dollars."""
         ...
 
-    def agent(self, options: AgentOptions) -> AbstractAsyncContextManager[AgentTrials]:
+    def agent(self, options: AgentStudyOptions) -> AbstractAsyncContextManager[AgentTrials]:
         """The agent that the options describe, with its questions."""
         ...
 

@@ -25,7 +25,7 @@ from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResul
 from foretell.request import setting
 from foretell.studies.habits import EventTrace, belief_path, failure_counts, run_trial
 from foretell.studies.inputs import (
-    AgentOptions,
+    AgentStudyOptions,
     StudyProgress,
     StudyServices,
     evenly_spaced,
@@ -145,7 +145,7 @@ ADVICE = (
 PushOutcomes = Sequence[tuple[str, PushOutcome]]
 
 
-class InterventionOptions(AgentOptions):
+class InterventionOptions(AgentStudyOptions):
     """The agent, how many questions, and where its belief is overwritten."""
 
     limit: int = setting(20, "Questions, at equal distances.", ge=1)

@@ -54,7 +54,10 @@ class RecallOptions(StudyOptions):
     models: tuple[str, ...] = setting(help="provider:name; repeatable.", flag="--model", metavar="MODEL", min_length=1)
     rounds: tuple[str, ...] = setting((), "Only these rounds of the questions.", flag="--round", metavar="DATE")
     outcomes: Path | None = setting(
-        None, "question, target, outcome: where the questions bring none.", flag="-o/--outcomes", metavar="FILE"
+        None,
+        "Table of outcomes (question, target, outcome), where the questions bring none.",
+        flag="-o/--outcomes",
+        metavar="FILE",
     )
     limit: int | None = setting(None, "Only N events, at equal distances.", metavar="N", ge=1)
     budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)

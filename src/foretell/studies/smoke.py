@@ -25,7 +25,7 @@ from foretell.studies.habits import (
     summarise_trace,
 )
 from foretell.studies.inputs import (
-    AgentOptions,
+    AgentStudyOptions,
     StudyProgress,
     StudyServices,
     evenly_spaced,
@@ -130,7 +130,7 @@ EXAM_QUESTIONS = "demo"
 """The questions of an exam where none are named."""
 
 
-class SmokeOptions(AgentOptions):
+class SmokeOptions(AgentStudyOptions):
     """The agent that is examined, and on how many questions."""
 
     limit: int = setting(10, "Questions, at equal distances.", ge=1)

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from foretell.request import Request, environment_values, hints, is_list, plain_type
+from foretell.request import OperationRequest, environment_values, hints, is_list, plain_type
 
 WITHHELD = ("out",)
 """Fields that write files of any name on the server."""
@@ -35,7 +35,10 @@ class FormField:
 
 
 def form_fields(
-    request: type[Request], *, choices: Mapping[str, Sequence[str]] | None = None, leave_out: Sequence[str] = ()
+    request: type[OperationRequest],
+    *,
+    choices: Mapping[str, Sequence[str]] | None = None,
+    leave_out: Sequence[str] = (),
 ) -> tuple[FormField, ...]:
     """Every field of a request as a form shows it.
 
@@ -105,13 +108,13 @@ def _by_name(annotation: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-def body_of(request: type[Request], *leave_out: str) -> type[Request]:
+def body_of(request: type[OperationRequest], *leave_out: str) -> type[OperationRequest]:
     """The same request without some fields, for addresses that say them already."""
     fields: dict[str, Any] = {
         name: (info.annotation, info) for name, info in request.model_fields.items() if name not in leave_out
     }
-    name = request.__name__.removesuffix("Request") + "Body"
-    return create_model(name, __base__=Request, __doc__=request.__doc__, **fields)
+    name = request.__name__.removesuffix("OperationRequest") + "Body"
+    return create_model(name, __base__=OperationRequest, __doc__=request.__doc__, **fields)
 
 
 def form_value(value: Any) -> str:
@@ -127,8 +130,8 @@ def form_value(value: Any) -> str:
     return str(value)
 
 
-def form_values(request: type[Request], form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    r"""What a form sends as values for `Request.read`: what is empty was not filled in.
+def form_values(request: type[OperationRequest], form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    r"""What a form sends as values for `OperationRequest.read`: what is empty was not filled in.
 
     >>> from foretell.operations.requests import AskRequest
     >>> form_values(AskRequest, {"question": [" Will it? "], "options": ["a\r\nb"], "price": [""], "crowd": ["no"]})

@@ -43,7 +43,10 @@ class AuditOptions(StudyOptions):
     )
     budget: float | None = setting(None, "What is left when it is spent stays open.", metavar="DOLLARS", gt=0)
     outcomes: Path | None = setting(
-        None, "question, target, outcome: where the questions bring none.", flag="-o/--outcomes", metavar="FILE"
+        None,
+        "Table of outcomes (question, target, outcome), where the questions bring none.",
+        flag="-o/--outcomes",
+        metavar="FILE",
     )
     same: bool = setting(False, "Allow the model that filtered the run to audit it.")
 
