@@ -103,7 +103,7 @@ def test_without_a_key_nothing_is_asked(
 
 @pytest.mark.parametrize("name", ["intervention", "recall"])
 def test_a_provider_that_refuses_everything_is_told(place: Path, provider: FakeModelProcess, name: str):
-    provider.fail(*[{"kind": "status", "status": 401, "told": "no such account"}] * 60)
+    provider.fail(*[{"kind": "status", "status": 401, "message": "no such account"}] * 60)
     result = foretell("study", *COMMANDS[name])
     assert isinstance(result.exception, InputError)
     assert "gave no usable answer" in str(result.exception)
@@ -111,7 +111,7 @@ def test_a_provider_that_refuses_everything_is_told(place: Path, provider: FakeM
 
 
 def test_smoke_fails_a_model_that_fails(place: Path, provider: FakeModelProcess):
-    provider.fail(*[{"kind": "status", "status": 401, "told": "no such account"}] * 60)
+    provider.fail(*[{"kind": "status", "status": 401, "message": "no such account"}] * 60)
     found = study(*COMMANDS["smoke"], exit_code=1)
     assert found["sentences"][0].startswith("Failed: 3 of 3 trials failed")
     assert table(found, "The exam")["trials completed"]["passed"] == "no"

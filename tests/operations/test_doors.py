@@ -185,7 +185,7 @@ def test_every_field_is_offered_by_every_way_in(name: str, tmp_path: Path) -> No
     fields = set(operation.request.model_fields)
     assert {parameter.name for parameter in _command(name).params} - {"as_json"} == fields
     assert set(signature(getattr(foretell, name)).parameters) - {"settings"} == fields
-    settings = Settings(home=tmp_path, purse=Budget("server", dollars=1.0))
+    settings = Settings(home=tmp_path, budget=Budget("server", dollars=1.0))
     permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
     tools = {"show": "show_run", "replay": "replay_run"}
     tool = next(tool for tool in TOOLS if tool.name == tools.get(name, name))

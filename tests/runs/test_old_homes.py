@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_runs_of_the_first_version_are_read(home: Path) -> None:
     with closing(RunStore(home / "runs.db")) as store:
         (run,) = store.runs()
-        answers = store.answers(run.id)
+        answers = list(store.answers(run.id))
         assert [type(answer) for answer in answers].count(Forecast) == 3
         assert [type(answer) for answer in answers].count(Failure) == 1
         assert all(answer.usage.calls > 0 for answer in answers if isinstance(answer, Forecast))
@@ -68,7 +68,7 @@ def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path, monkeypatch: py
     place = tmp_path / "runs.db"
     with closing(sqlite3.connect(place)) as database:
         database.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    with pytest.raises(InputError, match=r"a newer foretell wrote this .* update foretell"):
+    with pytest.raises(InputError, match=r"a newer foretell wrote this .* \(update foretell"):
         RunStore(place)
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
     result = CliRunner().invoke(cli, ["runs"])
