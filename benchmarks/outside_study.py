@@ -23,22 +23,23 @@ import numpy as np
 
 from foretell.forecasters.base_rates.outside_fit import fit_outside, fit_text, table_of
 from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, rate_table, to_files
-from foretell.forecasters.base_rates.outside_view import OutsideView, kind_of, seen_of
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.outside_view import OutsideView, kind_of
+from foretell.forecasters.base_rates.past import Past, PastQuestions
+from foretell.forecasters.base_rates.rates import BaseRates
 from foretell.forecasters.combine.rows import sigmoid
-from foretell.forecasters.forecaster import RunContext
+from foretell.forecasters.forecaster import Context
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import compare_paired
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import LastValue, Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
-from foretell.runs.past import base_rates, past_questions
+from foretell.runs.past import past_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
 PAGE = ROOT / "docs" / "studies" / "outside.md"
-SHIPPED = ROOT / "src" / "foretell" / "forecasters" / "outside"
+SHIPPED = ROOT / "src" / "foretell" / "forecasters" / "base_rates"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 FIRST, SPLIT = "2025-03-02", "2025-11-23"
 """The first round with anything known before it, and the first one not looked at while choosing."""
@@ -144,9 +145,11 @@ OURS, LEVEL, BASE, BASE_H, CROWD = "outside", "level alone", "base rate", "base 
 REMEMBERS, FREQUENCY = "outside, earlier prices kept", "past frequency of the source"
 
 
-def forecast(view: OutsideView, asked: Sequence[Question]) -> np.ndarray:
+def forecast(bank: PastQuestions, asked: Sequence[Question]) -> np.ndarray:
+    view, past = OutsideView(), Past.of_table(bank)
+
     async def all_of_them() -> list[float]:
-        return [(await view.forecast(q, RunContext(as_of=q.as_of))).p["yes"] for q in asked]
+        return [(await view.forecast(q, Context(as_of=q.as_of, past=past))).p["yes"] for q in asked]
 
     return np.array(asyncio.run(all_of_them()))
 
@@ -167,11 +170,18 @@ def frequency(bank: PastQuestions, asked: Sequence[Question]) -> np.ndarray:
     return np.array([(np.sum(y) + 1) / (len(y) + 2) for y in (known.outcome[known.source == q.source] for q in asked)])
 
 
+def counted_rates(past: Past) -> BaseRates:
+    """The base rates that the answers give."""
+    assert isinstance(past.rates, BaseRates)
+    return past.rates
+
+
 def score(questions: list[Question], answers: list[Resolution], *, remembering: bool = True) -> Rows:
     """Every round of market questions, forecast from a bank in which none of its own questions occurs."""
-    bank = past_questions(questions, answers)
+    past = past_of(questions, answers)
+    bank = past.table
     outcomes = {(r.question_id, r.due): r.outcome for r in answers if r.target_id == "yes"}
-    by_source, by_horizon = (replace(base_rates(questions, answers), by_horizon=h) for h in (False, True))
+    by_source, by_horizon = (replace(counted_rates(past), by_horizon=h) for h in (False, True))
     parts: list[Rows] = []
     for due in sorted({q.due for q in questions if q.kind == "market" and q.due.date().isoformat() >= FIRST}):
         asked = [q for q in questions if q.kind == "market" and q.due == due and (q.id, q.due) in outcomes]
@@ -183,7 +193,7 @@ def score(questions: list[Question], answers: list[Resolution], *, remembering: 
         rates = [[r.rate(q, q.targets[0], q.as_of) or 0.5 for q in asked] for r in (by_source, by_horizon)]
         price = np.array([np.nan if q.targets[0].snapshot is None else q.targets[0].snapshot.price for q in asked])
         said = {
-            OURS: forecast(OutsideView(bank=others), asked),
+            OURS: forecast(others, asked),
             LEVEL: level_alone(others, asked),
             FREQUENCY: frequency(bank, asked),
             BASE: np.array(rates[0]),
@@ -191,7 +201,7 @@ def score(questions: list[Question], answers: list[Resolution], *, remembering: 
             CROWD: price,
         }
         if remembering:
-            said[REMEMBERS] = forecast(OutsideView(bank=bank), asked)
+            said[REMEMBERS] = forecast(bank, asked)
         parts.append(
             Rows(
                 question=np.array([q.id for q in asked]),
@@ -285,9 +295,9 @@ def stress_table(questions: list[Question], answers: list[Resolution], since: st
 
 def dataset_table(questions: list[Question], answers: list[Resolution]) -> list[str]:
     """Rates of data-set questions with and without the size of the last value, past-only."""
-    bank = past_questions([q for q in questions if q.kind == "dataset"], answers)
+    bank = past_of([q for q in questions if q.kind == "dataset"], answers).table
     outcomes = {(r.question_id, r.due, r.target_id): r.outcome for r in answers}
-    rates = base_rates(questions, answers)
+    rates = counted_rates(past_of(questions, answers))
     losses: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for due in sorted({q.due for q in questions if q.due.date().isoformat() >= FIRST}):
         table = rate_table(bank.before(due.date()))
@@ -310,7 +320,7 @@ def dataset_table(questions: list[Question], answers: list[Resolution]) -> list[
 def ship(questions: list[Question], answers: list[Resolution], rows: Rows) -> str:
     """Fit on everything and write numbers and report."""
     more, outcomes = read_aibq2()
-    bank = past_questions([*questions, *more], [*answers, *outcomes])
+    bank = past_of([*questions, *more], [*answers, *outcomes]).table
     last = max(bank.known_on[~np.isnat(bank.known_on)].max(), bank.due.max()).astype("M8[D]").item()
     began = time.perf_counter()
     model = fit_outside(bank, AsOf.day(last + timedelta(days=1)))
@@ -338,11 +348,10 @@ def ship(questions: list[Question], answers: list[Resolution], rows: Rows) -> st
 
 def speed(questions: list[Question]) -> str:
     view, asked = OutsideView(), [q for q in questions if q.kind == "market"][-200:]
-    live = [(q, RunContext(as_of=q.as_of_in("live"))) for q in asked]
+    live = [(q, Context(as_of=q.as_of_in("live"))) for q in asked]
     asyncio.run(view.forecast(*live[0]))
     began = time.perf_counter()
     for q, context in live:
-        seen_of(q, q.targets[0])
         asyncio.run(view.forecast(q, context))
     return f"A forecast takes {(time.perf_counter() - began) / len(live) * 1000:.1f} ms."
 

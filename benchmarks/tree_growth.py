@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes.models import FakeModelProcess
-from foretell.forecasters.forecaster import AgentContext
+from foretell.forecasters.forecaster import Context, Models
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster, TreeSettings
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.budget import TreeSizeSettings
@@ -74,7 +74,7 @@ class Timing:
     critical: float
 
 
-def toolbox(question: Question, context: AgentContext) -> FencedTools:
+def toolbox(question: Question, context: Context) -> FencedTools:
     return FencedTools.around([Search()], FenceRules(as_of=context.as_of, question=question, emit=context.emit), None)
 
 
@@ -92,14 +92,12 @@ async def grown(url: str, latency: float, rounds: int, folder: Path) -> Timing:
     with closing(Journal(folder / f"{rounds}.db")) as journal:
         async with ModelRouter(
             {"OPENAI_API_KEY": "x"}, journal=journal, limits=limits, addresses={"openai": f"{url}/v1"}
-        ) as exchange:
-            context = AgentContext(
+        ) as router:
+            context = Context(
                 as_of=question.as_of_in("live"),
-                models=ModelRoles(agent=MODEL),
-                model=exchange.within(Budget("run")),
-                toolbox=toolbox,
+                models=Models(roles=ModelRoles(agent=MODEL), model=router.within(Budget("run")), prices=router.prices),
+                tools=toolbox,
                 emit=events.append,
-                prices=exchange.prices,
             )
             settings = TreeSettings(size=TreeSizeSettings(rounds=rounds), ground=GroundSettings(at_once=WORKERS))
             began, used = time.monotonic(), time.process_time()

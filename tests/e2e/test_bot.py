@@ -35,7 +35,7 @@ TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
 SECRETS = {"METACULUS_TOKEN": TOKEN, "OPENROUTER_API_KEY": KEY, "BRAVE_API_KEY": KEY}
 # Commands are reached through the same entry point whether or not its table knows them yet.
 LAUNCH = """#!{python}
-from foretell.app import cli
+from foretell.cli import main as cli
 cli.COMMANDS.setdefault("submit", ("foretell.cli.submit:submit", ""))
 cli.main()
 """
