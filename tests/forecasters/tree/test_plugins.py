@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from itertools import combinations
 from pathlib import Path
 from string import Template
@@ -79,8 +80,13 @@ class OneThird:
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    here: Mapping[str, str] = {"synthesis_rules": f"{__name__}:AT_LEAST", "grounders": f"{__name__}:OneThird"}
-    found = {"synthesis_rules": {"at-least": here["synthesis_rules"]}, "grounders": {"one-third": here["grounders"]}}
+    found = {
+        kind: {name: EntryPoint(name, f"{__name__}:{attribute}", f"foretell.{kind}")}
+        for kind, name, attribute in (
+            ("synthesis_rules", "at-least", "AT_LEAST"),
+            ("grounders", "one-third", "OneThird"),
+        )
+    }
     monkeypatch.setattr(plugins, "_announced", lambda kind: found.get(kind, {}))
 
 
