@@ -1,14 +1,15 @@
-"""Draws demo.svg, the picture of the README: foretell demo --out run && python docs/images/demo_picture.py run."""
+"""Draws demo.svg, the picture of the README: foretell demo --tables run && python docs/images/demo_picture.py run."""
 
 import io
 import re
 import sys
 from pathlib import Path
 
-from foretell.arena.joining import read_table
-from foretell.arena.report.terminal import print_board
-from foretell.arena.scoring import Scoring, score_table
 from rich.console import Console
+
+from foretell.report.leaderboard_text import print_board
+from foretell.scoring.join import read_table
+from foretell.scoring.score import ScoringOptions, score_table
 
 
 def main(run: Path) -> None:
@@ -16,7 +17,7 @@ def main(run: Path) -> None:
     table = read_table(run / "forecasts.csv", run / "outcomes.csv")
     console = Console(record=True, width=104, file=io.StringIO(), force_terminal=True)
     console.print("$ make demo", style="bold green")
-    print_board(score_table(table, Scoring()), console)
+    print_board(score_table(table, ScoringOptions()), console)
     svg = console.export_svg(title="foretell demo")
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.S)
     Path(__file__).with_name("demo.svg").write_text(re.sub(r"<!--.*?-->", "", svg), encoding="utf-8")
