@@ -31,10 +31,12 @@ def another(place: Place) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A process that has sent something and waits for the answer."""
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(place), KEY], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
-    yield child, int(child.stdout.readline())
-    child.kill()
-    child.wait()
-    child.stdout.close()
+    try:
+        yield child, int(child.stdout.readline())
+    finally:  # Also where it died at once: a pipe left open fails whichever test runs when it is collected.
+        child.kill()
+        child.wait()
+        child.stdout.close()
 
 
 def test_one_who_signs_off_is_gone_at_once(place: Place):

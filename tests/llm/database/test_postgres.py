@@ -69,16 +69,21 @@ def test_a_reply_that_arrives_while_the_server_is_away_is_kept(postgres: str, po
         while len(asked) < 30:
             await asyncio.sleep(0.01)
         await asyncio.to_thread(postgres_server.stop, "immediate")
+        ticked = threading.Event()
+
+        def come_back() -> bool:
+            in_time = ticked.wait(60)
+            postgres_server.start()
+            return in_time
+
+        back = asyncio.get_running_loop().run_in_executor(None, come_back)
         away.set()
-        back = threading.Timer(3.0, postgres_server.start)
-        back.start()
         # The loop is not held up while everybody waits for the server.
-        ticks = 0
-        while not all(task.done() for task in waiting):
+        for _ in range(30):
             await asyncio.sleep(0.1)
-            ticks += 1
-        back.join()
-        assert ticks > 15
+        assert not any(task.done() for task in waiting)
+        ticked.set()
+        assert await back
         assert [await task for task in waiting] == [f"reply {place}".encode() for place in range(30)]
         assert (journal.sends(), journal.maybe_paid()) == (30, 0)
         journal.close()
