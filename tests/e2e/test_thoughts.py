@@ -66,7 +66,7 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: F
         assert told.returncode == 0, told.stderr
         assert "Brier" in told.stdout
     both = [word for run in runs for word in ("--run", run)]
-    found = json.loads(house.foretell("study", "frontier", *both, "--draws", "100", "--json").stdout)
+    found = json.loads(house.foretell("study", "tree", "frontier", *both, "--draws", "100", "--json").stdout)
     costs = {entry["name"]: entry["dollars"] for entry in found["tables"][0]["rows"]}
     assert costs["tree-views"] == 0
     assert 0 < costs["tree linear plain"] < 1
@@ -75,7 +75,7 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: F
     assert again.returncode == 0, again.stderr
     first, second = (_said(house.folder / name / "forecasts.csv") for name in ("tree", "again"))
     assert second == pytest.approx(first)
-    told = house.foretell("study", "tree-weights", "--run", runs[0], "--draws", "100")
+    told = house.foretell("study", "tree", "weights", "--run", runs[0], "--draws", "100")
     assert "roots move by" in told.stdout
     told = house.foretell("backtest", "demo", "-F", "thoughts")
     assert told.returncode == 2
