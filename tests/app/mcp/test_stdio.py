@@ -138,14 +138,14 @@ def test_files_elsewhere_are_not_read(office: Office):
 
     async def work(client: Any) -> None:
         for name in names:
-            told = problem(await client.call_tool("what_if", {"file": name}))
+            told = problem(await client.call_tool("what_if", {"tree": name}))
             assert "may be read" in told or "not the name of one file" in told
             assert "schema" not in told
 
     served(office, work, "--files", office.files)
 
     async def without(client: Any) -> None:
-        assert "--files DIR" in problem(await client.call_tool("what_if", {"file": "tree.json"}))
+        assert "--files DIR" in problem(await client.call_tool("what_if", {"tree": "tree.json"}))
 
     served(office, without)
 
