@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.arena.studies.made_trials import SIMULATED, made, write_long
 
-from foretell.cli.study import study
+from foretell.cli.main import cli
 from foretell.plugins import names
 from foretell.questions.errors import InputError
 
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(study, [str(a) for a in arguments])
+    return CliRunner().invoke(cli, ["study", *map(str, arguments)])
 
 
 @pytest.fixture
