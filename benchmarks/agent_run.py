@@ -24,10 +24,10 @@ from typing import Any
 from fakes.models import FakeModelProcess, FakeModels
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.search.engine import SearchHit
+from foretell.plugins import register
 from foretell.practice.models.scripts import agent_script
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Question, Target
-from foretell.runs import services
 from foretell.runs.event_loop import run as run_on_loop
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, execute_run
@@ -131,7 +131,7 @@ class Engine:
     Searching costs nothing here: it is other people's machines that do it.
     """
 
-    name = "local"
+    name = "articles"
     filters_dates = True
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
@@ -155,7 +155,7 @@ def prepared(url: str, count: int, trials: int = TRIALS) -> PreparedRun:
         questions=QuestionsSpec(dataset="made up"),
         models={"agent": f"compat:searcher-{STEPS - 1}@{url}/v1"},
         options={"steps": STEPS},
-        search=("local",),
+        search=(Engine.name,),
         trials=trials,
     )
     found = QuestionSet(name="made up", questions=questions(count))
@@ -236,7 +236,7 @@ def case(latency: float, count: int) -> None:
 
 
 def main() -> None:
-    services._local = lambda _settings: Engine()
+    register("search_engines", Engine.name, lambda _: Engine())
     count = 400 if "--full" in sys.argv else 100
     for latency in (2.0, 0.2):
         case(latency, count)

@@ -28,11 +28,11 @@ from fakes.models import FakeModelProcess
 from fakes.postgres import LocalPostgres, binaries
 from foretell.cli import main as cli
 from foretell.models.database.liveness import SessionLiveness
+from foretell.plugins import register
 from foretell.questions.as_of import instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent
-from foretell.runs import services
 from foretell.runs.cell_queue import CellQueue, enqueue
 from foretell.runs.executor import AnswerCell, Executor
 from foretell.runs.spec import read_spec
@@ -65,7 +65,7 @@ class Timing:
 
 def child() -> None:
     """The command line in a process of its own, with a search that costs nothing."""
-    services._local = lambda _settings: Engine()
+    register("search_engines", Engine.name, lambda _: Engine())
     sys.argv = ["foretell", *sys.argv[2:]]
     cli.main()
 
@@ -104,7 +104,7 @@ def furnish(folder: Path, url: str, count: int) -> dict[str, str]:
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     spec = {
         "questions": "questions.jsonl",
-        "search": ["local"],
+        "search": [Engine.name],
         "models": {"agent": f"compat:searcher-{STEPS - 1}@{url}/v1"},
         "options": {"steps": STEPS},
         "trials": TRIALS,

@@ -126,8 +126,10 @@ def all_series() -> SeriesInMemory:
     return SeriesInMemory(series=found)
 
 
-def said_by(forecaster: Forecaster, questions: Sequence[Question], series: SeriesSource | None) -> dict:
-    run = backtest(questions, [forecaster], series=series)
+def said_by(
+    forecaster: Forecaster, questions: Sequence[Question], series: SeriesSource | None, past: Past | None = None
+) -> dict:
+    run = backtest(forecaster, questions, series=series, past=past)
     pairs = zip(run.questions, run.answers, strict=True)
     return {(q.id, q.due, target): p for q, a in pairs if isinstance(a, Forecast) for target, p in a.p.items()}
 
@@ -221,7 +223,7 @@ def market_table(sets: dict[str, tuple[Table, np.ndarray]]) -> list[str]:
     return lines
 
 
-def markets(all_rounds: QuestionSet, papers: QuestionSet, stack: Stack, thin: int) -> dict:
+def markets(all_rounds: QuestionSet, papers: QuestionSet, stack: Stack, past: Past, thin: int) -> dict:
     found: dict[str, tuple[Table, np.ndarray]] = {}
     frozen = {"": read_question_tables(DATA, price="freeze"), "ab_": read_question_tables(DATA, "ab_", price="freeze")}
     for name, asked, prefix in (("A ∪ B, paper's outcomes", papers, "ab_"), ("all rounds", all_rounds, "")):
@@ -235,7 +237,7 @@ def markets(all_rounds: QuestionSet, papers: QuestionSet, stack: Stack, thin: in
         said = {
             "freeze price": said_by(CrowdForecaster(), before, None),
             "due-date price": said_by(CrowdForecaster(), priced, None),
-            "stack": said_by(stack, questions, None),
+            "stack": said_by(stack, questions, None, past),
         }
         one = table(priced, asked.outcomes(), said)
         found[name] = (one, np.ones(len(one.outcome), bool))
@@ -247,17 +249,19 @@ def main() -> None:
     rounds, papers = read_question_tables(DATA), read_question_tables(DATA, "ab_", outcomes="paper_outcome")
     past, series, baseline = past_of(rounds), all_series(), papers_rates()
     questions = [q for q in rounds.questions if q.kind == "dataset" and q.due.date() >= FIRST][::thin]
-    stack, started = Stack(past=past), perf_counter()
-    said = {"stack": said_by(stack, questions, series)}
+    stack, started = Stack(), perf_counter()
+    said = {"stack": said_by(stack, questions, series, past)}
     seconds = perf_counter() - started
-    said["no series"] = said_by(Stack(past=past), questions, None)
-    said["models alone"] = said_by(Stack(past=past, rates=NoRates()), questions, series)
+    said["no series"] = said_by(stack, questions, None, past)
+    said["models alone"] = said_by(Stack(rates=NoRates()), questions, series, past)
     said["base rate by horizon"] = rated_by(BaseRates(past=past.outcomes), questions)
     said["baseline"] = rated_by(baseline, questions)
     found = table(questions, rounds.outcomes(), said)
     early = np.array([date.fromisoformat(day) < SPLIT for day in found.columns["due"]])
     both = [q for q in papers.questions if q.kind == "dataset"][::thin]
-    own = table(both, papers.outcomes(), {"stack": said_by(stack, both, series), "baseline": rated_by(baseline, both)})
+    own = table(
+        both, papers.outcomes(), {"stack": said_by(stack, both, series, past), "baseline": rated_by(baseline, both)}
+    )
     a, b = own.where(due=["2025-10-26"]), own.where(due=["2025-11-09"])
     sets = {
         "A, paper's outcomes": (own, a),
@@ -272,7 +276,7 @@ def main() -> None:
     lines += ["### By template, rounds kept for confirming", "", *templates_table(found, ~early, methods), ""]
     lines += ["### By template, rounds used for choosing", "", *templates_table(found, early, methods), ""]
     lines += ["### By round", "", *rounds_table(found, methods), ""]
-    lines += ["### Market questions", "", *market_table(markets(rounds, papers, stack, thin)), ""]
+    lines += ["### Market questions", "", *market_table(markets(rounds, papers, stack, past, thin)), ""]
     print(
         "\n".join(lines),
         f"\n{len(questions)} questions in {seconds:.0f} s, {1e3 * seconds / len(questions):.1f} ms each",
