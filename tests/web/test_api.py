@@ -42,6 +42,15 @@ def test_errors_say_what_is_wrong(client: TestClient, method: str, path: str, st
     assert problem["detail"]
 
 
+def test_a_body_that_is_no_text_is_refused_as_described(client: TestClient, token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    answer = client.post("/api/trees", content=b"\xff\xfe{", headers=headers)
+    assert answer.headers["content-type"] == PROBLEM
+    described = client.get("/openapi.json").json()["paths"]["/api/trees"]["post"]["responses"]
+    assert answer.status_code == 400
+    assert "400" in described
+
+
 def test_errors_of_pages_are_pages(client: TestClient) -> None:
     for path, status in (("/nowhere", 404), ("/runs/none", 404), ("/runs?offset=-1", 422)):
         answer = client.get(path)

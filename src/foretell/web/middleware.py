@@ -96,6 +96,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
 }
 TOKEN_SCHEME = {"token": {"type": "http", "scheme": "bearer", "description": "Printed by foretell serve."}}
 PROBLEM_STATUSES = {
+    "400": "The body cannot be read.",
     "401": "The token is needed.",
     "403": "The form did not come from this server.",
     "404": "There is no such thing.",
