@@ -157,6 +157,18 @@ def test_a_flood_is_turned_away(client: TestClient, token: str) -> None:
     assert client.post("/api/ask", content=trickle(), headers=headers).status_code == 413
 
 
+def test_a_spec_is_sent_and_never_named_as_a_file_of_the_server(client: TestClient, token: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("questions: demo\nforecaster: {kind: crowd}\n", encoding="utf-8")
+    csrf = logged_in(client, token)
+    for name in (str(file), str(tmp_path / "none.yaml"), "."):
+        sent = client.post("/api/runs", json={"spec": name}, headers={"Authorization": f"Bearer {token}"})
+        typed = client.post("/runs", data={"spec": name, "csrf": csrf}, follow_redirects=False)
+        assert sent.status_code == typed.status_code == 422
+        assert sent.json()["field"] == "spec"
+    assert client.get("/api/runs").json()["total"] == 0
+
+
 def test_a_token_that_could_be_guessed_is_refused() -> None:
     from foretell.cli.serve import serve
 

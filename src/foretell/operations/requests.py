@@ -181,8 +181,8 @@ class RunRequest(OperationRequest):
     def _spec_value(cls, given: Any) -> Any:
         if isinstance(given, str) and "\x00" in given:
             raise ValueError("the name of a file holds no null character")
-        written = getattr(given, "to_json", None)
-        return json.loads(written()) if callable(written) else given
+        to_json: Any = getattr(given, "to_json", None)
+        return given if to_json is None else json.loads(to_json())
 
 
 class ShowRequest(OperationRequest):

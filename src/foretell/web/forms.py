@@ -113,7 +113,7 @@ def body_of(request: type[OperationRequest], *leave_out: str) -> type[OperationR
     fields: dict[str, Any] = {
         name: (info.annotation, info) for name, info in request.model_fields.items() if name not in leave_out
     }
-    name = request.__name__.removesuffix("OperationRequest") + "Body"
+    name = request.__name__.removesuffix("Request") + "Body"
     return create_model(name, __base__=OperationRequest, __doc__=request.__doc__, **fields)
 
 

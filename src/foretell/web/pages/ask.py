@@ -25,8 +25,11 @@ START_SECONDS = 10.0
 """Seconds that a new run may take to show up in the store."""
 OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "criteria", "price")
 """What the outside view needs; the rest does not go into an address."""
-OutsideQuery = body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))
 router = APIRouter()
+
+
+class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))):
+    """A question for the outside view."""
 
 
 @router.get("/api/ask", tags=["ask"])
@@ -36,7 +39,7 @@ def read_ask(here: CurrentState) -> AskView:
 
 
 @router.get("/api/ask/outside", tags=["ask"])
-def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:  # pyright: ignore
+def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
     """The answer without any model: how questions like it ended. Costs nothing and stores nothing."""
     return _outside(wording.model_dump(), here).to_dict()
 

@@ -14,6 +14,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.trace import TraceEvent
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
+from foretell.request import setting
 from foretell.runs.spec import yaml_mapping
 from foretell.runs.store import CellKey, RunStore
 from foretell.web.background_runs import RunNotStarted
@@ -27,12 +28,17 @@ from foretell.web.views.ask import StartedRun
 from foretell.web.views.question import QuestionView, TargetView, question_view
 from foretell.web.views.runs import QUESTIONS_PER_PAGE, RunList, RunView, list_runs, run_view
 
-RunBody = body_of(RunRequest, "out", "where")
 runs_router = APIRouter()
 Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Leave out so many from the start.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 After = Annotated[int, Query(ge=0, le=2**62, description="Only events after this number.")]
 Brief = Annotated[bool, Query(description="Only that something happened, without texts.")]
+
+
+class RunBody(body_of(RunRequest, "out", "where", "spec")):
+    """A run as it is sent to the server: the spec itself, because a name would be that of a file on the server."""
+
+    spec: dict[str, Any] = setting(help="The spec as a mapping: questions, models, search, trials, …")
 
 
 @runs_router.get("/api/runs", tags=["runs"])
@@ -70,7 +76,7 @@ def show_run(request: Request, here: CurrentState, run: str, offset: Offset = 0)
 
 
 @runs_router.post("/api/runs", tags=["runs"], status_code=202)
-def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:  # pyright: ignore
+def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:
     """Start the run that a spec describes, or go on with it. Spends money."""
     chosen = RunRequest.read(request.model_dump())
     return start_run(here, operations.prepare(chosen, here.settings), concurrency=chosen.concurrency)
@@ -84,8 +90,7 @@ async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Re
     given = {**form_values(RunRequest, sent), "spec": "\n".join(sent.get("spec", []))}
 
     def start() -> StartedRun:
-        chosen = RunRequest.read({**given, "spec": yaml_mapping(given["spec"])})
-        return start_run(here, operations.prepare(chosen, here.settings), concurrency=chosen.concurrency)
+        return start_run_of_spec(here, None, RunBody.read({**given, "spec": yaml_mapping(given["spec"])}))
 
     try:
         begun = await run_in_threadpool(start)

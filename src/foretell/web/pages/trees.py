@@ -40,10 +40,15 @@ TORNADO_BARS = 15
 BAYES_FORMATS = ("problog", "bif", "xmlbif")
 """Forms that take links which are chances given the children."""
 TREE_RESPONSES: dict[int | str, dict[str, Any]] = {404: {"description": "No such tree, or no such claim in it."}}
-
-TreeBody = body_of(TreeRequest, "out")
-WhatIfBody = body_of(WhatIfRequest, "tree", "save")
 router = APIRouter(tags=["trees"])
+
+
+class TreeBody(body_of(TreeRequest, "out")):
+    """A tree to grow, as it is sent to the server."""
+
+
+class WhatIfBody(body_of(WhatIfRequest, "tree", "save")):
+    """Other probabilities for the tree that the address names."""
 
 
 @router.get("/api/trees")
@@ -53,7 +58,7 @@ def read_trees(here: CurrentState) -> TreeList:
 
 
 @router.post("/api/trees", status_code=202)
-def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:  # pyright: ignore
+def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:
     """Grow a tree for a claim in the background. Spends money. Follow it at /api/runs/{run}/stream."""
     return start_run(here, prepare_tree(TreeRequest.read(request.model_dump()), here.settings))
 
@@ -102,7 +107,7 @@ def read_whatif(here: CurrentState, name: str, set: Annotated[list[str], Query(m
 
 
 @router.post("/api/tree/whatif/{name:path}", responses=TREE_RESPONSES)
-def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:  # pyright: ignore
+def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:
     """The same with everything that can be said: saved scenarios, spread, tornado. Nothing is stored."""
     return _what_if(here, name, request.model_dump())
 
