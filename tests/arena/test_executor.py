@@ -155,6 +155,14 @@ def test_equal_specs_share_their_id_and_others_do_not():
     assert one.id != RunSpec(questions=QuestionsSpec(dataset="demo"), models={"agent": "openai:other"}).id
 
 
+def test_what_is_no_text_file_is_no_spec(tmp_path: Path):
+    binary = tmp_path / "run.yaml"
+    binary.write_bytes(b"\xff\xfe")
+    for path, why in ((tmp_path, "cannot be read"), (binary, "is not UTF-8"), (tmp_path / "none", "no such file")):
+        with pytest.raises(InputError, match=why):
+            read_spec(path)
+
+
 def test_a_spec_file_names_what_is_wrong(tmp_path: Path):
     path = tmp_path / "run.yaml"
     path.write_text("questions: demo\nmodels: {agent: 'scripted:x'}\ntrials: 3\nsearch: [local]\n")

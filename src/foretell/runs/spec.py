@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from foretell.data.datasets.rows import read_text
 from foretell.questions.errors import InputError
 
 COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged", "default")
@@ -103,7 +104,7 @@ def read_spec(path: str | Path) -> RunSpec:
     if not file.exists():
         raise InputError("no such file", path=file)
     try:
-        return spec_from_mapping(yaml_mapping(file.read_text(encoding="utf-8")))
+        return spec_from_mapping(yaml_mapping(read_text(file)))
     except InputError as error:
         raise error.at(path=file) from None
 
