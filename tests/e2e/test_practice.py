@@ -120,6 +120,6 @@ def test_prophet_arena_and_the_ledger(shell: Shell):
         in shell.foretell("submit", run, "--to", "prophet-arena", "--agent", "me", "--yes").stdout
     )
     assert "each as it was written" in shell.foretell("ledger", "verify").stdout
-    rows = [json.loads(line) for line in shell.foretell("ledger", "show", "--json").stdout.splitlines()]
+    rows = json.loads(shell.foretell("ledger", "show", "--json").stdout)
     assert {row["platform"] for row in rows} >= {"prophet-arena"}
     assert {row["kind"] for row in rows} == {"intention", "receipt"}
