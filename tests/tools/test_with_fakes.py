@@ -10,6 +10,7 @@ from tests.tools.doubles import keeps_all, question
 from tests.tools.planted.stand_in import stand_in
 
 from fakes.markets import FakeFred
+from fakes.web import strange_web_server
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.pages import WaybackPages, WebPages
@@ -25,7 +26,7 @@ from foretell.data.wikipedia import Wikipedia
 from foretell.practice.search import search_server
 from foretell.practice.series import SampleFredSeries, SampleFredValue
 from foretell.practice.server import PracticeServer
-from foretell.practice.web import wayback_server, web_server, wikipedia_server
+from foretell.practice.web import wayback_server, wikipedia_server
 from foretell.practice.world import small_world
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import SeriesRef
@@ -116,7 +117,7 @@ def test_the_archive_gives_the_version_before_the_cutoff() -> None:
 def test_a_page_that_must_not_or_cannot_be_read_gives_the_same_words(path: str) -> None:
     seen, events = opened(
         lambda client, url: LookupUrl(pages=WebPages(client, allow_private=True)),
-        web_server(small_world()),
+        strange_web_server(small_world()),
         url="{site}" + path,
     )
     assert seen.text.startswith("lookup_url: nothing could be admitted as of 2026-07-01.")
@@ -127,10 +128,10 @@ def test_a_redirect_is_followed_but_not_to_a_machine_without_a_name() -> None:
     def pages(client: AsyncHttpClient, url: str) -> Tool:
         return LookupUrl(pages=WebPages(client, allow_private=True))
 
-    seen, events = opened(pages, web_server(small_world()), url="{site}/away?to=/rates-held")
+    seen, events = opened(pages, strange_web_server(small_world()), url="{site}/away?to=/rates-held")
     assert "kept its rate" in seen.text
     assert not events
-    seen, events = opened(pages, web_server(small_world()), url="{site}/away?to={numbered}/rates-held")
+    seen, events = opened(pages, strange_web_server(small_world()), url="{site}/away?to={numbered}/rates-held")
     assert "kept its rate" not in seen.text
     assert [event.layer for event in events if isinstance(event, LeakBlocked)] == ["address"]
 
