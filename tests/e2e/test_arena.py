@@ -16,7 +16,7 @@ from foretell.practice.services import ServiceOptions, all_services
 from foretell.questions.as_of import instant
 
 NOW = instant("2026-11-01T15:00:00Z")
-EVENTS = 7
+EVENTS = 11
 ENTRIES: dict[str, Any] = {
     "market": "market",
     "half": {"forecaster": "always", "options": {"p": 0.5}},
@@ -131,7 +131,7 @@ def test_a_late_service_back_dates_nothing(site: Any):
             "entries.a.options: there is no variant 'odd'",
         ),
         ({"entries": {"a": {"forecaster": "agent"}}}, ("forecast",), "entries.a.models"),
-        ({"context": {"search": ["altavista"]}}, ("context",), "no search engine 'altavista'"),
+        ({"context": {"search": ["altavista"]}}, ("context",), "no search engine is called 'altavista'"),
         ({"context": {"models": {"summariser": "openai:x"}}}, ("context",), "context.search"),
         ({"select": {"per_day": 0}}, ("status",), "arena.yaml, column select"),
         ({}, ("forecast", "--entry", "nobody"), "no entry is called 'nobody'"),
