@@ -276,7 +276,12 @@ def metaculus_events(now: datetime) -> MetaculusCatalogue:
     questions = (
         SampleMetaculusQuestion(id=9101, title="Is the treaty signed this month?", centers=(0.28,), **times),
         SampleMetaculusQuestion(
-            id=9102, title="Who wins the cup?", kind="multiple_choice", options=("Red", "Blue", "Green"), **times
+            id=9102,
+            title="Who wins the cup?",
+            kind="multiple_choice",
+            options=("Red", "Blue", "Green"),
+            centers=(0.5, 0.3, 0.2),
+            **times,
         ),
         SampleMetaculusQuestion(
             id=9103,
