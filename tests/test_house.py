@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src"
-METAPHORS = {"Asked", "Said", "Told", "Kept", "Found", "Wish", "Wishes", "Purse", "Tally", "Desk", "Nursery", "Workbench"}
+METAPHORS = {"Asked", "Said", "Told", "Kept", "Found", "Wish", "Purse", "Tally", "Desk", "Nursery", "Workbench"}
 
 
 @cache
