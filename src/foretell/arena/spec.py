@@ -152,7 +152,7 @@ def read_arena(path: str | Path) -> ArenaSpec:
         raise InputError("no such file", path=file, hint="foretell arena init writes one")
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(" ".join(str(error).split()), path=file, hint="is it well-formed YAML?") from None
     try:
         return arena_from_json(data)

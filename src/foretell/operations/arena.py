@@ -289,7 +289,7 @@ SIMULATED_LOOK = 0.1
 
 def with_arena(file: Path, opening: ArenaParts, work: Callable[[LiveArena], Awaitable[Opened]]) -> Opened:
     """Open the arena that a file describes and do something with it."""
-    from foretell.arena.spec import read_arena
+    from foretell.arena.spec import FILE_NAME, read_arena
 
     spec, settings = read_arena(file), load_settings()
 
@@ -300,7 +300,7 @@ def with_arena(file: Path, opening: ArenaParts, work: Callable[[LiveArena], Awai
     try:
         return event_loop.run(opened())
     except InputError as error:
-        raise error.at(path=file) from None
+        raise error.at(path=file / FILE_NAME if file.is_dir() else file) from None
 
 
 @dataclass(frozen=True, kw_only=True)

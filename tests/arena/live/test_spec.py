@@ -64,3 +64,9 @@ def test_a_file_or_its_folder(tmp_path: Path):
         read_arena(tmp_path)
     with pytest.raises(InputError, match="arena init"):
         read_arena(tmp_path / "none.yaml")
+
+
+def test_a_file_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "arena.yaml").write_bytes(b"name: \xff\xfe")
+    with pytest.raises(InputError, match=r"arena\.yaml: .*well-formed YAML"):
+        read_arena(tmp_path)
