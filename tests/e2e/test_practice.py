@@ -50,7 +50,7 @@ class Shell:
     def run_of(self, *, dataset: str) -> str:
         """The id of the run that asked these questions."""
         with closing(RunStore(Path(self.environment["FORETELL_HOME"]) / "runs.db")) as store:
-            (found,) = [row.id for row in store.runs() if dataset in str(row.spec)]
+            (found,) = [row.id for row in store.runs() if row.spec["questions"]["dataset"] == dataset]
         return found
 
     def get(self, service: str, path: str) -> Any:
@@ -76,10 +76,11 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def test_ask_and_audit(shell: Shell):
-    asked = shell.foretell("ask", "Will Norges Bank cut its rate before 2027?", "--as-of", "2026-07-01", "--json")
-    assert "rates-held" in json.loads(asked.stdout)["rationale"]
-    assert "rates-cut" not in json.loads(asked.stdout)["rationale"]
-    audit = shell.foretell("audit", shell.run_of(dataset="asked"), "--auditor", "openai:auditor")
+    question = ("ask", "Will Norges Bank cut its rate before 2027?", "--as-of", "2026-07-01", "--json")
+    answer = json.loads(shell.foretell(*question).stdout)
+    assert "rates-held" in answer["rationale"]
+    assert "rates-cut" not in answer["rationale"]
+    audit = shell.foretell("audit", answer["run"], "--auditor", "openai:auditor")
     assert audit.stdout
 
 
