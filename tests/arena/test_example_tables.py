@@ -94,7 +94,7 @@ def test_missing_days_say_which_column_to_add(tmp_path: Path):
 
 def test_forecasts_without_due_dates_must_be_unambiguous(tmp_path: Path):
     plain = "forecaster,question,target,p\nA,q1,yes,0.3\n"
-    with pytest.raises(InputError, match="several days"):
+    with pytest.raises(InputError, match="several due dates"):
         read_examples(*written(tmp_path, plain))
     once = OUTCOMES.replace("q1,yes,2025-02-02,1,2025-02-20,poly,,0.4,\n", "")
     assert read_examples(*written(tmp_path, plain, once))["A"].rows.trials[0, 0] == 0.3

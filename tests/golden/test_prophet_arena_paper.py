@@ -8,7 +8,8 @@ from scipy.optimize import minimize_scalar
 
 from foretell.metrics.bootstrap import Resampling, bootstrap_score
 from foretell.metrics.calibration import ece
-from foretell.metrics.returns import Bettor, average_return, crra_stakes, payoff, returns_by_side
+from foretell.metrics.metric import METRICS, MetricRows
+from foretell.metrics.returns import Bettor, crra_stakes, payoff
 from foretell.metrics.scores import brier
 
 HALF = 0.5
@@ -52,7 +53,7 @@ def test_c5_the_better_brier_score_may_earn_less():
     assert 1 - chance @ brier(b, outcome) == pytest.approx(0.67)
     # Profit of one contract at 0.5; a dollar buys two.
     for p, profit in ((a, -0.1), (b, 0.1)):
-        assert (average_return(payoff(p, outcome, price, price), chance) - 1) / 2 == pytest.approx(profit)
+        assert (chance @ payoff(p, outcome, price, price) - 1) / 2 == pytest.approx(profit)
 
 
 def test_c6_a_calibrated_symmetric_forecaster_earns_alike_on_both_sides():
@@ -63,8 +64,9 @@ def test_c6_a_calibrated_symmetric_forecaster_earns_alike_on_both_sides():
     per_contract = outcome - price
     yes, no = per_contract[p > price].mean(), -per_contract[p < price].mean()
     assert yes == pytest.approx(no, abs=0.005)
-    sides = returns_by_side(p, outcome, (price, 1 - price))
-    assert sides.yes == pytest.approx(sides.no, abs=0.02)
+    rows = MetricRows.of(p, outcome, prices=(price, 1 - price))
+    yes, no = (METRICS[side].population(rows) for side in ("yes_side", "no_side"))
+    assert yes == pytest.approx(no, abs=0.02)
 
 
 @settings(deadline=None, max_examples=80)

@@ -65,12 +65,7 @@ def rater_agreement(
     marks: int = 5,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> RaterAgreement:
-    """Agreement of paired marks 1..marks; every item counts once however many pairs it has.
-
-    >>> found = rater_agreement([1, 2, 3, 4, 5, 3], [1, 2, 3, 5, 4, 3], list("abcdef"))
-    >>> round(found.kappa.estimate, 3), round(found.distance.estimate, 3), found.items
-    (0.9, 0.333, 6)
-    """
+    """Agreement of paired marks 1..marks; every item counts once however many pairs it has."""
     a, b, items = _marks(first, "first", marks), _marks(second, "second", marks), factorise(item, "item")
     same_shape(first=a, second=b, item=items.codes)
     weight = 1.0 / items.sizes[items.codes]
@@ -103,10 +98,6 @@ def kappa_from_sums(sums: Floats, marks: int, penalty: Penalty = "quadratic") ->
     """κ = 1 − Σ v_ij O_ij / Σ v_ij E_ij of cell sums (..., marks²), v_ij = |i−j| or (i−j)² (Cohen 1968).
 
     E has the margins of O. Where nobody disagrees by chance (both always give one mark), κ is undefined: NaN.
-
-    >>> table = np.array([[2.0, 1.0], [1.0, 2.0]]).reshape(-1)
-    >>> round(float(kappa_from_sums(table, 2)), 3)
-    0.333
     """
     table = sums.reshape(*sums.shape[:-1], marks, marks)
     total = table.sum(axis=(-2, -1), keepdims=True)
@@ -119,12 +110,7 @@ def kappa_from_sums(sums: Floats, marks: int, penalty: Penalty = "quadratic") ->
 
 
 def correlation_from_sums(sums: Floats) -> Floats:
-    """Pearson's r of sums (..., 6) of w, wx, wy, wxx, wyy, wxy; NaN where one side does not vary.
-
-    >>> x, y = np.array([1.0, 2, 4]), np.array([2.0, 4, 8])
-    >>> round(float(correlation_from_sums(_moments(x, y, np.ones(3)).sum(axis=0))), 6)
-    1.0
-    """
+    """Pearson's r of sums (..., 6) of w, wx, wy, wxx, wyy, wxy; NaN where one side does not vary."""
     w, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     cov, var_x, var_y = w * xy - x * y, w * xx - x * x, w * yy - y * y
     spread = np.sqrt(np.maximum(var_x, 0) * np.maximum(var_y, 0))
@@ -170,9 +156,6 @@ def logical_chain_score(chains: Sequence[npt.ArrayLike]) -> float:
 
     Each chain lists probabilities from the strongest claim to the weakest ("above 220" before "above 200").
     Pass the maximal chains of one event, then average events; one list of all chains weighs chains equally.
-
-    >>> logical_chain_score([[0.1, 0.3, 0.2], [0.5, 0.5]])
-    0.75
     """
     if not len(chains):
         raise ValueError("chains is empty: there is nothing to score")
@@ -181,11 +164,7 @@ def logical_chain_score(chains: Sequence[npt.ArrayLike]) -> float:
 
 
 def chain_gap(chain: npt.ArrayLike) -> float:
-    """Largest amount by which a claim is held likelier than one it implies, max over s<t of (p_s − p_t)⁺.
-
-    >>> round(chain_gap([0.1, 0.3, 0.2, 0.25]), 3)
-    0.1
-    """
+    """Largest amount by which a claim is held likelier than one it implies, max over s<t of (p_s − p_t)⁺."""
     return largest_decrease(_chain(chain, "chain"))
 
 
@@ -193,9 +172,6 @@ def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: floa
     """Share of events whose exclusive and exhaustive outcomes sum to 1 within `tolerance` (PA Eq. 10).
 
     The paper names no tolerance; 0.02 forgives percent-rounding and little else.
-
-    >>> exclusivity_score([0.5, 0.5, 0.7, 0.7], ["a", "a", "b", "b"])
-    0.5
     """
     if not tolerance >= 0:
         raise ValueError(f"tolerance must be >= 0, it is {tolerance}")
@@ -203,11 +179,7 @@ def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: floa
 
 
 def exclusivity_gaps(p: npt.ArrayLike, event: npt.ArrayLike) -> Floats:
-    """Σp − 1 of each event, in the sorted order of event labels; above 0 when too much is promised.
-
-    >>> exclusivity_gaps([0.5, 0.5, 0.7, 0.7], ["a", "a", "b", "b"]).round(2)
-    array([0. , 0.4])
-    """
+    """Σp − 1 of each event, in the sorted order of event labels; above 0 when too much is promised."""
     p = np.atleast_1d(as_probabilities(p))
     events = factorise(event, "event")
     same_shape(p=p, event=events.codes)
@@ -215,11 +187,7 @@ def exclusivity_gaps(p: npt.ArrayLike, event: npt.ArrayLike) -> Floats:
 
 
 def complement_gaps(p: npt.ArrayLike, p_not: npt.ArrayLike) -> Floats:
-    """P(A) + P(not A) − 1 for claims asked both ways: above 0 is a leaning to say yes.
-
-    >>> complement_gaps([0.7, 0.4], [0.4, 0.6]).round(2)
-    array([0.1, 0. ])
-    """
+    """P(A) + P(not A) − 1 for claims asked both ways: above 0 is a leaning to say yes."""
     p, p_not = as_probabilities(p), as_probabilities(p_not, "p_not")
     same_shape(p=p, p_not=p_not)
     return p + p_not - 1
@@ -230,9 +198,6 @@ def horizon_gaps(p: npt.ArrayLike, horizon: npt.ArrayLike, question: npt.ArrayLi
 
     Such probabilities can only rise with the horizon. One row per (question, horizon); results are in the
     sorted order of question labels. A question with one horizon has gap 0.
-
-    >>> horizon_gaps([0.3, 0.2, 0.6, 0.5], [30, 90, 90, 30], ["a", "a", "b", "b"]).round(2)
-    array([0.1, 0. ])
     """
     p, horizon = np.atleast_1d(as_probabilities(p)), np.atleast_1d(as_floats(horizon, "horizon"))
     questions = factorise(question, "question")
@@ -243,11 +208,7 @@ def horizon_gaps(p: npt.ArrayLike, horizon: npt.ArrayLike, question: npt.ArrayLi
 
 
 def largest_decrease(p: Floats) -> float:
-    """Worst fall along a sequence that ought not to fall.
-
-    >>> largest_decrease(np.array([0.5, 0.25]))
-    0.25
-    """
+    """Worst fall along a sequence that ought not to fall."""
     return float(np.max(np.maximum.accumulate(p) - p))
 
 
@@ -282,9 +243,6 @@ def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
 
     Symmetric, between 0 (equal) and 1 (opposite certainties), finite even at 0 and 1. Near equality it is
     (p − q)² / (8·m·(1 − m)·ln 2).
-
-    >>> jensen_shannon([0.0, 0.5, 0.3], [1.0, 0.5, 0.1]).round(4).tolist()
-    [1.0, 0.0, 0.0468]
     """
     from scipy.special import rel_entr
 
@@ -298,12 +256,7 @@ def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
 
 
 def divergence_matrix(p: npt.ArrayLike) -> DivergenceMatrix:
-    """Mean Jensen–Shannon divergence of all pairs of columns of `p` (targets × forecasters, NaN = unanswered).
-
-    >>> d = divergence_matrix([[0.0, 1.0, float("nan")], [0.5, 0.5, float("nan")]])
-    >>> d.mean.tolist(), d.n.tolist()
-    ([[0.0, 0.5, nan], [0.5, 0.0, nan], [nan, nan, nan]], [[2, 2, 0], [2, 2, 0], [0, 0, 0]])
-    """
+    """Mean Jensen–Shannon divergence of all pairs of columns of `p` (targets × forecasters, NaN = unanswered)."""
     table = np.asarray(p, dtype=np.float64)
     if table.ndim != 2 or not table.size:
         raise ValueError(f"p must be a non-empty matrix (targets, forecasters), it has shape {table.shape}")

@@ -14,11 +14,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def as_floats(values: npt.ArrayLike, name: str) -> Floats:
-    """Float64 array of any shape with at least one element and no NaN; infinities pass.
-
-    >>> as_floats([1, 2.5], "x")
-    array([1. , 2.5])
-    """
+    """Float64 array of any shape with at least one element and no NaN; infinities pass."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -30,11 +26,7 @@ def as_floats(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def as_vector(values: npt.ArrayLike, name: str) -> Floats:
-    """One-dimensional form of `as_floats`; a bare number becomes a vector of length one.
-
-    >>> as_vector(3, "x")
-    array([3.])
-    """
+    """One-dimensional form of `as_floats`; a bare number becomes a vector of length one."""
     array = np.atleast_1d(as_floats(values, name))
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, it has shape {array.shape}")
@@ -42,15 +34,7 @@ def as_vector(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def as_probabilities(p: npt.ArrayLike, name: str = "p") -> Floats:
-    """Probabilities as a float64 array, each within [0, 1]; the shape is kept.
-
-    >>> as_probabilities([0, 0.25, 1])
-    array([0.  , 0.25, 1.  ])
-    >>> as_probabilities([0.5, 1.5])
-    Traceback (most recent call last):
-    ...
-    ValueError: p[1] = 1.5 lies outside [0, 1]
-    """
+    """Probabilities as a float64 array, each within [0, 1]; the shape is kept."""
     array = as_floats(p, name)
     reject((array < 0) | (array > 1), array, name, "lies outside [0, 1]")
     return array
@@ -60,13 +44,6 @@ def as_outcomes(y: npt.ArrayLike, name: str = "outcome") -> Floats:
     """Outcomes as float64 zeros and ones; booleans, integers and floats are accepted.
 
     A question that has not been resolved has no score, so NaN raises instead of being skipped.
-
-    >>> as_outcomes([True, False])
-    array([1., 0.])
-    >>> as_outcomes([1, float("nan")])
-    Traceback (most recent call last):
-    ...
-    ValueError: outcome[1] = nan is missing (NaN)
     """
     array = as_floats(y, name)
     reject((array != 0) & (array != 1), array, name, "is neither 0 nor 1")
@@ -74,11 +51,7 @@ def as_outcomes(y: npt.ArrayLike, name: str = "outcome") -> Floats:
 
 
 def as_pairs(p: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Probabilities and their outcomes, both checked and of one shape.
-
-    >>> as_pairs([0.5], [True])
-    (array([0.5]), array([1.]))
-    """
+    """Probabilities and their outcomes, both checked and of one shape."""
     probabilities, outcomes = as_probabilities(p), as_outcomes(outcome)
     same_shape(p=probabilities, outcome=outcomes)
     return probabilities, outcomes
@@ -88,9 +61,6 @@ def as_distributions(p: npt.ArrayLike, name: str = "p") -> Floats:
     """Rows of option probabilities, shape (questions, options); each row sums to 1 within 1e-6.
 
     NaN marks an option that a question does not have, so questions of different sizes fit one matrix.
-
-    >>> as_distributions([[0.2, 0.8, float("nan")], [0.5, 0.25, 0.25]]).shape
-    (2, 3)
     """
     array = np.atleast_2d(np.asarray(p, dtype=np.float64))
     present = ~np.isnan(array)
@@ -104,11 +74,7 @@ def as_distributions(p: npt.ArrayLike, name: str = "p") -> Floats:
 
 
 def as_weights(w: npt.ArrayLike | None, n: int, name: str = "weight") -> Floats:
-    """Finite weights >= 0 of length `n` with a positive sum; None means a weight of 1 each.
-
-    >>> as_weights(None, 3)
-    array([1., 1., 1.])
-    """
+    """Finite weights >= 0 of length `n` with a positive sum; None means a weight of 1 each."""
     if w is None:
         if n < 1:
             raise ValueError(f"{name} is empty: there is nothing to score")
@@ -123,10 +89,7 @@ def as_weights(w: npt.ArrayLike | None, n: int, name: str = "weight") -> Floats:
 
 
 def same_shape(**arrays: npt.NDArray[np.generic]) -> None:
-    """Raise unless all arrays have one shape; keyword names appear in the message.
-
-    >>> same_shape(p=np.ones(2), outcome=np.ones(2))
-    """
+    """Raise unless all arrays have one shape; keyword names appear in the message."""
     shapes = {name: array.shape for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
         told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -134,10 +97,7 @@ def same_shape(**arrays: npt.NDArray[np.generic]) -> None:
 
 
 def reject(bad: Bools, array: Floats, name: str, complaint: str) -> None:
-    """Raise about the first element flagged in `bad`; do nothing when none is.
-
-    >>> reject(np.array([False]), np.array([1.0]), "x", "is odd")
-    """
+    """Raise about the first element flagged in `bad`; do nothing when none is."""
     if not bad.any():
         return
     index = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -146,9 +106,5 @@ def reject(bad: Bools, array: Floats, name: str, complaint: str) -> None:
 
 
 def group_sums(codes: npt.NDArray[np.signedinteger], column: Floats, groups: int) -> Floats:
-    """Sum of `column` within each code 0..groups−1.
-
-    >>> group_sums(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 3)
-    array([1., 0., 5.])
-    """
+    """Sum of `column` within each code 0..groups−1."""
     return np.bincount(codes, weights=column, minlength=groups).astype(np.float64, copy=False)

@@ -29,10 +29,6 @@ def calibration_line(p: npt.ArrayLike, outcome: npt.ArrayLike, *, clip: float = 
     Forecasts are clipped to [clip, 1 − clip]. A penalty of 1e-6 pulls toward (0, 1): it moves no digit that
     matters in ordinary data, and keeps every number finite where maximum likelihood has none (all outcomes
     equal, perfect separation, a single forecast value); `identified` is then False.
-
-    >>> line = calibration_line([0.9, 0.9, 0.9, 0.9, 0.1, 0.1, 0.1, 0.1], [1, 1, 1, 0, 0, 0, 0, 1])
-    >>> abs(round(line.intercept, 3)), round(line.slope, 3)
-    (0.0, 0.5)
     """
     if not 0 < clip < 0.5:
         raise ValueError(f"clip must be within (0, 0.5), it is {clip}")
@@ -119,10 +115,6 @@ def reliability_bins(
     Bins are (low, high], the first one includes 0 (Guo et al. 2017). `width` cuts [0, 1] into equal parts;
     `mass` cuts at weighted quantiles of p, and equal forecasts always share a bin, so that there may be
     fewer bins than asked for. Interval: Wilson (1927).
-
-    >>> diagram = reliability_bins([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 1], bins=2)
-    >>> diagram.mean_p.round(2), diagram.frequency
-    (array([0.15, 0.85]), array([0.5, 1. ]))
     """
     f, o, w = _checked_rows(p, outcome, weight)
     edges = _edges(f, w, bins, strategy)
@@ -156,9 +148,6 @@ def ece(
     Equation (3) of Prophet Arena, appendix C.2 (B = 10), and Guo et al. (2017). Binning hides errors that
     cancel inside a bin, and a finite sample has a positive error even for a perfect forecaster: compare it
     between forecasters on the same questions.
-
-    >>> round(ece([0.95, 0.95, 0.05, 0.05], [1, 0, 0, 0]), 4)
-    0.25
     """
     return reliability_bins(p, outcome, weight, bins=bins, strategy=strategy).ece
 
@@ -201,10 +190,6 @@ def murphy_decomposition(
     Groups are the distinct values of p. With `bins` they are equal-width bins, and the two within-bin terms
     of Stephenson, Coelho & Jolliffe (2008) keep the identity true. Many distinct values make reliability
     and resolution both large (groups of one); use bins to read them.
-
-    >>> parts = murphy_decomposition([0.8, 0.8, 0.3, 0.3], [1, 1, 0, 1])
-    >>> round(parts.reliability, 3), round(parts.resolution, 4), parts.uncertainty, round(parts.brier, 4)
-    (0.04, 0.0625, 0.1875, 0.165)
     """
     f, o, w = _checked_rows(p, outcome, weight)
     w = w / w.sum()
@@ -224,12 +209,7 @@ def murphy_decomposition(
 
 
 def wilson_interval(share: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Wilson (1927) score interval of a share observed in n trials; stays inside [0, 1].
-
-    >>> low, high = wilson_interval([0.5], [10])
-    >>> low.round(3), high.round(3)
-    (array([0.237]), array([0.763]))
-    """
+    """Wilson (1927) score interval of a share observed in n trials; stays inside [0, 1]."""
     from scipy.special import ndtri
 
     if not 0 < level < 1:
@@ -242,20 +222,12 @@ def wilson_interval(share: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95)
 
 
 def bin_codes(p: Floats, edges: Floats) -> npt.NDArray[np.intp]:
-    """Bin index of each p for bins (edge_b, edge_b+1], the first bin closed at its low end.
-
-    >>> bin_codes(np.array([0.0, 0.5, 0.6]), np.array([0.0, 0.5, 1.0]))
-    array([0, 0, 1])
-    """
+    """Bin index of each p for bins (edge_b, edge_b+1], the first bin closed at its low end."""
     return np.searchsorted(edges[1:-1], p, side="left")
 
 
 def width_edges(bins: int) -> Floats:
-    """Edges of equal-width bins, i/bins rather than multiples of a step: 0.3 sits exactly on an edge.
-
-    >>> width_edges(4)
-    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
-    """
+    """Edges of equal-width bins, i/bins rather than multiples of a step: 0.3 sits exactly on an edge."""
     if bins < 1:
         raise ValueError(f"bins must be at least 1, it is {bins}")
     return np.arange(bins + 1) / bins

@@ -35,11 +35,7 @@ class Clusters:
         return np.bincount(self.codes, minlength=self.n).astype(np.int64)
 
     def sums(self, values: Floats) -> Floats:
-        """Sum of each column of `values` (rows × K) within each cluster: an array n × K.
-
-        >>> factorise(["a", "b", "a"]).sums(np.array([[1.0], [2.0], [3.0]])).tolist()
-        [[4.0], [2.0]]
-        """
+        """Sum of each column of `values` (rows × K) within each cluster: an array n × K."""
         out = np.empty((self.n, values.shape[1]))
         for k in range(values.shape[1]):
             out[:, k] = np.bincount(self.codes, weights=values[:, k], minlength=self.n)
@@ -53,13 +49,7 @@ class Clusters:
 
 
 def cluster_warning(n_clusters: int, largest: float, name: object) -> str | None:
-    """The warning for that many clusters, of which `name` holds the share `largest` of the rows.
-
-    >>> cluster_warning(12, 0.4, "2025-11-01")
-    'only 12 clusters: intervals from fewer than 30 tend to be too short; cluster 2025-11-01 holds 40% of ...'
-    >>> cluster_warning(300, 0.01, "q7") is None
-    True
-    """
+    """The warning for that many clusters, of which `name` holds the share `largest` of the rows."""
     told: list[str] = []
     if n_clusters < FEW_CLUSTERS:
         told.append(
@@ -75,9 +65,6 @@ def factorise(labels: npt.ArrayLike, name: str = "cluster") -> Clusters:
     """Codes 0..n-1 of one-dimensional labels, numbered by sorted label, so row order does not matter.
 
     A missing label (NaN, NaT, None) raises: rows of unknown cluster are not one big cluster.
-
-    >>> factorise(["b", "a", "b"]).codes.tolist()
-    [1, 0, 1]
     """
     array = np.asarray(labels)
     if array.ndim != 1 or not len(array):
@@ -119,39 +106,8 @@ def _factorise_objects(array: npt.NDArray[Any], name: str) -> Clusters:
     return Clusters(codes=rank[first], n=len(seen), labels=np.array(order, dtype=array.dtype))
 
 
-def connect_clusters(*labels: npt.ArrayLike) -> Clusters:
-    """Rows that share any label, directly or through other rows, form one cluster.
-
-    These are the connected components of the graph whose nodes are labels and whose edges are rows, e.g.
-    `connect_clusters(question, series)` joins all questions asked about one series, in any round.
-
-    >>> connect_clusters(["q1", "q1", "q2", "q3"], ["s1", "s2", "s2", "s3"]).codes.tolist()
-    [0, 0, 0, 1]
-    """
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    if not labels:
-        raise ValueError("connect needs at least one array of labels")
-    parts = [factorise(part, f"labels[{i}]") for i, part in enumerate(labels)]
-    rows = len(parts[0].codes)
-    if any(len(part.codes) != rows for part in parts):
-        raise ValueError("all label arrays must have the same length")
-    offsets = np.cumsum([0, *(part.n for part in parts)])
-    head = np.concatenate([parts[0].codes for _ in parts[1:]] or [parts[0].codes])
-    tail = np.concatenate([part.codes + offsets[i] for i, part in enumerate(parts[1:], start=1)] or [parts[0].codes])
-    nodes = int(offsets[-1])
-    graph = coo_matrix((np.ones(len(head), dtype=np.int8), (head, tail)), shape=(nodes, nodes))
-    _, component = connected_components(graph, directed=False)
-    return factorise(np.asarray(component, dtype=np.int64)[parts[0].codes])
-
-
 def cross_clusters(first: Clusters, second: Clusters) -> Clusters:
-    """The cells of two partitions: rows share a cell when they share both clusters.
-
-    >>> cross_clusters(factorise([0, 0, 1]), factorise([5, 5, 5])).codes.tolist()
-    [0, 0, 1]
-    """
+    """The cells of two partitions: rows share a cell when they share both clusters."""
     if len(first.codes) != len(second.codes):
         raise ValueError("first and second must have the same number of rows")
     return factorise(first.codes * second.n + second.codes, "cell")
@@ -170,9 +126,6 @@ def draw_sums(sums: Floats, draws: int, rng: np.random.Generator) -> Floats:
     """Column sums of `draws` resamples, with replacement, of the rows of `sums` (clusters × K): draws × K.
 
     Each resample takes as many clusters as there are (Efron 1979; clusters as in Davison & Hinkley 1997, 3.8).
-
-    >>> draw_sums(np.array([[2.0, 1.0], [2.0, 1.0]]), 3, np.random.default_rng(0)).tolist()
-    [[4.0, 2.0], [4.0, 2.0], [4.0, 2.0]]
     """
     out = np.empty((draws, sums.shape[1]))
     for part in _chunks(draws, len(sums)):
@@ -187,11 +140,6 @@ def draw_crossed_sums(cells: Floats, first: Ints, second: Ints, draws: int, rng:
     times. This is mildly conservative for sums of two-way random effects (Owen 2007).
 
     `first[i]` and `second[i]` are the codes 0.. of the margins of cell i.
-
-    >>> one = np.ones((4, 1))
-    >>> drawn = draw_crossed_sums(one, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), 3, np.random.default_rng(0))
-    >>> drawn.tolist()
-    [[4.0], [4.0], [4.0]]
     """
     rows, columns = int(first.max()) + 1, int(second.max()) + 1
     out = np.empty((draws, cells.shape[1]))
@@ -204,11 +152,7 @@ def draw_crossed_sums(cells: Floats, first: Ints, second: Ints, draws: int, rng:
 
 
 def resample_counts(n: int, draws: int, rng: np.random.Generator) -> Floats:
-    """How often each of n units occurs in each of `draws` resamples of size n (exactly multinomial): draws × n.
-
-    >>> resample_counts(5, 2, np.random.default_rng(0)).sum(axis=1).tolist()
-    [5.0, 5.0]
-    """
+    """How often each of n units occurs in each of `draws` resamples of size n (exactly multinomial): draws × n."""
     picked = rng.integers(0, n, size=(draws, n))
     picked += np.arange(draws)[:, None] * n
     return np.bincount(picked.ravel(), minlength=draws * n).reshape(draws, n).astype(np.float64)
@@ -249,11 +193,7 @@ class ResamplingDesign:
         )
 
     def strata(self, n: int) -> "list[ResamplingStratum]":
-        """The strata of a table of n rows, in the order of their labels.
-
-        >>> [s.label for s in ResamplingDesign(stratum=["m", "d", "m"]).strata(3)]
-        ['d', 'm']
-        """
+        """The strata of a table of n rows, in the order of their labels."""
         self.check(n)
         if self.stratum is None:
             return [self._stratum("", np.arange(n), n)]

@@ -8,8 +8,9 @@ already weighted, of which it sees the K sums: that is how numbers that are no m
 ratio) are compared.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,13 @@ from foretell.metrics.bootstrap import (
     Resampling,
     Statistic,
     as_design,
+    jackknife,
     mean_from_sums,
     replicate,
+    strata_warning,
     summarise,
 )
-from foretell.metrics.clusters import DRAW_CHUNK, ResamplingDesign, ResamplingStratum, cluster_warning, draw_sums
+from foretell.metrics.clusters import DRAW_CHUNK, ResamplingDesign, ResamplingStratum
 
 # From bootstrap replicates of a difference to p-values, stars and a `Comparison`.
 
@@ -51,31 +54,19 @@ class Comparison:
 
 
 def stars(p: float) -> str:
-    """*** below 0.001, ** below 0.01, * below 0.05, else nothing (also for NaN).
-
-    >>> [stars(p) for p in (0.0002, 0.004, 0.02, 0.3)]
-    ['***', '**', '*', '']
-    """
+    """*** below 0.001, ** below 0.01, * below 0.05, else nothing (also for NaN)."""
     return "*" * sum(p < bound for bound in (0.001, 0.01, 0.05))
 
 
 def one_sided_p(diff: float, replicates: Floats) -> float:
-    """Share of draws ≥ 0 when the difference is negative, ≤ 0 when it is positive (BLF 2026, G.2).
-
-    >>> one_sided_p(1.0, np.array([2.0, 1.0, -0.5, 0.7]))
-    0.25
-    """
+    """Share of draws ≥ 0 when the difference is negative, ≤ 0 when it is positive (BLF 2026, G.2)."""
     if not len(replicates) or np.isnan(diff):
         return float("nan")
     return float(np.mean(replicates <= 0 if diff > 0 else replicates >= 0))
 
 
 def two_sided_p(replicates: Floats) -> float:
-    """Twice the smaller tail: min(1, 2·(1 + min(#{≤ 0}, #{≥ 0})) / (B + 1)) (Davison & Hinkley 1997, 4.2).
-
-    >>> two_sided_p(np.array([2.0, 1.0, 0.5, 0.7]))
-    0.4
-    """
+    """Twice the smaller tail: min(1, 2·(1 + min(#{≤ 0}, #{≥ 0})) / (B + 1)) (Davison & Hinkley 1997, 4.2)."""
     if not len(replicates):
         return float("nan")
     tail = min(int(np.sum(replicates <= 0)), int(np.sum(replicates >= 0)))
@@ -100,7 +91,7 @@ def comparison_of(interval: Interval, replicates: Floats, n: int) -> Comparison:
     )
 
 
-IndexPairs = Sequence[tuple[int, int]]
+IndexPair = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,34 +108,18 @@ class PairwiseMatrix:
     """Rows both answered; on the diagonal, rows the method answered."""
     warning: str | None = None
 
-
-def compare_sums(
-    sums_a: Floats, sums_b: Floats, from_sums: Statistic, resampling: Resampling = DEFAULT_RESAMPLING
-) -> Comparison:
-    """from_sums(Σ sums_a) − from_sums(Σ sums_b), resampling the same clusters (rows, clusters × K) in both.
-
-    >>> a = np.array([[0.1, 1.0], [0.3, 1.0], [0.2, 1.0]])
-    >>> c = compare_sums(a, a + [0.1, 0.0], mean_from_sums)
-    >>> round(c.diff, 6), c.p, c.stars
-    (-0.1, 0.0, '***')
-    """
-    same_shape(sums_a=sums_a, sums_b=sums_b)
-
-    def difference(sums: Floats) -> Floats:
-        return from_sums(sums[..., : sums_a.shape[1]]) - from_sums(sums[..., sums_a.shape[1] :])
-
-    both = np.hstack([sums_a, sums_b])
-    total = both.sum(axis=0)
-    drawn = difference(draw_sums(both, resampling.draws, resampling.rng()))
-    interval = summarise(
-        float(difference(total)),
-        drawn,
-        resampling,
-        n_clusters=len(both),
-        warning=cluster_warning(len(both), 0.0, ""),
-        jackknife=difference(total - both) if resampling.interval == "bca" else None,
-    )
-    return comparison_of(interval, drawn, len(both))
+    @classmethod
+    def of(cls, pairs: Mapping[IndexPair, Comparison], n: Ints) -> "PairwiseMatrix":
+        """The matrix whose upper half the pairs are."""
+        diff, se, low, high, p = (np.zeros(n.shape) for _ in range(5))
+        np.fill_diagonal(p, 1.0)
+        for (a, b), one in pairs.items():
+            diff[a, b], diff[b, a] = one.diff, -one.diff
+            low[a, b], high[a, b], low[b, a], high[b, a] = one.low, one.high, -one.high, -one.low
+            se[a, b] = se[b, a] = one.se
+            p[a, b] = p[b, a] = one.p
+        warning = next((one.warning for one in pairs.values() if one.warning), None)
+        return cls(diff=diff, se=se, low=low, high=high, p=p, n=n, warning=warning)
 
 
 def compare_paired(
@@ -160,20 +135,15 @@ def compare_paired(
     With `statistic=brier_index_from_sums` the index of the whole population is recomputed in each draw on
     both arms; it is never an average of per-row indices. A `ResamplingDesign` with strata gives the difference of the
     means over strata of the statistic. Scores have shape (rows,) or (rows, K).
-
-    >>> a, b = [0.01, 0.04, 0.09, 0.16], [0.04, 0.09, 0.16, float("nan")]
-    >>> c = compare_paired(a, b, ["q1", "q2", "q3", "q4"])
-    >>> round(c.diff, 4), c.n
-    (-0.05, 3)
     """
     first, second = np.asarray(score_a, dtype=np.float64), np.asarray(score_b, dtype=np.float64)
     same_shape(score_a=first, score_b=second)
-    table, answered = _as_columns(np.stack([first, second], axis=1), as_design(cluster))
-    common = answered[:, 0] & answered[:, 1]
+    rows = _MethodRows.of(np.stack([first, second], axis=1), cluster)
+    common = rows.answered[:, 0] & rows.answered[:, 1]
     if not common.any():
         raise ValueError("score_a and score_b have no row that both answered")
-    rows = _ArmRows(columns=table[common], answered=answered[common], design=as_design(cluster).take(common))
-    return _compare_pairs(rows, [(0, 1)], statistic, resampling)[0]
+    both = _MethodRows(columns=rows.columns[common], answered=rows.answered[common], design=rows.design.take(common))
+    return both.compare([(0, 1)], statistic, resampling)[0, 1]
 
 
 def compare_all(
@@ -188,17 +158,12 @@ def compare_all(
 
     Clusters that a pair does not share stay in the resampling with weight zero, so that all pairs see the same
     draws; `compare_paired` drops them first.
-
-    >>> table = np.array([[0.1, 0.2], [0.3, 0.2], [0.1, 0.4]])
-    >>> [round(c.diff, 4) for c in compare_all(table, 0)]
-    [0.0, 0.1]
     """
-    table, answered = _as_columns(scores, as_design(cluster))
-    size = table.shape[1]
+    rows = _MethodRows.of(scores, cluster)
+    size = rows.answered.shape[1]
     if not -size <= reference < size:
         raise ValueError(f"reference {reference} is no column of scores, which has {size}")
-    rows = _ArmRows(columns=table, answered=answered, design=as_design(cluster))
-    return _compare_pairs(rows, [(i, reference % size) for i in range(size)], statistic, resampling)
+    return list(rows.compare([(i, reference % size) for i in range(size)], statistic, resampling).values())
 
 
 def compare_matrix(
@@ -208,164 +173,125 @@ def compare_matrix(
     statistic: Statistic = mean_from_sums,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> PairwiseMatrix:
-    """All pairs of columns of `scores` (rows × methods, or × K), for a heat map.
-
-    >>> compare_matrix(np.array([[0.1, 0.2], [0.3, 0.2], [0.1, 0.6]])).diff.round(3).tolist()
-    [[0.0, -0.167], [0.167, 0.0]]
-    """
-    table, answered = _as_columns(scores, as_design(cluster))
-    size = table.shape[1]
-    i, j = np.triu_indices(size, k=1)
-    pairs = list(zip(i.tolist(), j.tolist(), strict=True))
-    rows = _ArmRows(columns=table, answered=answered, design=as_design(cluster))
-    found = _compare_pairs(rows, pairs, statistic, resampling)
-    diff, se, low, high, p = (np.zeros((size, size)) for _ in range(5))
-    np.fill_diagonal(p, 1.0)
-    for (a, b), one in zip(pairs, found, strict=True):
-        diff[a, b], diff[b, a] = one.diff, -one.diff
-        low[a, b], high[a, b], low[b, a], high[b, a] = one.low, one.high, -one.high, -one.low
-        se[a, b] = se[b, a] = one.se
-        p[a, b] = p[b, a] = one.p
-    warning = next((one.warning for one in found if one.warning), None)
-    n = answered.T.astype(np.float64) @ answered.astype(np.float64)
-    return PairwiseMatrix(diff=diff, se=se, low=low, high=high, p=p, n=n.astype(np.int64), warning=warning)
+    """All pairs of columns of `scores` (rows × methods, or × K), for a heat map."""
+    rows = _MethodRows.of(scores, cluster)
+    answered = rows.answered.astype(np.float64)
+    pairs = list(combinations(range(answered.shape[1]), 2))
+    return PairwiseMatrix.of(rows.compare(pairs, statistic, resampling), (answered.T @ answered).astype(np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ArmRows:
+class _MethodRows:
     """Weighted columns (rows × methods × K, zero where unanswered), who answered what, and the design."""
 
     columns: Floats
     answered: Bools
     design: ResamplingDesign
 
-
-def _as_columns(scores: npt.ArrayLike, design: ResamplingDesign) -> tuple[Floats, Bools]:
-    table = np.asarray(scores, dtype=np.float64)
-    if table.ndim not in (2, 3) or not table.size:
-        raise ValueError(f"scores must be rows × methods or rows × methods × K, they have shape {table.shape}")
-    design.check(len(table))
-    if table.ndim == 2:
-        weight = np.broadcast_to(design.weights(len(table))[:, None], table.shape)
-        answered = ~np.isnan(table)
-        columns = np.stack([weight * table, weight], axis=2)
-    elif design.weight is not None:
-        raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
-    else:
+    @classmethod
+    def of(cls, scores: npt.ArrayLike, cluster: npt.ArrayLike | ResamplingDesign | None) -> "_MethodRows":
+        table, design = np.asarray(scores, dtype=np.float64), as_design(cluster)
+        if table.ndim not in (2, 3) or not table.size:
+            raise ValueError(f"scores must be rows × methods or rows × methods × K, they have shape {table.shape}")
+        design.check(len(table))
+        if table.ndim == 2:
+            weight = np.broadcast_to(design.weights(len(table))[:, None], table.shape)
+            table = np.stack([weight * table, weight], axis=2)
+        elif design.weight is not None:
+            raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
         answered = ~np.isnan(table.sum(axis=2))
-        columns = table
-    return np.where(answered[:, :, None], columns, 0.0), answered
+        return cls(columns=np.where(answered[:, :, None], table, 0.0), answered=answered, design=design)
+
+    def compare(
+        self, pairs: Sequence[IndexPair], statistic: Statistic, resampling: Resampling
+    ) -> dict[IndexPair, Comparison]:
+        """One `Comparison` per pair of methods; every pair sees the same resamples."""
+        strata = self.design.strata(len(self.columns))
+        height = self.columns.shape[2] * (resampling.draws + sum(s.units.n for s in strata))
+        found: dict[IndexPair, Comparison] = {}
+        for arms, places in self._blocks(pairs, max(2, DRAW_CHUNK // height)):
+            sums = [self._sums(s, arms) for s in strata]
+            estimate, drawn = replicate(strata, sums, statistic, resampling)
+            left_out = jackknife(strata, sums, statistic) if resampling.interval == "bca" else None
+            for pair, (a, b) in places.items():
+                common = arms[a][1]
+                present = [np.bincount(s.units.codes[common[s.rows]], minlength=s.units.n) > 0 for s in strata]
+                interval = summarise(
+                    float(estimate[a] - estimate[b]),
+                    drawn[:, a] - drawn[:, b],
+                    resampling,
+                    n_clusters=sum(s.n_clusters(mask) for s, mask in zip(strata, present, strict=True)),
+                    warning=strata_warning(strata, present),
+                    jackknife=None if left_out is None else left_out[:, a] - left_out[:, b],
+                )
+                found[pair] = comparison_of(interval, drawn[:, a] - drawn[:, b], int(common.sum()))
+        return found
+
+    def _blocks(
+        self, pairs: Sequence[IndexPair], limit: int
+    ) -> Iterator[tuple[list[tuple[int, Bools]], dict[IndexPair, IndexPair]]]:
+        """At most `limit` arms (a method on a set of rows) at a time, and the two of each pair.
+
+        Pairs with the same common rows share the arms of their methods.
+        """
+        arms: list[tuple[int, Bools]] = []
+        seen: dict[tuple[int, bytes], int] = {}
+        places: dict[IndexPair, IndexPair] = {}
+        for i, j in pairs:
+            if places and len(arms) + 2 > limit:
+                yield arms, places
+                arms, seen, places = [], {}, {}
+            common = self.answered[:, i] & self.answered[:, j]
+            key = np.packbits(common).tobytes()
+            for method in (i, j):
+                if (method, key) not in seen:
+                    seen[method, key] = len(arms)
+                    arms.append((method, common))
+            places[i, j] = seen[i, key], seen[j, key]
+        if places:
+            yield arms, places
+
+    def _sums(self, stratum: ResamplingStratum, arms: Sequence[tuple[int, Bools]]) -> Floats:
+        """Sums of the columns of each arm per unit of the stratum: units × arms × K."""
+        out = np.empty((stratum.units.n, len(arms), self.columns.shape[2]))
+        for k, (method, common) in enumerate(arms):
+            columns = self.columns[stratum.rows, method]
+            out[:, k] = stratum.units.sums(np.where(common[stratum.rows, None], columns, 0.0))
+        return out
 
 
-@dataclass(frozen=True, kw_only=True)
-class _PairBlock:
-    """Pairs to compare from one pass over the draws; an arm is a method on a set of rows."""
-
-    arms: list[tuple[int, Bools]]
-    pairs: list[tuple[int, int]]
-
-
-def _blocks(rows: _ArmRows, pairs: IndexPairs, limit: int) -> Iterator[_PairBlock]:
-    """Blocks of at most `limit` arms; pairs with the same common rows share the arms of their methods."""
-    seen: dict[tuple[int, bytes], int] = {}
-    block = _PairBlock(arms=[], pairs=[])
-    for i, j in pairs:
-        common = rows.answered[:, i] & rows.answered[:, j]
-        key = np.packbits(common).tobytes()
-        if block.pairs and len(block.arms) + 2 > limit:
-            yield block
-            seen, block = {}, _PairBlock(arms=[], pairs=[])
-        for method in (i, j):
-            if (method, key) not in seen:
-                seen[method, key] = len(block.arms)
-                block.arms.append((method, common))
-        block.pairs.append((seen[i, key], seen[j, key]))
-    yield block
-
-
-def _compare_pairs(rows: _ArmRows, pairs: IndexPairs, statistic: Statistic, resampling: Resampling) -> list[Comparison]:
-    """One `Comparison` per pair of methods; every pair sees the same resamples."""
-    if not pairs:
-        return []
-    if resampling.interval == "bca":
-        raise ValueError('interval "bca" is offered by `compare_sums`, on cluster sums')
-    strata = rows.design.strata(len(rows.columns))
-    height = rows.columns.shape[2] * (resampling.draws + sum(s.units.n for s in strata))
-    found: list[Comparison] = []
-    for block in _blocks(rows, pairs, max(2, DRAW_CHUNK // height)):
-        sums = [_arm_sums(s, rows, block.arms) for s in strata]
-        estimate, drawn = replicate(strata, sums, statistic, resampling)
-        for a, b in block.pairs:
-            difference = drawn[:, a] - drawn[:, b]
-            common = block.arms[a][1]
-            counts = [np.bincount(s.units.codes[common[s.rows]], minlength=s.units.n) for s in strata]
-            told = [s.warning(count > 0) for s, count in zip(strata, counts, strict=True)]
-            interval = summarise(
-                float(estimate[a] - estimate[b]),
-                difference,
-                resampling,
-                n_clusters=sum(s.n_clusters(count > 0) for s, count in zip(strata, counts, strict=True)),
-                warning="; ".join(filter(None, told)) or None,
-            )
-            found.append(comparison_of(interval, difference, int(common.sum())))
-    return found
-
-
-def _arm_sums(stratum: ResamplingStratum, rows: _ArmRows, arms: list[tuple[int, Bools]]) -> Floats:
-    """Sums of the columns of each arm per unit of the stratum: units × arms × K."""
-    out = np.empty((stratum.units.n, len(arms), rows.columns.shape[2]))
-    for k, (method, common) in enumerate(arms):
-        columns = rows.columns[stratum.rows, method]
-        out[:, k] = stratum.units.sums(np.where(common[stratum.rows, None], columns, 0.0))
-    return out
-
-
-# Many comparisons at once: p-values adjusted so that chance findings stay rare.
+# Many comparisons at once: p-values adjusted so that chance findings stay rare. NaN (a comparison that was not made)
+# stays NaN and does not count.
 
 
 def holm(p: npt.ArrayLike) -> Floats:
     """Holm's step-down adjustment (1979), which bounds the chance of any false finding.
 
-    With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)). NaN
-    (a comparison that was not made) stays NaN and does not count in m.
-
-    >>> holm([0.01, 0.04, 0.03, float("nan")])
-    array([0.03, 0.06, 0.06,  nan])
+    With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)).
     """
-    values, made, order = _sorted_p_values(p)
-    m = len(order)
-    stepped = np.maximum.accumulate(values[made][order] * (m - np.arange(m)))
-    return _restore_order(values, made, order, stepped)
+    return _adjusted(p, lambda rising: np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)))
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     """Benjamini–Hochberg adjustment (1995), which bounds the expected share of false findings.
 
-    With m p-values in ascending order, adjusted p_(i) = min over j ≥ i of min(1, m·p_(j)/j). NaN stays NaN and
-    does not count in m.
-
-    >>> benjamini_hochberg([0.01, 0.04, 0.03, float("nan")])
-    array([0.03, 0.04, 0.04,  nan])
+    With m p-values in ascending order, adjusted p_(i) = min over j ≥ i of min(1, m·p_(j)/j).
     """
-    values, made, order = _sorted_p_values(p)
-    m = len(order)
-    scaled = values[made][order] * m / np.arange(1, m + 1)
-    return _restore_order(values, made, order, np.minimum.accumulate(scaled[::-1])[::-1])
+
+    def step_up(rising: Floats) -> Floats:
+        scaled = rising * len(rising) / np.arange(1, len(rising) + 1)
+        return np.minimum.accumulate(scaled[::-1])[::-1]
+
+    return _adjusted(p, step_up)
 
 
-def _sorted_p_values(p: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+def _adjusted(p: npt.ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
     values = np.asarray(p, dtype=np.float64)
     made = ~np.isnan(values)
     reject(made & ~((values >= 0) & (values <= 1)), values, "p", "lies outside [0, 1]")
-    return values, made, np.argsort(values[made], kind="stable")
-
-
-def _restore_order(
-    values: Floats, made: npt.NDArray[np.bool_], order: npt.NDArray[np.intp], adjusted: Floats
-) -> Floats:
-    """Adjusted values back in the places, and the shape, of the p-values they belong to."""
+    order = np.argsort(values[made], kind="stable")
     found = np.empty(len(order))
-    found[order] = np.minimum(adjusted, 1.0)
+    found[order] = np.minimum(adjust(values[made][order]), 1.0)
     out = np.full(values.shape, np.nan)
     out[made] = found
     return out

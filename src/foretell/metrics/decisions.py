@@ -38,11 +38,7 @@ from foretell.metrics.comparison import Comparison, compare_paired
 
 
 def accuracy(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """1 for each task whose highest-p option has the best value, else 0.
-
-    >>> accuracy([0.7, 0.3, 0.5, 0.5], [1.2, 0.8, 1.0, 2.0], ["a", "a", "b", "b"])
-    array([1., 0.])
-    """
+    """1 for each task whose highest-p option has the best value, else 0."""
     p, value, code, tasks = _tasks(p, value, task)
     return (_chosen(p, value, code, tasks) == _extreme(np.maximum, value, code, tasks)).astype(np.float64)
 
@@ -51,20 +47,13 @@ def hard_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> F
     """Value of the highest-p option per task, min–max normalised: 0 is the worst choice, 1 the best.
 
     Raises for a task whose options are all worth the same: there is nothing to choose.
-
-    >>> hard_score([0.2, 0.5, 0.3], [1.0, 1.5, 3.0], ["a", "a", "a"])
-    array([0.25])
     """
     p, value, code, tasks = _tasks(p, value, task)
     return _normalised(_chosen(p, value, code, tasks), value, code, tasks)
 
 
 def soft_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """Value expected under p per task, Σ p·v / Σ p, min–max normalised over the task's options.
-
-    >>> soft_score([0.2, 0.5, 0.3], [1.0, 1.5, 3.0], ["a", "a", "a"]).round(4)
-    array([0.425])
-    """
+    """Value expected under p per task, Σ p·v / Σ p, min–max normalised over the task's options."""
     p, value, code, tasks = _tasks(p, value, task)
     mass = group_sums(code, p, tasks)
     reject(mass == 0, mass, "sum of p of task", "leaves no option possible")
@@ -72,11 +61,7 @@ def soft_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> F
 
 
 def confidence(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
-    """Highest p given to any option of each task: how sure the forecaster says it is.
-
-    >>> confidence([0.2, 0.5, 0.9], ["a", "a", "b"])
-    array([0.5, 0.9])
-    """
+    """Highest p given to any option of each task: how sure the forecaster says it is."""
     p = np.atleast_1d(as_probabilities(p))
     tasks = factorise(task, "task")
     same_shape(p=p, task=tasks.codes)
@@ -87,9 +72,6 @@ def hard_score_variance(score: npt.ArrayLike, task: npt.ArrayLike) -> float:
     """Variance (n − 1) of the hard score between repeated runs of a task, averaged over tasks.
 
     One row per (task, run). Tasks with a single run say nothing about variance and are left out.
-
-    >>> hard_score_variance([0.0, 1.0, 1.0, 1.0], ["a", "a", "b", "b"])
-    0.25
     """
     score = as_vector(score, "score")
     tasks = factorise(task, "task")
@@ -102,51 +84,11 @@ def hard_score_variance(score: npt.ArrayLike, task: npt.ArrayLike) -> float:
     return float(np.mean(squares[runs > 1] / (runs[runs > 1] - 1)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccuracyCut:
-    """A cut on p fitted to labelled claims; apply it to other claims than those."""
-
-    cut: float
-    accuracy: float
-    """Share of the fitting data it labels rightly."""
-    n: int
-
-    def label(self, p: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """True where p lies above the cut."""
-        return as_probabilities(p) > self.cut
-
-
-def best_accuracy_cut(p: npt.ArrayLike, outcome: npt.ArrayLike) -> AccuracyCut:
-    """The cut δ in [0, 1] for which labels p > δ are right most often, over all cuts, in O(n log n).
-
-    Accuracy only changes at the values of p, so every interval between neighbours is tried at its midpoint.
-    Of equally good cuts the one nearest to 0.5 wins, then the lower.
-
-    >>> best_accuracy_cut([0.1, 0.25, 0.5, 0.6], [0, 0, 1, 1])
-    AccuracyCut(cut=0.375, accuracy=1.0, n=4)
-    """
-    p, outcome = as_pairs(np.ravel(p), np.ravel(outcome))
-    low, code = np.unique(np.concatenate([[0.0], p]), return_inverse=True)
-    yes = group_sums(code[1:], outcome, len(low))
-    no = group_sums(code[1:], 1 - outcome, len(low))
-    right = np.cumsum(no) + (yes.sum() - np.cumsum(yes))
-    high = np.append(low[1:], 1.0)
-    middle = (low + high) / 2
-    # Between two neighbouring floats the midpoint rounds up to the higher one, which the cut must stay below.
-    cut = np.where((middle < high) | (low == high), middle, low)
-    best = np.flatnonzero(right == right.max())
-    pick = best[np.argmin(np.abs(cut[best] - 0.5))]
-    return AccuracyCut(cut=float(cut[pick]), accuracy=float(right[pick] / len(p)), n=len(p))
-
-
 def consensus_matrix(predictions: npt.ArrayLike) -> Floats:
     """Share of tasks on which each pair of methods agrees, from a (methods × tasks) matrix.
 
     Entries may be correctness (0/1) or codes of the chosen option; NaN marks a task a method did not answer,
     and each pair is compared on the tasks both answered (NaN if there is none).
-
-    >>> consensus_matrix([[1, 0, 1, 1], [1, 1, 1, 0]])
-    array([[1. , 0.5], [0.5, 1. ]])
     """
     table = np.asarray(predictions, dtype=np.float64)
     if table.ndim != 2 or table.size == 0:
@@ -245,9 +187,6 @@ def score_counts(counts: Floats, criterion: Criterion) -> Floats:
     """The criterion of (…, 4) counts tp, fp, fn, tn; NaN where it has no value.
 
     accuracy = (tp + tn)/all; balanced = ½·(tp/(tp + fn) + tn/(tn + fp)); f1 = 2tp/(2tp + fp + fn).
-
-    >>> score_counts(np.array([3.0, 1.0, 1.0, 5.0]), "f1").tolist()
-    0.75
     """
     tp, fp, fn, tn = (counts[..., k] for k in range(4))
     if criterion == "accuracy":
@@ -260,12 +199,7 @@ def score_counts(counts: Floats, criterion: Criterion) -> Floats:
 
 
 def all_cuts(p: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> ThresholdCuts:
-    """All m + 1 cuts of m distinct forecasts, in one sort.
-
-    >>> cuts = all_cuts([0.2, 0.6, 0.6], [0, 1, 0])
-    >>> cuts.low.tolist(), cuts.high.tolist(), cuts.counts[1].tolist()
-    ([0.0, 0.2, 0.6], [0.2, 0.6, 1.0], [1.0, 1.0, 0.0, 1.0])
-    """
+    """All m + 1 cuts of m distinct forecasts, in one sort."""
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
     weight = as_weights(weight, len(p))
     values, place = np.unique(p, return_inverse=True)
@@ -290,10 +224,6 @@ def best_threshold(
 
     Where several stretches reach it, the widest is taken; of equally wide ones that whose middle is nearest to one
     half; then the lower. Rows of one class only raise: any threshold on their far side would be called best.
-
-    >>> t = best_threshold([0.1, 0.4, 0.8, 0.9], [0, 0, 1, 1])
-    >>> round(t.value, 3), t.score
-    (0.6, 1.0)
     """
     outcomes = as_outcomes(as_vector(outcome, "outcome"))
     if outcomes.min() == outcomes.max():
@@ -324,13 +254,7 @@ def score_threshold(
     *,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> ThresholdReport:
-    """What a threshold chosen elsewhere is worth on these rows, against one half.
-
-    >>> chosen = best_threshold([0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1])
-    >>> report = score_threshold(chosen, [0.15, 0.35, 0.2, 0.45], [0, 1, 1, 1])
-    >>> report.threshold.score, report.score, report.score_at_half
-    (1.0, 0.75, 0.25)
-    """
+    """What a threshold chosen elsewhere is worth on these rows, against one half."""
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
     at_threshold, at_half = (
         _confusion_columns(p > threshold.value, outcome),
@@ -358,10 +282,6 @@ def cross_fit_threshold(
 
     Groups are dealt into folds at random (from the seed of `resampling`); as many folds as groups leaves one out each
     time. A fold whose training rows have one class only is decided at one half, and counted.
-
-    >>> c = cross_fit_threshold([0.1, 0.2, 0.3, 0.4] * 5, [0, 0, 1, 1] * 5, [i // 4 for i in range(20)], folds=5)
-    >>> c.score, c.in_sample, c.score_at_half
-    (1.0, 1.0, 0.5)
     """
     p, outcome = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
     fold = _folds(group, len(p), folds, resampling)

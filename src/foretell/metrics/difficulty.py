@@ -29,11 +29,7 @@ class QuestionDifficulty:
     warning: str | None = None
 
     def of(self, question: npt.ArrayLike) -> Floats:
-        """γ of each label given; NaN for a question on which nothing was fitted.
-
-        >>> QuestionDifficulty(questions=np.array(["x", "z"]), gamma=np.array([0.1, 0.3])).of(["z", "q"])
-        array([0.3, nan])
-        """
+        """γ of each label given; NaN for a question on which nothing was fitted."""
         labels = np.asarray(question)
         place = np.minimum(np.searchsorted(self.questions, labels), len(self.questions) - 1)
         return np.where(self.questions[place] == labels, self.gamma[place], np.nan)
@@ -50,10 +46,6 @@ def question_difficulty(
 
     `fitted_on` names the methods that define difficulty (ForecastBench: its own model runs, no dummies); the
     score of any method may then be adjusted, so long as its questions occur among theirs.
-
-    >>> d = question_difficulty([0.1, 0.2, 0.3, 0.4], ["a", "b", "a", "b"], ["x", "x", "z", "z"])
-    >>> d.gamma.round(6).tolist()
-    [-0.1, 0.1]
     """
     scores, methods, questions = as_vector(brier_score, "brier_score"), np.asarray(method), np.asarray(question)
     same_shape(brier_score=scores, method=methods, question=questions)
@@ -67,11 +59,7 @@ def question_difficulty(
 
 
 def market_difficulty(price: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
-    """γ = (price − outcome)² of a market question: the Brier score of the price on the due date.
-
-    >>> market_difficulty([0.9, 0.2], [1, 1]).round(2).tolist()
-    [0.01, 0.64]
-    """
+    """γ = (price − outcome)² of a market question: the Brier score of the price on the due date."""
     return brier(price, outcome)
 
 
@@ -79,9 +67,6 @@ def difficulty_anchor(gamma: npt.ArrayLike, weight: npt.ArrayLike | None = None)
     """Constant C = 0.25 − mean(0.25 − γ) over the reference questions, which gives always-0.5 the score 0.25.
 
     The mean runs over *all* questions of the board, one γ each, not over those a method happened to answer.
-
-    >>> round(difficulty_anchor([0.01, 0.11]), 6)
-    0.06
     """
     difficulty = as_vector(gamma, "gamma")
     gap = np.average(ALWAYS_HALF_BRIER - difficulty, weights=as_weights(weight, len(difficulty)))
@@ -89,11 +74,7 @@ def difficulty_anchor(gamma: npt.ArrayLike, weight: npt.ArrayLike | None = None)
 
 
 def adjusted_brier(brier_score: npt.ArrayLike, gamma: npt.ArrayLike, constant: float) -> Floats:
-    """Adjusted Brier score b − γ + C of each forecast; below zero where difficulty was beaten by far.
-
-    >>> adjusted_brier([0.04], [0.09], 0.06).round(4).tolist()
-    [0.01]
-    """
+    """Adjusted Brier score b − γ + C of each forecast; below zero where difficulty was beaten by far."""
     scores, difficulty = as_vector(brier_score, "brier_score"), as_vector(gamma, "gamma")
     same_shape(brier_score=scores, gamma=difficulty)
     return scores - difficulty + constant
@@ -102,21 +83,6 @@ def adjusted_brier(brier_score: npt.ArrayLike, gamma: npt.ArrayLike, constant: f
 def adjusted_brier_index(
     brier_score: npt.ArrayLike, gamma: npt.ArrayLike, constant: float, weight: npt.ArrayLike | None = None
 ) -> float:
-    """Adjusted Brier index 100·(1 − √max(0, mean of b − γ + C)).
-
-    >>> round(adjusted_brier_index([0.25, 0.25], [0.01, 0.11], difficulty_anchor([0.01, 0.11])), 6)
-    50.0
-    """
+    """Adjusted Brier index 100·(1 − √max(0, mean of b − γ + C))."""
     adjusted = adjusted_brier(brier_score, gamma, constant)
     return brier_index(float(np.average(adjusted, weights=as_weights(weight, len(adjusted)))))
-
-
-def overall_index(*mean_adjusted: float) -> float:
-    """Index of several kinds together as the board prints it: the mean of the mean scores, then the root.
-
-    >>> round(overall_index(0.058, 0.148), 1)
-    67.9
-    """
-    if not mean_adjusted:
-        raise ValueError("mean_adjusted is empty: there is nothing to score")
-    return brier_index(float(np.mean(mean_adjusted)))

@@ -119,10 +119,6 @@ def two_way_effects(
     Laplacian of the graph of methods that share questions: singular once per connected component, so α sums to
     zero within each. The level of a component cannot be told from the ease of its questions and is booked
     on the questions (Abowd, Creecy & Kramarz 2002).
-
-    >>> fit = two_way_effects([1, 2, 4, 5], ["a", "b", "a", "b"], ["x", "x", "z", "z"])
-    >>> fit.mu, fit.method.round(9).tolist(), fit.question.round(9).tolist()
-    (3.0, [-0.5, 0.5], [-1.5, 1.5])
     """
     table = two_way_table(y, method, question, weight)
     offset = float(np.average(table.y, weights=table.weight))
@@ -153,10 +149,6 @@ def alternating_effects(
     A sweep sets each γ to the mean of y − μ − α over its rows, then each α to the mean of y − μ − γ, then moves
     the means of α and γ into μ. It stops when no effect moves by more than `tolerance`. Slow when methods share
     few questions; use `two_way_effects` unless the paper's iteration itself is wanted.
-
-    >>> fit = alternating_effects([1, 2, 4, 5], ["a", "b", "a", "b"], ["x", "x", "z", "z"])
-    >>> fit.mu, fit.method.round(9).tolist(), fit.sweeps
-    (3.0, [-0.5, 0.5], 2)
     """
     table = two_way_table(y, method, question)
     mu, alpha, gamma = 0.0, np.zeros(table.method.n), np.zeros(table.question.n)
@@ -261,10 +253,6 @@ def two_way_anova(
     what remains of the total (BLF 2026, G.1). On a balanced table all kinds agree; on an unbalanced one the
     marginal sums overlap, so take "method_first" or "question_first" (sequential: what the second factor adds
     to the first) or "adjusted" (each given the other). F = (SS/df) / (residual SS/df).
-
-    >>> rows = two_way_anova([1, 2, 4, 6], ["a", "b", "a", "b"], ["x", "x", "z", "z"])
-    >>> [(r.source, round(r.ss, 4), r.df) for r in rows]
-    [('method', 2.25, 1), ('question', 12.25, 1), ('residual', 0.25, 1), ('total', 14.75, 3)]
     """
     table = two_way_table(y, method, question)
     fit = two_way_effects(table.y, table.method.codes, table.question.codes)
@@ -365,11 +353,6 @@ def mixed_effects_check(y: npt.ArrayLike, method: npt.ArrayLike, question: npt.A
     With λ = σ_q²/σ², V⁻¹ of a question with n rows is I − λ/(1+λn)·11ᵀ, so everything reduces to sums by
     method and by question and the restricted likelihood is maximised over λ alone (Patterson & Thompson 1971;
     BLF 2026, G.2 uses it as a robustness check).
-
-    >>> y = [0.1, 0.2, 0.5, 0.7, 0.3, 0.35]
-    >>> fit = mixed_effects_check(y, ["a", "b"] * 3, ["x", "x", "z", "z", "w", "w"])
-    >>> round(fit.contrast("b", "a").diff, 4), round(fit.intraclass, 2)
-    (0.1167, 0.94)
     """
     from scipy.optimize import minimize_scalar
 

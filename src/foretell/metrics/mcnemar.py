@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, Ints, reject, same_shape
+from foretell.metrics.calibration import wilson_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +47,6 @@ def mcnemar(correct_a: npt.ArrayLike, correct_b: npt.ArrayLike, *, level: float 
     Under equal accuracy the discordant questions split like fair coin flips: exact p = 2·P(X ≤ min) for
     X ~ Bin(only_a + only_b, ½). The interval is Newcombe's (1998, method 10): Wilson intervals of the two rates,
     combined with their correlation, which stays sane for small and lopsided tables where Wald's does not.
-
-    >>> m = mcnemar([1] * 36 + [1] * 12 + [0] * 2, [1] * 36 + [0] * 12 + [1] * 2)
-    >>> m.diff, round(m.low, 4), round(m.high, 4), round(m.p, 4)
-    (0.2, 0.0569, 0.3404, 0.0129)
     """
     a, b = _as_correct(correct_a, "correct_a"), _as_correct(correct_b, "correct_b")
     same_shape(correct_a=a, correct_b=b)
@@ -65,9 +62,6 @@ def mcnemar_matrix(correct: npt.ArrayLike, *, level: float = 0.95) -> McNemarMat
     """McNemar's test of every pair of columns of `correct` (questions × methods, NaN = unanswered).
 
     Each pair is tested on the questions both answered; a pair without any is NaN.
-
-    >>> mcnemar_matrix([[1, 0], [1, 0], [1, 1], [0, 0]]).diff.tolist()
-    [[0.0, 0.5], [-0.5, 0.0]]
     """
     table = _as_correct(correct, "correct")
     if table.ndim != 2:
@@ -118,9 +112,8 @@ def _newcombe_interval(both: int, only_a: int, only_b: int, neither: int, level:
     """Square-and-add interval of the difference of paired proportions (Newcombe 1998, method 10)."""
     n = both + only_a + only_b + neither
     right_a, right_b = both + only_a, both + only_b
-    low_a, high_a = _wilson_single(right_a, n, level)
-    low_b, high_b = _wilson_single(right_b, n, level)
     rate_a, rate_b = right_a / n, right_b / n
+    (low_a, low_b), (high_a, high_b) = wilson_interval([rate_a, rate_b], n, level)
     margins = right_a * (n - right_a) * right_b * (n - right_b)
     cross = both * neither - only_a * only_b
     # The continuity correction of φ applies to a positive association only, and never flips its sign.
@@ -132,13 +125,3 @@ def _newcombe_interval(both: int, only_a: int, only_b: int, neither: int, level:
 
     diff = rate_a - rate_b
     return diff - reach(rate_a - low_a, high_b - rate_b), diff + reach(high_a - rate_a, rate_b - low_b)
-
-
-def _wilson_single(hits: int, n: int, level: float) -> tuple[float, float]:
-    """Wilson's score interval of a proportion (1927)."""
-    from scipy.special import ndtri
-
-    z = float(ndtri((1 + level) / 2))
-    centre = hits + z * z / 2
-    half = z * math.sqrt(hits * (n - hits) / n + z * z / 4)
-    return (centre - half) / (n + z * z), (centre + half) / (n + z * z)

@@ -62,11 +62,7 @@ class MetricRows:
         weight: npt.ArrayLike | None = None,
         prices: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> "MetricRows":
-        """Checked rows; `prices` is (yes asks, no asks).
-
-        >>> MetricRows.of([0.7], [1]).weight
-        array([1.])
-        """
+        """Checked rows; `prices` is (yes asks, no asks)."""
         forecasts, outcomes = as_pairs(as_vector(p, "p"), as_vector(outcome, "outcome"))
         weights = as_weights(weight, len(forecasts))
         if prices is None:
@@ -118,11 +114,7 @@ class Metric:
         return np.column_stack([part.of(rows) for part in self.sums])
 
     def population(self, rows: MetricRows) -> float:
-        """The metric of all rows together; raises when none of them can be scored (no prices, for a return).
-
-        >>> round(METRICS["bi"].population(MetricRows.of([0.9, 0.2], [1, 1])), 2)
-        42.99
-        """
+        """The metric of all rows together; raises when none of them can be scored (no prices, for a return)."""
         columns = self.columns(rows)
         if not columns.any():
             raise ValueError(f"no row can be scored by {self.name!r}")
@@ -151,7 +143,7 @@ def _weight_of_scored(name: str, score: RowScore) -> SumColumns:
 BRIER_COLUMN = _score_column("brier", lambda rows: brier(rows.p, rows.outcome))
 
 
-def _by_bin(prefix: str, bins: int, values: Callable[[MetricRows], Floats]) -> SumColumns:
+def _by_bin(prefix: str, values: RowScore, bins: int = CALIBRATION_BINS) -> SumColumns:
     """One column per bin of p; a row is zero in all bins but its own."""
 
     def columns(rows: MetricRows) -> Floats:
@@ -179,9 +171,6 @@ def mean_metric(  # noqa: PLR0913 - a line of METRICS names them all
     """Metric that is the weighted mean of a per-row score; rows whose score is NaN have no weight.
 
     Say `gaps=False` for a score that every row has: the metric then shares the column of weights with others.
-
-    >>> mean_metric("p", lambda rows: rows.p, "high").population(MetricRows.of([0.25, 0.75], [0, 1]))
-    0.5
     """
     return Metric(
         name=name,
@@ -197,42 +186,20 @@ def mean_metric(  # noqa: PLR0913 - a line of METRICS names them all
 
 
 def ece_from_sums(sums: Floats) -> Floats:
-    """Calibration error Σ_b |Σ_b w(o − p)| / Σw from sums (…, B + 1), the last of which is Σw.
-
-    >>> ece_from_sums(np.array([[0.3, -0.1, 4.0]])).round(3)
-    array([0.1])
-    """
+    """Calibration error Σ_b |Σ_b w(o − p)| / Σw from sums (…, B + 1), the last of which is Σw."""
     gaps = np.abs(sums[..., :-1]).sum(axis=-1)
     return mean_from_sums(np.stack([gaps, sums[..., -1]], axis=-1))
 
 
-def ece_metric(bins: int = CALIBRATION_BINS) -> Metric:
-    """Calibration error over equal-width bins, as in `calibration.ece`.
-
-    >>> round(ece_metric().population(MetricRows.of([0.95, 0.95, 0.05, 0.05], [1, 0, 0, 0])), 4)
-    0.25
-    """
-    return Metric(
-        name="ece",
-        sums=(_by_bin("ece", bins, lambda rows: rows.outcome - rows.p), WEIGHT),
-        from_sums=ece_from_sums,
-        better="low",
-        label="ECE",
-        meaning="calibration error: mean gap of forecast and frequency over ten bins; 0 is perfect",
-    )
-
-
 def _murphy_metric(name: str, better: Literal["low", "high"], place: int, label: str, meaning: str) -> Metric:
     """A part of Murphy's decomposition over ten bins."""
-    bins = CALIBRATION_BINS
-    sums = (
-        _by_bin("bin_weight", bins, lambda rows: np.ones_like(rows.p)),
-        _by_bin("bin_p", bins, lambda rows: rows.p),
-        _by_bin("bin_yes", bins, lambda rows: rows.outcome),
-    )
     return Metric(
         name=name,
-        sums=sums,
+        sums=(
+            _by_bin("bin_weight", lambda rows: np.ones_like(rows.p)),
+            _by_bin("bin_p", lambda rows: rows.p),
+            _by_bin("bin_yes", lambda rows: rows.outcome),
+        ),
         from_sums=lambda total: murphy_from_sums(total)[place],
         better=better,
         label=label,
@@ -241,12 +208,7 @@ def _murphy_metric(name: str, better: Literal["low", "high"], place: int, label:
 
 
 def murphy_from_sums(sums: Floats) -> tuple[Floats, Floats, Floats]:
-    """Reliability, resolution and uncertainty from sums (…, 3B) of w, w·p and w·o in each of B bins.
-
-    >>> parts = murphy_from_sums(np.array([2.0, 2.0, 0.6, 1.6, 1.0, 2.0]))
-    >>> [round(float(part), 4) for part in parts]
-    [0.04, 0.0625, 0.1875]
-    """
+    """Reliability, resolution and uncertainty from sums (…, 3B) of w, w·p and w·o in each of B bins."""
     weight, p, yes = np.split(sums, 3, axis=-1)
     total = weight.sum(axis=-1)
     safe = np.where(weight > 0, weight, 1.0)
@@ -260,15 +222,15 @@ def murphy_from_sums(sums: Floats) -> tuple[Floats, Floats, Floats]:
 # Bets against prices.
 
 
-def payoffs(rows: MetricRows, bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Floats:
-    """Payoff of $1 on each row, NaN without a price; raises when no row has a market.
-
-    >>> payoffs(MetricRows.of([0.6], [1], prices=([0.5], [0.5])))
-    array([2.])
-    """
+def _asks(rows: MetricRows) -> tuple[Floats, Floats]:
     if rows.yes_price is None or rows.no_price is None:
         raise ValueError("rows carry no prices: a return needs yes_price and no_price")
-    return payoff(rows.p, rows.outcome, rows.yes_price, rows.no_price, bettor)
+    return rows.yes_price, rows.no_price
+
+
+def payoffs(rows: MetricRows, bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Floats:
+    """Payoff of $1 on each row, NaN without a price; raises when no row has a market."""
+    return payoff(rows.p, rows.outcome, *_asks(rows), bettor)
 
 
 def _net_payoffs(rows: MetricRows, bettor: Bettor) -> Floats:
@@ -278,10 +240,9 @@ def _net_payoffs(rows: MetricRows, bettor: Bettor) -> Floats:
 
 
 def _bet_weight(rows: MetricRows) -> Floats:
-    if rows.yes_price is None or rows.no_price is None:
-        raise ValueError("rows carry no prices: a return needs yes_price and no_price")
+    yes, no = _asks(rows)
     weight = rows.weight if rows.priced_weight is None else rows.priced_weight
-    return np.where(np.isnan(rows.yes_price) | np.isnan(rows.no_price), 0.0, weight)
+    return np.where(np.isnan(yes) | np.isnan(no), 0.0, weight)
 
 
 def _bet_column(name: str, value: RowScore) -> SumColumns:
@@ -291,50 +252,31 @@ def _bet_column(name: str, value: RowScore) -> SumColumns:
 PRICED = SumColumns(names=("priced",), of=_bet_weight)
 
 
-def return_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "return", label: str = "Return") -> Metric:
-    """Average payoff of $1 per row under a bettor; rows without prices have no weight.
-
-    >>> return_metric().population(MetricRows.of([0.6, 0.6], [1, 0], prices=([0.5, np.nan], [0.5, np.nan])))
-    2.0
-    """
-    return Metric(
-        name=name,
-        sums=(_bet_column(name, lambda rows: payoffs(rows, bettor)), PRICED),
-        from_sums=mean_from_sums,
-        better="high",
-        per_question=lambda rows: payoffs(rows, bettor),
-        label=label,
-        meaning=f"worth of a dollar bet on each market at its asks, {_risk(bettor.gamma)}; 1 is break-even",
-        needs="prices",
-    )
-
-
-def _net_return_metric(gamma: float) -> Metric:
-    name, bettor = f"net{gamma:g}", Bettor(gamma=gamma)
-    return Metric(
-        name=name,
-        sums=(_bet_column(name, lambda rows: _net_payoffs(rows, bettor)), PRICED),
-        from_sums=mean_from_sums,
-        better="high",
-        per_question=lambda rows: _net_payoffs(rows, bettor),
-        label=f"Net γ={gamma:g}",
-        meaning=f"worth of a dollar bet on each market, {_risk(gamma)}, after the platform's fees; 1 is break-even",
-        needs="fees",
-    )
-
-
-def _risk(gamma: float) -> str:
+def return_metric(
+    bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "return", label: str = "Return", *, net: bool = False
+) -> Metric:
+    """Average payoff of $1 per row under a bettor, `net` of the platform's fees; rows without prices have no weight."""
     names = {0.0: " (all in)", 0.5: " (half way)", 1.0: " (log wealth)"}
-    return f"risk aversion {gamma:g}{names.get(gamma, '')}"
+    risk = f"risk aversion {bettor.gamma:g}{names.get(bettor.gamma, '')}"
+    asks, fees = ("", ", after the platform's fees") if net else (" at its asks", "")
+
+    def paid(rows: MetricRows) -> Floats:
+        return _net_payoffs(rows, bettor) if net else payoffs(rows, bettor)
+
+    return Metric(
+        name=name,
+        sums=(_bet_column(name, paid), PRICED),
+        from_sums=mean_from_sums,
+        better="high",
+        per_question=paid,
+        label=label,
+        meaning=f"worth of a dollar bet on each market{asks}, {risk}{fees}; 1 is break-even",
+        needs="fees" if net else "prices",
+    )
 
 
 def sharpe_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
-    """Sharpe ratio of the payoffs over the dollar not bet, as in `returns.sharpe`.
-
-    >>> rows = MetricRows.of([0.6] * 4, [1, 0, 1, 1], prices=([0.5] * 4, [0.5] * 4))
-    >>> round(sharpe_metric().population(rows), 3)
-    0.5
-    """
+    """Sharpe ratio of the payoffs over the dollar not bet (Sharpe 1994; Prophet Arena Eq. 8)."""
     return Metric(
         name="sharpe",
         sums=(
@@ -352,13 +294,7 @@ def sharpe_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR) -> Metric:
     )
 
 
-def _bought_yes(rows: MetricRows) -> Floats:
-    if rows.yes_price is None or rows.no_price is None:
-        raise ValueError("rows carry no prices: a return needs yes_price and no_price")
-    return RISK_NEUTRAL_BETTOR.stakes(rows.p, rows.yes_price, rows.no_price)[0]
-
-
-YES_STAKE = _bet_column("yes", _bought_yes)
+YES_STAKE = _bet_column("yes", lambda rows: RISK_NEUTRAL_BETTOR.stakes(rows.p, *_asks(rows))[0])
 WON_YES = _bet_column("won_yes", lambda rows: np.where(rows.outcome == 1, payoffs(rows), 0.0))
 
 
@@ -440,12 +376,19 @@ _ROWS: Sequence[Metric] = (
         meaning="mean log of the probability given to what happened, never less than 0.001; 0 is perfect",
         gaps=False,
     ),
-    ece_metric(),
+    Metric(
+        name="ece",
+        sums=(_by_bin("ece", lambda rows: rows.outcome - rows.p), WEIGHT),
+        from_sums=ece_from_sums,
+        better="low",
+        label="ECE",
+        meaning="calibration error: mean gap of forecast and frequency over ten bins; 0 is perfect",
+    ),
     return_metric(),
     sharpe_metric(),
     _RETURN_0,
     *(return_metric(Bettor(gamma=gamma), f"return{gamma:g}", f"Return γ={gamma:g}") for gamma in GAMMAS[1:]),
-    *(_net_return_metric(gamma) for gamma in GAMMAS),
+    *(return_metric(Bettor(gamma=gamma), f"net{gamma:g}", f"Net γ={gamma:g}", net=True) for gamma in GAMMAS),
     Metric(
         name="yes_side",
         sums=(WON_YES, YES_STAKE),
@@ -527,9 +470,5 @@ STANDARD_METRICS = ("brier", "bi", "ms", "log", "ece", "return", "sharpe")
 
 
 def metric_text(name: str) -> Metric:
-    """The metric of that name; one that is unknown is written by its own name.
-
-    >>> metric_text("bi").label, metric_text("my_score").label
-    ('BI', 'my_score')
-    """
+    """The metric of that name; one that is unknown is written by its own name."""
     return METRICS.get(name) or mean_metric(name, lambda rows: rows.p, label=name, meaning=name)

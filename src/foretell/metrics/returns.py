@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Floats, as_outcomes, as_probabilities, as_weights, reject, same_shape
+from foretell.metrics.arrays import Floats, as_outcomes, as_probabilities, reject, same_shape
 
 # How much of a dollar goes on Yes and on No, given a forecast, the asks and a taste for risk.
 #
@@ -25,20 +25,12 @@ STAKE_TIE = 1e-12
 
 
 def no_fee(price: Floats, contracts: float = 1.0) -> Floats:
-    """No fee at all.
-
-    >>> no_fee(np.array([0.5]))
-    array([0.])
-    """
+    """No fee at all."""
     return np.zeros_like(price) * contracts
 
 
 def kalshi_fee(price: Floats, contracts: float = 1.0) -> Floats:
-    """Kalshi's general trading fee 0.07·contracts·price·(1 − price), before its rounding up to a cent.
-
-    >>> kalshi_fee(np.array([0.5]), 100)
-    array([1.75])
-    """
+    """Kalshi's general trading fee 0.07·contracts·price·(1 − price), before its rounding up to a cent."""
     return 0.07 * contracts * price * (1 - price)
 
 
@@ -47,11 +39,7 @@ FEES: dict[str, Fee] = {"kalshi": kalshi_fee, "prophet_arena": kalshi_fee}
 
 
 def proportional_fee(rate: float) -> Fee:
-    """A fee of `rate` times the money spent on contracts.
-
-    >>> proportional_fee(0.02)(np.array([0.5]), 10).round(3)
-    array([0.1])
-    """
+    """A fee of `rate` times the money spent on contracts."""
     if not rate >= 0:
         raise ValueError(f"rate must be >= 0, it is {rate}")
     return lambda price, contracts: rate * price * contracts
@@ -86,9 +74,6 @@ def normalised_price(yes_ask: npt.ArrayLike, no_ask: npt.ArrayLike) -> Floats:
     """Market probability yes/(yes + no): asks sum to more than 1, this takes the margin out evenly.
 
     NaN where either ask is NaN or both are 0.
-
-    >>> normalised_price([0.56], [0.48]).round(4)
-    array([0.5385])
     """
     yes, no = _prices(yes_ask, "yes_ask"), _prices(no_ask, "no_ask")
     same_shape(yes_ask=yes, no_ask=no)
@@ -105,10 +90,6 @@ def crra_stakes(
     γ = 1 gives a = p whatever the prices. γ = 0 puts all on Yes if p/q_y ≥ (1−p)/q_n, else on No. All money
     is bet: where q_y + q_n > 1 this is a loss in expectation for whoever agrees with the market
     (see `crra_stakes_or_cash`). If one contract is not on offer, all goes to the other.
-
-    >>> yes, no = crra_stakes([0.6, 0.6], [0.5, 0.5], [0.5, 0.5], gamma=0.5)
-    >>> yes.round(4)
-    array([0.6923, 0.6923])
     """
     p, yes_price, no_price = _bets(p, yes_price, no_price, gamma)
     yes = _yes_share(p, np.where(yes_price > 0, yes_price, 1.0), np.where(no_price > 0, no_price, 1.0), gamma)
@@ -129,9 +110,6 @@ def crra_stakes_or_cash(
     the fair prices (q_y, 1−q_y), hence the closed form: W = (1−a)/(1−q_y) with a from `crra_stakes` at these
     prices is the wealth if No, and the cash kept. Where q_y + q_n < 1 the pair beats cash and none is kept. At
     q_y + q_n = 1 the payoffs equal those of `crra_stakes` (but for γ = 0 without an edge: cash, not Yes).
-
-    >>> crra_stakes_or_cash([0.52, 0.75], [0.55, 0.5], [0.5, 0.55], gamma=1.0)
-    (array([0. , 0.5]), array([0., 0.]))
     """
     p, yes_price, no_price = _bets(p, yes_price, no_price, gamma)
     q_yes, q_no = np.where(yes_price == 0, np.inf, yes_price), np.where(no_price == 0, np.inf, no_price)
@@ -188,11 +166,7 @@ def payoff(
     no_price: npt.ArrayLike,
     bettor: Bettor = RISK_NEUTRAL_BETTOR,
 ) -> Floats:
-    """What the $1 of each market is worth after resolution; 1 is break-even, NaN without a price.
-
-    >>> payoff([0.6, 0.6], [1, 0], [0.5, 0.5], [0.5, 0.5])
-    array([2., 0.])
-    """
+    """What the $1 of each market is worth after resolution; 1 is break-even, NaN without a price."""
     yes, no = bettor.stakes(p, yes_price, no_price)
     outcome = as_outcomes(outcome)
     same_shape(p=yes, outcome=outcome)
@@ -201,37 +175,8 @@ def payoff(
     return np.maximum(1 - yes - no, 0.0) + won
 
 
-def average_return(payoffs: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> float:
-    """Weighted mean payoff of a dollar; rows without a market (NaN) are left out.
-
-    >>> average_return([2.0, 0.0, 0.7, float("nan")])
-    0.9
-    """
-    payoffs, weight = _priced(payoffs, weight)
-    return float(np.average(payoffs, weights=weight))
-
-
-def sharpe(payoffs: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, benchmark: float = 1.0) -> float:
-    """Sharpe ratio mean(R − R_b) / sd(R − R_b), R_b = 1 being the dollar not bet (Sharpe 1994; PA Eq. 8).
-
-    The variance is the unbiased one, Σ w(x − x̄)² / (Σ w − Σ w²/Σ w): the usual n − 1 for equal weights. NaN
-    when payoffs do not vary or fewer than two rows have a price. Rows without a market are left out.
-
-    >>> round(sharpe([2.0, 0.0, 2.0, 2.0]), 3)
-    0.5
-    """
-    payoffs, weight = _priced(payoffs, weight)
-    excess = payoffs - benchmark
-    sums = np.array([weight.sum(), weight @ excess, weight @ excess**2, weight @ weight])
-    return float(sharpe_from_sums(sums))
-
-
 def sharpe_from_sums(sums: Floats) -> Floats:
-    """Sharpe ratio from (…, 4) sums of w, w·x, w·x², w² with x the excess return; NaN without variance.
-
-    >>> float(sharpe_from_sums(np.array([4.0, 2.0, 4.0, 4.0])))
-    0.5
-    """
+    """Sharpe ratio from (…, 4) sums of w, w·x, w·x², w² with x the excess return; NaN without variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, square = sums[..., 1] / sums[..., 0], sums[..., 2] / sums[..., 0]
         freedom = 1 - sums[..., 3] / sums[..., 0] ** 2
@@ -240,54 +185,5 @@ def sharpe_from_sums(sums: Floats) -> Floats:
         return mean / spread
 
 
-@dataclass(frozen=True, kw_only=True)
-class SideReturns:
-    """Return per dollar staked on each side; NaN for a side on which nothing was staked."""
-
-    yes: float
-    no: float
-    yes_staked: float
-    """Weighted dollars staked on Yes."""
-    no_staked: float
-
-
-def returns_by_side(
-    p: npt.ArrayLike,
-    outcome: npt.ArrayLike,
-    quotes: tuple[npt.ArrayLike, npt.ArrayLike],
-    bettor: Bettor = RISK_NEUTRAL_BETTOR,
-    *,
-    weight: npt.ArrayLike | None = None,
-) -> SideReturns:
-    """Returns of the Yes dollars and of the No dollars apart, `quotes` being (yes prices, no prices).
-
-    For the all-in bettor these are the mean payoffs of the markets where it bought Yes, and where it bought No:
-    equal in expectation for a calibrated forecaster that errs to both sides of the market alike (PA C.6).
-
-    >>> sides = returns_by_side([0.9, 0.9, 0.1], [1, 0, 0], ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5]))
-    >>> sides.yes, sides.no
-    (1.0, 2.0)
-    """
-    yes, no = bettor.stakes(p, *quotes)
-    outcome = as_outcomes(outcome)
-    same_shape(p=yes, outcome=outcome)
-    weight = np.where(np.isnan(yes), 0.0, as_weights(weight, len(yes)))
-    won_yes = outcome * _contracts(yes, bettor.cost(quotes[0]))
-    won_no = (1 - outcome) * _contracts(no, bettor.cost(quotes[1]))
-    staked = [float(weight @ np.nan_to_num(side)) for side in (yes, no)]
-    won = [float(weight @ np.nan_to_num(side)) for side in (won_yes, won_no)]
-    ratio = [w / s if s > 0 else float("nan") for w, s in zip(won, staked, strict=True)]
-    return SideReturns(yes=ratio[0], no=ratio[1], yes_staked=staked[0], no_staked=staked[1])
-
-
 def _contracts(stake: Floats, cost: Floats) -> Floats:
     return np.divide(stake, cost, out=np.zeros_like(stake), where=~(cost == 0))
-
-
-def _priced(payoffs: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Floats, Floats]:
-    array = np.atleast_1d(np.asarray(payoffs, dtype=np.float64))
-    weights = as_weights(weight, len(array))
-    known = ~np.isnan(array)
-    if not weights[known].any():
-        raise ValueError("payoffs holds no priced row: there is nothing to average")
-    return array[known], weights[known]

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, as_distributions, as_floats, as_outcomes, as_pairs, as_weights, reject
-from foretell.metrics.clusters import factorise
 
 
 def brier(p: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
@@ -36,16 +35,6 @@ def mean_brier(p: npt.ArrayLike, outcome: npt.ArrayLike, weight: npt.ArrayLike |
     """
     score = np.ravel(brier(p, outcome))
     return float(np.average(score, weights=as_weights(weight, len(score))))
-
-
-def event_weights(event: npt.ArrayLike) -> Floats:
-    """Weight 1/m for every row of an event that has m rows; the weights sum to the number of events.
-
-    >>> event_weights(["cup", "cup", "rain"])
-    array([0.5, 0.5, 1. ])
-    """
-    events = factorise(event, "event")
-    return 1.0 / events.sizes[events.codes]
 
 
 @overload
@@ -88,17 +77,6 @@ def spherical(p: npt.ArrayLike, outcome: npt.ArrayLike) -> Floats:
     """
     happened = _of_what_happened(p, outcome, 0.0)
     return happened / np.hypot(happened, 1 - happened)
-
-
-def skill(score: float, reference: float) -> float:
-    """Skill 1 − score/reference of a lower-is-better mean score: 1 is perfect, 0 equals the reference.
-
-    >>> skill(0.15, 0.25)
-    0.4
-    """
-    if not reference > 0:
-        raise ValueError(f"reference must be a positive score, it is {reference}")
-    return 1 - score / reference
 
 
 def metaculus_baseline(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.arena.standings.made_standings import arena
+from tests.scoring.made_standings import arena
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.scoring.arena_leaderboard import (

@@ -72,6 +72,19 @@ def test_certain_forecasts_can_be_called_true_or_false():
     assert best_threshold([0.0, 0.0, 0.4, 0.4], [0, 1, 1, 1]).score == 0.75
 
 
+def test_a_cut_stays_below_the_next_float():
+    low, high = 0.5, float(np.nextafter(0.5, 1))
+    found = best_threshold([low, high], [0, 1])
+    assert ([low, high] > np.float64(found.value)).tolist() == [False, True]
+
+
+def test_missing_outcomes_and_nothing_are_refused():
+    with pytest.raises(ValueError, match="missing"):
+        best_threshold([0.5], [np.nan])
+    with pytest.raises(ValueError, match="nothing to score"):
+        best_threshold([], [])
+
+
 @pytest.mark.parametrize("y", [[0, 0, 0], [1, 1, 1]])
 def test_one_class_is_refused(y):
     with pytest.raises(ValueError, match="both classes"):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.arena.standings.made_standings import arena
+from tests.scoring.made_standings import arena
 
 from foretell.arena import score_data as reading
 from foretell.arena.score_data import read_arena_table

@@ -2,17 +2,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.metrics.plain import event_weights
 
 from foretell.metrics.scores import (
     brier,
     brier_index,
-    event_weights,
     log_score,
     mean_brier,
     metaculus_baseline,
     metaculus_baseline_options,
     metaculus_peer,
-    skill,
     spherical,
 )
 
@@ -26,7 +25,6 @@ def test_hand_computed_scores():
     assert log_score([0.7, 0.7], [1, 0]).tolist() == pytest.approx([np.log(0.7), np.log(0.3)])
     assert spherical([0.6], [1]).tolist() == pytest.approx([0.6 / np.sqrt(0.52)])
     assert metaculus_baseline([0.75, 0.99], [1, 0]).tolist() == pytest.approx([58.496, -564.386], abs=1e-3)
-    assert skill(0.2, 0.25) == pytest.approx(0.2)
 
 
 def test_brier_index_is_not_the_mean_of_parts():
@@ -52,8 +50,6 @@ def test_scoring_nothing_raises():
     for score in (brier, log_score, spherical, metaculus_baseline, mean_brier):
         with pytest.raises(ValueError, match="nothing to score"):
             score([], [])
-    with pytest.raises(ValueError, match="event"):
-        event_weights([])
     with pytest.raises(ValueError, match="no forecast"):
         metaculus_peer([[np.nan]], [1])
 
@@ -74,11 +70,6 @@ def test_impossible_outcomes_need_a_floor():
         metaculus_peer([[0.0], [0.5]], [1])
     with pytest.raises(ValueError, match="floor"):
         log_score([0.5], [1], floor=0.6)
-
-
-def test_skill_needs_a_positive_reference():
-    with pytest.raises(ValueError, match="reference"):
-        skill(0.1, 0.0)
 
 
 @settings(deadline=None, max_examples=60)

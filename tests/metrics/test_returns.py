@@ -3,15 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.returns import (
-    Bettor,
-    average_return,
-    kalshi_fee,
-    payoff,
-    proportional_fee,
-    returns_by_side,
-    sharpe,
-)
+from foretell.metrics.metric import METRICS, MetricRows
+from foretell.metrics.returns import Bettor, kalshi_fee, payoff, proportional_fee, sharpe_from_sums
 from foretell.metrics.scores import brier
 
 HALF = ([0.5, 0.5], [0.5, 0.5])
@@ -61,8 +54,8 @@ def test_rows_without_a_price_have_no_payoff_and_no_say():
     paid = payoff([0.9, 0.9], [1, 1], [0.5, np.nan], [0.5, np.nan])
     assert paid[0] == 2
     assert np.isnan(paid[1])
-    assert average_return(paid) == 2
-    assert average_return([2.0, np.nan, 0.0], [1, 5, 3]) == pytest.approx(0.5)
+    rows = MetricRows.of([0.9, 0.9, 0.9], [1, 1, 0], [1, 5, 3], ([0.5, np.nan, 0.5], [0.5, np.nan, 0.5]))
+    assert METRICS["return"].population(rows) == pytest.approx(0.5)
 
 
 @settings(deadline=None, max_examples=50)
@@ -87,12 +80,15 @@ def test_agreeing_with_the_asks_loses_the_margin_unless_cash_is_allowed():
     assert free.tolist() == [1, 1]
 
 
+def sharpe(paid, weight=1.0):
+    excess, w = np.asarray(paid) - 1, np.broadcast_to(weight, len(paid))
+    return sharpe_from_sums(np.array([w.sum(), w @ excess, w @ excess**2, w @ w]))
+
+
 def test_sharpe_by_hand_and_against_numpy():
     paid = np.array([2.0, 0.0, 1.5, 0.7, 3.0])
     assert sharpe(paid) == pytest.approx((paid - 1).mean() / paid.std(ddof=1))
-    assert sharpe(paid, benchmark=0.5) == pytest.approx((paid - 0.5).mean() / paid.std(ddof=1))
-    assert sharpe(paid, [7] * 5) == pytest.approx(sharpe(paid))
-    assert sharpe([*paid, np.nan]) == pytest.approx(sharpe(paid))
+    assert sharpe(paid, 7.0) == pytest.approx(sharpe(paid))
 
 
 @pytest.mark.parametrize("flat", [[1.0, 1.0, 1.0], [0.7] * 50, [3.0]])
@@ -101,32 +97,12 @@ def test_sharpe_without_variance_is_nan(flat):
 
 
 def test_sides_apart():
-    sides = returns_by_side([0.9, 0.9, 0.1, 0.5], [1, 0, 0, 1], ([0.5, 0.5, 0.4, np.nan], [0.5, 0.5, 0.6, 0.5]))
-    assert sides.yes == pytest.approx(1.0)
-    assert sides.no == pytest.approx(1 / 0.6)
-    assert (sides.yes_staked, sides.no_staked) == (2, 1)
-
-
-def test_a_side_never_bet_has_no_return():
-    sides = returns_by_side([0.9], [1], ([0.5], [0.5]))
-    assert sides.yes == 2
-    assert np.isnan(sides.no)
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    rows=st.lists(
-        st.tuples(st.floats(0, 1), st.booleans(), st.floats(0.05, 0.95), st.floats(0.1, 3)), min_size=1, max_size=12
-    ),
-    gamma=st.floats(0, 2),
-)
-def test_sides_add_up_to_the_whole(rows, gamma):
-    p, outcome, yes, weight = (np.array(column) for column in zip(*rows, strict=True))
-    bettor = Bettor(gamma=gamma)
-    sides = returns_by_side(p, outcome, (yes, 1 - yes), bettor, weight=weight)
-    whole = average_return(payoff(p, outcome, yes, 1 - yes, bettor), weight)
-    won = np.nan_to_num(sides.yes) * sides.yes_staked + np.nan_to_num(sides.no) * sides.no_staked
-    assert won / weight.sum() == pytest.approx(whole)
+    rows = MetricRows.of([0.9, 0.9, 0.1, 0.5], [1, 0, 0, 1], None, ([0.5, 0.5, 0.4, np.nan], [0.5, 0.5, 0.6, 0.5]))
+    assert METRICS["yes_side"].population(rows) == pytest.approx(1.0)
+    assert METRICS["no_side"].population(rows) == pytest.approx(1 / 0.6)
+    only_yes = MetricRows.of([0.9], [1], None, ([0.5], [0.5]))
+    assert METRICS["yes_side"].population(only_yes) == 2
+    assert np.isnan(METRICS["no_side"].population(only_yes))
 
 
 def test_missing_outcome_raises():
@@ -135,9 +111,5 @@ def test_missing_outcome_raises():
 
 
 def test_scoring_nothing_raises():
-    with pytest.raises(ValueError, match="no priced row"):
-        average_return([np.nan])
-    with pytest.raises(ValueError, match="nothing"):
-        average_return([])
     with pytest.raises(ValueError, match="nothing to score"):
         payoff([], [], [], [])

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.metrics import comparison as module
-from foretell.metrics.bootstrap import Resampling, brier_index_from_sums, mean_from_sums
+from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign, factorise
-from foretell.metrics.comparison import compare_all, compare_matrix, compare_paired, compare_sums
+from foretell.metrics.comparison import compare_all, compare_matrix, compare_paired
 
 FEW = Resampling(draws=400)
+TWO_KINDS = ResamplingDesign(stratum=np.arange(200) % 2)
 
 
 @pytest.fixture
@@ -68,16 +69,15 @@ def test_unanswered_rows_are_dropped_from_both_arms(table):
         compare_paired([np.nan, 1.0], [1.0, np.nan])
 
 
-def test_sums_and_rows_agree(table):
+def test_other_intervals_rest_on_the_same_draws(table):
     scores, cluster = table
-    clusters = factorise(cluster)
-    ones = np.ones(200)
-    sums = [clusters.sums(np.column_stack([scores[:, k], ones])) for k in (0, 1)]
-    from_sums = compare_sums(*sums, mean_from_sums, FEW)
-    from_rows = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
-    assert (from_sums.diff, from_sums.low, from_sums.p) == pytest.approx((from_rows.diff, from_rows.low, from_rows.p))
-    bca = compare_sums(*sums, mean_from_sums, Resampling(draws=400, interval="bca"))
-    assert bca.low == pytest.approx(from_sums.low, abs=from_sums.se)
+    plain = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
+    one = compare_paired(scores[:, 0] - scores[:, 1], np.zeros(200), cluster, resampling=FEW)
+    assert (plain.diff, plain.low, plain.p) == pytest.approx((one.diff, one.low, one.p))
+    bca = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=Resampling(draws=400, interval="bca"))
+    assert (bca.diff, bca.se, bca.p) == (plain.diff, plain.se, plain.p)
+    assert bca.low == pytest.approx(plain.low, abs=plain.se)
+    assert bca.low != plain.low
 
 
 def test_loop_over_draws_gives_the_same_replicates(table):
@@ -182,7 +182,7 @@ def test_pair_without_common_rows_is_nan_with_a_reason():
         (lambda s: compare_all(s[:, 0], 0), "scores"),
         (lambda s: compare_paired(s[:, 0], s[:5, 0]), "score_a"),
         (lambda s: compare_paired(s[:, 0], s[:, 1], [1, 2]), "cluster"),
-        (lambda s: compare_all(s, 0, resampling=Resampling(interval="bca")), "bca"),
+        (lambda s: compare_all(s, 0, TWO_KINDS, resampling=Resampling(draws=9, interval="bca")), "bca"),
     ],
 )
 def test_bad_input_raises(table, call, match):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
+from tests.scoring.made_standings import DAY, START, arena, one_asking, several
 
 from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, past_rate, with_arena_anchors
 from foretell.scoring.arena_rows import ArenaForecastRow, arena_table_from_rows

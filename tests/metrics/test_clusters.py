@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.clusters import connect_clusters, cross_clusters, factorise
+from foretell.metrics.clusters import cross_clusters, factorise
 
 labels = st.lists(st.integers(0, 6), min_size=1, max_size=30)
 
@@ -39,24 +39,6 @@ def test_row_order_does_not_matter(values, random):
     random.shuffle(order)
     whole = factorise(values)
     assert factorise(np.array(values)[order]).codes.tolist() == whole.codes[order].tolist()
-
-
-@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=25))
-@settings(deadline=None, max_examples=60)
-def test_connect_is_the_transitive_closure(rows):
-    first, second = zip(*rows, strict=True)
-    group = list(range(len(rows)))
-    for _ in rows:
-        for i, a in enumerate(rows):
-            for j, b in enumerate(rows):
-                if a[0] == b[0] or a[1] == b[1]:
-                    group[i] = group[j] = min(group[i], group[j])
-    assert same_partition(connect_clusters(first, second).codes, group)
-
-
-def test_connect_of_one_label_is_that_partition():
-    assert connect_clusters(["b", "a", "b"]).codes.tolist() == [1, 0, 1]
-    assert connect_clusters([1, 2, 3], [1, 1, 2], [7, 8, 8]).n == 1
 
 
 def test_cross_separates_what_either_separates():
@@ -97,9 +79,5 @@ def test_bad_labels_raise(bad):
 
 
 def test_lengths_must_agree():
-    with pytest.raises(ValueError, match="same length"):
-        connect_clusters([1, 2], [1])
-    with pytest.raises(ValueError, match="at least one"):
-        connect_clusters()
     with pytest.raises(ValueError, match="same number"):
         cross_clusters(factorise([1]), factorise([1, 2]))

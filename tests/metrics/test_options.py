@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from foretell.metrics.decisions import (
     accuracy,
-    best_accuracy_cut,
     confidence,
     consensus_matrix,
     hard_score,
@@ -59,47 +58,6 @@ def test_variance_between_runs_by_hand():
     assert hard_score_variance(score, task) == pytest.approx((0.25 + 0.0) / 2)
 
 
-def test_threshold_by_hand():
-    found = best_accuracy_cut([0.1, 0.2, 0.6, 0.7, 0.8], [0, 0, 0, 1, 1])
-    assert found.cut == pytest.approx(0.65)
-    assert found.accuracy == 1
-    assert found.label([0.6, 0.66]).tolist() == [False, True]
-
-
-def test_ties_between_cuts_go_toward_one_half():
-    # Cuts within [0.2, 0.3) and within [0.7, 0.8) both label three of four rightly.
-    assert best_accuracy_cut([0.2, 0.3, 0.7, 0.8], [0, 1, 0, 1]).accuracy == 0.75
-    assert best_accuracy_cut([0.2, 0.3, 0.6, 0.8], [0, 1, 0, 1]).cut == pytest.approx(0.7)
-    assert best_accuracy_cut([0.2, 0.4, 0.7, 0.8], [0, 1, 0, 1]).cut == pytest.approx(0.3)
-
-
-def test_everything_true_or_false():
-    assert best_accuracy_cut([0.4, 0.6], [1, 1]).cut == pytest.approx(0.2)
-    assert best_accuracy_cut([0.4, 0.6], [0, 0]).cut == pytest.approx(0.8)
-    assert best_accuracy_cut([1.0], [0]).cut == 1
-    # A probability of zero is never labelled True.
-    assert best_accuracy_cut([0.0, 0.5], [1, 1]).accuracy == 0.5
-
-
-@settings(deadline=None, max_examples=100)
-@given(
-    rows=st.lists(st.tuples(st.sampled_from(np.linspace(0, 1, 21).tolist()), st.booleans()), min_size=1, max_size=20)
-)
-def test_no_cut_is_better(rows):
-    p, outcome = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
-    found = best_accuracy_cut(p, outcome)
-    assert 0 <= found.cut <= 1
-    assert np.mean(found.label(p) == outcome) == pytest.approx(found.accuracy)
-    every_cut = np.linspace(0, 1, 201)[:, None]
-    assert ((p > every_cut) == outcome).mean(axis=1).max() <= found.accuracy + 1e-12
-
-
-def test_cut_stays_below_the_next_float():
-    low, high = 0.5, float(np.nextafter(0.5, 1))
-    found = best_accuracy_cut([low, high], [0, 1])
-    assert found.label([low, high]).tolist() == [False, True]
-
-
 def test_consensus_by_hand():
     matrix = consensus_matrix([[1, 0, 1, np.nan], [1, 1, 1, 1], [np.nan, np.nan, np.nan, 0]])
     assert matrix[0, 1] == pytest.approx(2 / 3)
@@ -135,12 +93,10 @@ def test_bad_input_is_named(call, message):
 
 def test_missing_outcome_raises():
     with pytest.raises(ValueError, match="missing"):
-        best_accuracy_cut([0.5], [np.nan])
-    with pytest.raises(ValueError, match="missing"):
         hard_score([0.5, 0.5], [1, np.nan], [0, 0])
 
 
 def test_scoring_nothing_raises():
-    for call in (lambda: best_accuracy_cut([], []), lambda: hard_score([], [], []), lambda: confidence([], [])):
+    for call in (lambda: hard_score([], [], []), lambda: confidence([], [])):
         with pytest.raises(ValueError, match="nothing to score"):
             call()

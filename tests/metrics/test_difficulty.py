@@ -6,7 +6,6 @@ from foretell.metrics.difficulty import (
     adjusted_brier_index,
     difficulty_anchor,
     market_difficulty,
-    overall_index,
     question_difficulty,
 )
 
@@ -65,9 +64,3 @@ def test_disconnected_methods_warn():
 def test_beating_difficulty_by_far_is_clamped():
     assert adjusted_brier([0.0], [0.5], 0.1)[0] == pytest.approx(-0.4)
     assert adjusted_brier_index([0.0], [0.5], 0.1) == 100.0
-
-
-def test_overall_averages_scores_before_the_root():
-    assert overall_index(0.04, 0.16) == pytest.approx(100 * (1 - np.sqrt(0.1)))
-    with pytest.raises(ValueError, match="empty"):
-        overall_index()

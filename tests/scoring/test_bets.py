@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.arena.standings.made_standings import arena, one_asking, several
+from tests.scoring.made_standings import arena, one_asking, several
 
 from foretell.metrics.returns import Bettor, kalshi_fee, payoff
 from foretell.scoring.event_sums import GAMMAS, bet_payoffs, bet_prices, has_prices

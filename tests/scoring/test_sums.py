@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
-from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
+from tests.metrics.plain import sides
+from tests.scoring.made_standings import DAY, START, arena, one_asking, several
 
 from foretell.metrics.calibration import bin_codes, width_edges
 from foretell.metrics.metric import METRICS, MetricRows
-from foretell.metrics.returns import Bettor, average_return, payoff, returns_by_side
+from foretell.metrics.returns import Bettor, payoff
 from foretell.questions.errors import InputError
 from foretell.scoring.arena_leaderboard import (
     ScoredArena,
@@ -76,11 +77,11 @@ def test_every_number_is_that_of_evaluate(quoted):
         weight = 1 / n_priced[s.markets.moment][priced]
         for gamma in (0.0, 0.5, 1.0):
             paid = payoff(q, o, yes, no, Bettor(gamma=gamma))
-            assert found.scores[f"return{gamma:g}"].estimate == pytest.approx(average_return(paid, weight))
-            assert found.by_market[f"return{gamma:g}"].estimate == pytest.approx(average_return(paid))
-        sides = returns_by_side(q, o, (yes, no), weight=weight)
-        assert found.scores["yes_side"].estimate == pytest.approx(sides.yes)
-        assert found.scores["no_side"].estimate == pytest.approx(sides.no)
+            assert found.scores[f"return{gamma:g}"].estimate == pytest.approx(np.average(paid, weights=weight))
+            assert found.by_market[f"return{gamma:g}"].estimate == pytest.approx(paid.mean())
+        on_yes, on_no = sides(q, o, yes, no, weight)
+        assert found.scores["yes_side"].estimate == pytest.approx(on_yes)
+        assert found.scores["no_side"].estimate == pytest.approx(on_no)
 
 
 def test_bins_are_those_of_evaluate():

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.arena.standings.made_standings import DAY, START, arena, one_asking, several
+from tests.scoring.made_standings import DAY, START, arena, one_asking, several
 
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import arena_report, event_history, history_pictures

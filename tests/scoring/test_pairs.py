@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.arena.standings.made_standings import arena
+from tests.scoring.made_standings import arena
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import compare_paired
