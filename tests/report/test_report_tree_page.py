@@ -9,7 +9,7 @@ from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.tree_page import tree_page
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 ODD = '<script>alert(1)</script> & "q"\n\nsecond'
 
 
