@@ -107,9 +107,9 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     },
     "studies": {
         "trials": "foretell.studies.trials:study",
-        "aggregation": "foretell.studies.aggregation:study",
+        "aggregation": "foretell.studies.trials:aggregation_study",
         "calibration": "foretell.studies.calibration:study",
-        "calibration-report": "foretell.studies.calibration_report:study",
+        "calibration-report": "foretell.studies.calibration:report_study",
         "buildup": "foretell.studies.buildup:study",
         "variance": "foretell.studies.variance:study",
         "models": "foretell.studies.base_models:study",

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from foretell.metrics.arrays import Floats
-from foretell.metrics.comparison import Comparison
 from foretell.report.charts.calibration import agreement_plot, reliability_diagram
 from foretell.report.headline import pair_headline
 from foretell.report.numbers import metric_text
-from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.request import setting
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.ranking import group_title, low_is_better
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
 from foretell.scoring.table import ForecastTable
 from foretell.studies.inputs import DataInputs, StudyOptions
+from foretell.studies.layout import column, count, table, words
+from foretell.studies.scores import reversed_difference
 
 MAX_TARGETS = 25
 """Targets listed one by one."""
@@ -53,13 +53,13 @@ def study(inputs: DataInputs, options: ComparisonOptions) -> StudyResult:
 
       foretell study comparison knn linear -f run/forecasts.csv -o run/outcomes.csv --by source
     """
-    table = read_table(options.forecasts, options.outcomes, ReadOptions())
+    forecasts = read_table(options.forecasts, options.outcomes, ReadOptions())
     scoring = ScoringOptions(by=options.by, resampling=options.resampling)
-    return comparison_study(table, options.first, options.second, scoring=scoring)
+    return comparison_study(forecasts, options.first, options.second, scoring=scoring)
 
 
 def comparison_study(
-    table: ForecastTable,
+    forecasts: ForecastTable,
     first: str,
     second: str,
     *,
@@ -67,87 +67,64 @@ def comparison_study(
     scoring: ScoringOptions | None = None,
 ) -> StudyResult:
     """Both on the targets of a table; `texts` says what a question asks."""
-    pair = compare_pair(table, first, second, replace(scoring or ScoringOptions(), anchors=False))
-    both = [table.p_of(name) for name in (first, second)]
-    outcome, weight = table.targets.outcome, table.targets.weight
-    common = np.isfinite(both[0]) & np.isfinite(both[1])
-    agreement = agreement_plot(*both, names=(first, second))
+    pair = compare_pair(forecasts, first, second, replace(scoring or ScoringOptions(), anchors=False))
+    both = {name: forecasts.p_of(name) for name in (first, second)}
+    outcome, weight = forecasts.targets.outcome, forecasts.targets.weight
+    common = np.all([np.isfinite(p) for p in both.values()], axis=0)
+    agreement = agreement_plot(both[first], both[second], names=(first, second))
     charts = [StudyChart(name="agreement", title="Where they agree", chart=agreement)]
-    charts += [
-        StudyChart(
-            name=f"reliability-{n}",
-            title=f"Reliability of {name}",
-            chart=reliability_diagram(p[common], outcome[common], weight[common], name=name),
-        )
-        for n, (name, p) in enumerate(zip((first, second), both, strict=True), 1)
-        if common.any()
-    ]
+    for place, (name, p) in enumerate(both.items() if common.any() else (), 1):
+        drawn = reliability_diagram(p[common], outcome[common], weight[common], name=name)
+        charts.append(StudyChart(name=f"reliability-{place}", title=f"Reliability of {name}", chart=drawn))
     return StudyResult(
         name="comparison",
         title=f"{first} and {second}",
         sentences=(pair_headline(pair),),
-        tables=(_differences(pair), _disagreements(table, pair, both, texts or {})),
+        tables=(_differences(pair), _disagreements(forecasts, pair, texts or {})),
         charts=tuple(charts),
         settings={"targets both answered": int(common.sum()), "level of intervals": pair.level},
     )
 
 
 def _differences(pair: PairComparison) -> StudyTable:
-    scores = {(tuple(score.group.items()), score.forecaster): score for score in pair.scores}
+    scores = {(tuple(one.group.items()), one.forecaster): one.metrics for one in pair.scores}
     metric = pair.differences[0].metric if pair.differences else "bi"
-    told = metric_text(metric)
+    text = metric_text(metric)
     columns = (
-        StudyColumn(label="targets", decimals=0),
-        StudyColumn(label=pair.first, decimals=told.decimals, tip=told.meaning),
-        StudyColumn(label=f"{pair.second} ", decimals=told.decimals, tip=told.meaning),
-        StudyColumn(label="ahead by", decimals=told.decimals, tip="above 0 the first one is better"),
+        count("targets"),
+        column(pair.first, text.meaning, text.decimals),
+        column(f"{pair.second} ", text.meaning, text.decimals),
+        column("ahead by", "above 0 the first one is better", text.decimals),
     )
-    entries: list[StudyRow] = []
-    for found in pair.differences:
-        key = tuple(found.group.items())
-        sides = [scores.get((key, name)) for name in (pair.first, pair.second)]
-        values = [side.metrics.get(metric) if side else None for side in sides]
-        gap = _flipped(found.comparison) if low_is_better(metric) else found.comparison
-        entries.append(StudyRow(name=group_title(found.group), values=(found.comparison.n, *values, gap)))
-    return StudyTable(title=f"{told.label}, group by group", row_header="Group", columns=columns, rows=tuple(entries))
+    rows: list[tuple[str, tuple[CellValue, ...]]] = []
+    for one in pair.differences:
+        group = tuple(one.group.items())
+        sides = [scores.get((group, name), {}).get(metric) for name in (pair.first, pair.second)]
+        ahead = reversed_difference(one.comparison) if low_is_better(metric) else one.comparison
+        rows.append((group_title(one.group), (one.comparison.n, *sides, ahead)))
+    return table(f"{text.label}, group by group", "Group", columns, rows)
 
 
-def _flipped(comparison: Comparison) -> Comparison:
-    return replace(comparison, diff=-comparison.diff, low=-comparison.high, high=-comparison.low)
-
-
-def _disagreements(
-    table: ForecastTable, pair: PairComparison, both: list[Floats], texts: Mapping[str, str]
-) -> StudyTable:
+def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mapping[str, str]) -> StudyTable:
     """The targets on which they are farthest apart."""
-    apart = np.abs(both[0] - both[1])
+    a, b, targets = forecasts.p_of(pair.first), forecasts.p_of(pair.second), forecasts.targets
+    apart = np.abs(a - b)
     order = np.argsort(-np.nan_to_num(apart, nan=-1.0), kind="stable")[:MAX_TARGETS]
-    targets = table.targets
     columns = (
-        StudyColumn(label="target", numeric=False),
-        StudyColumn(label=pair.first, decimals=2),
-        StudyColumn(label=f"{pair.second} ", decimals=2),
-        StudyColumn(label="price", decimals=2),
-        StudyColumn(label="happened", decimals=0),
-        StudyColumn(label="gained", decimals=3, tip="squared error of the second minus that of the first"),
+        words("target"),
+        column(pair.first, decimals=2),
+        column(f"{pair.second} ", decimals=2),
+        column("price", decimals=2),
+        count("happened"),
+        column("gained", "squared error of the second minus that of the first", 3),
     )
-    entries: list[StudyRow] = []
-    for i in (int(place) for place in order if np.isfinite(apart[place])):
+    rows: list[tuple[str, tuple[CellValue, ...]]] = []
+    for i in order[np.isfinite(apart[order])].tolist():
         question = targets.question.names[targets.question.codes[i]]
-        y = float(targets.outcome[i])
-        values = (
-            targets.target.names[targets.target.codes[i]],
-            float(both[0][i]),
-            float(both[1][i]),
-            float(targets.price[i]) if np.isfinite(targets.price[i]) else None,
-            int(y),
-            float((both[1][i] - y) ** 2 - (both[0][i] - y) ** 2),
-        )
-        entries.append(StudyRow(name=texts.get(question, question)[:MAX_TEXT], values=values))
-    return StudyTable(
-        title="Where they differ",
-        row_header="Question",
-        columns=columns,
-        rows=tuple(entries),
-        caption=f"The {len(entries)} targets on which they are farthest apart, of those that have come out.",
-    )
+        p, q, y = float(a[i]), float(b[i]), float(targets.outcome[i])
+        price = float(targets.price[i]) if np.isfinite(targets.price[i]) else None
+        target = targets.target.names[targets.target.codes[i]]
+        values = (target, p, q, price, int(y), (q - y) ** 2 - (p - y) ** 2)
+        rows.append((texts.get(question, question)[:MAX_TEXT], values))
+    caption = f"The {len(rows)} targets on which they are farthest apart, of those that have come out."
+    return table("Where they differ", "Question", columns, rows, caption=caption)

@@ -1,4 +1,4 @@
-"""What a configuration's name says: base model, effort, search, what it was shown, and which variant it is."""
+"""Configurations of a forecaster: what their names say, which of them a study looks at, and results over them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.agreement import divergence_matrix
+from foretell.metrics.arrays import Floats
 from foretell.questions.errors import InputError
+from foretell.report.charts.heatmap import distance_heatmap
 from foretell.report.numbers import percent, plural
+from foretell.report.study import StudyChart, StudyResult
 from foretell.studies.inputs import StudyData
-from foretell.studies.scores import brier_of, index_of
+from foretell.studies.layout import draw_settings
+from foretell.studies.scores import index_of, raw_brier
 
 PATTERN = re.compile(
     r"^(?P<model>.+?)-(?P<effort>[a-z]+)-(?P<search>[a-z]+)-c(?P<crowd>[01])(?:-p(?P<prior>[01]))?-t(?P<tools>[01])"
@@ -24,7 +29,7 @@ PATTERN = re.compile(
 class ConfigName:
     """One configuration, e.g. pro-high-brave-c1-p1-t1-nobelief.
 
-    >>> found = parse_config("kimi-k2.5-high-brave-c1-t1-nobelief")
+    >>> found = parse_configs(["kimi-k2.5-high-brave-c1-t1-nobelief"])["kimi-k2.5-high-brave-c1-t1-nobelief"]
     >>> found.model, found.search, found.crowd, found.prior, found.variant
     ('kimi-k2.5', 'brave', True, False, 'nobelief')
     """
@@ -42,74 +47,57 @@ class ConfigName:
     variant: str = ""
     """Empty for the agent with a belief state; nobelief for the one that only gathers text."""
 
-    @property
-    def regime(self) -> str:
-        """c=0 or c=1, as the paper writes it."""
-        return f"c={int(self.crowd)}"
-
-
-def parse_config(name: str) -> ConfigName | None:
-    """The parts of a name; None for one that is written otherwise."""
-    found = PATTERN.match(name)
-    if found is None:
-        return None
-    return ConfigName(
-        model=found["model"],
-        effort=found["effort"],
-        search=found["search"],
-        crowd=found["crowd"] == "1",
-        prior=found["prior"] == "1",
-        tools=found["tools"] == "1",
-        variant=found["variant"] or "",
-    )
-
 
 def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
-    """The names that can be read, with their parts."""
-    return {name: parts for name in names if (parts := parse_config(name)) is not None}
+    """The names that are written so, with their parts."""
+    found = {name: match for name in names if (match := PATTERN.match(name)) is not None}
+    return {
+        name: ConfigName(
+            model=parts["model"],
+            effort=parts["effort"],
+            search=parts["search"],
+            crowd=parts["crowd"] == "1",
+            prior=parts["prior"] == "1",
+            tools=parts["tools"] == "1",
+            variant=parts["variant"] or "",
+        )
+        for name, parts in found.items()
+    }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConfigAxis:
-    """A change of one thing: the values before and after it, everything else being equal."""
+def single_changes(names: Mapping[str, ConfigName], engine: str) -> dict[str, list[tuple[str, str]]]:
+    """All pairs (before, after) of configurations that differ in one thing alone, by what that is.
 
-    name: str
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
-
-    def pairs(self, names: Mapping[str, ConfigName]) -> list[tuple[str, str]]:
-        """All (before, after) among the names that differ in this alone."""
-        by_parts = {parts: name for name, parts in names.items()}
-        found: list[tuple[str, str]] = []
-        for name, parts in names.items():
-            if all(getattr(parts, key) == value for key, value in self.before.items()):
-                other = by_parts.get(replace(parts, **self.after))
-                if other is not None:
-                    found.append((name, other))
-        return found
-
-
-def config_axes(engine: str = "brave") -> tuple[ConfigAxis, ...]:
-    """Single changes of which real runs hold both sides, searches being made with that engine."""
+    Searches are made with that engine; changes of which there is no pair are left out.
+    """
     bare, full = {"search": engine, "variant": "nobelief"}, {"variant": ""}
-    return (
-        ConfigAxis(
-            name="zero-shot → search, tools, no belief",
-            before={"search": "none", "tools": False, "variant": ""},
-            after={**bare, "tools": True},
+    changes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+        "zero-shot → search, tools, no belief": (
+            {"search": "none", "tools": False, "variant": ""},
+            {**bare, "tools": True},
         ),
-        ConfigAxis(name="no belief → belief state", before=bare, after=full),
-        ConfigAxis(name="no search → search", before={"search": "none", **full}, after={"search": engine}),
-        ConfigAxis(name="no tools → tools for the source", before={"tools": False, **full}, after={"tools": True}),
-        ConfigAxis(name="no price → price in the prompt", before={"crowd": False}, after={"crowd": True}),
-        ConfigAxis(
-            name="neither → price and base rate in the prompt",
-            before={"crowd": False, "prior": False},
-            after={"crowd": True, "prior": True},
+        "no belief → belief state": (bare, full),
+        "no search → search": ({"search": "none", **full}, {"search": engine}),
+        "no tools → tools for the source": ({"tools": False, **full}, {"tools": True}),
+        "no price → price in the prompt": ({"crowd": False}, {"crowd": True}),
+        "neither → price and base rate in the prompt": (
+            {"crowd": False, "prior": False},
+            {"crowd": True, "prior": True},
         ),
-        ConfigAxis(name="price → price and base rate", before={"crowd": True, "prior": False}, after={"prior": True}),
-        ConfigAxis(name="default → high effort", before={"effort": "default"}, after={"effort": "high"}),
-    )
+        "price → price and base rate": ({"crowd": True, "prior": False}, {"prior": True}),
+        "default → high effort": ({"effort": "default"}, {"effort": "high"}),
+    }
+    by_parts = {parts: name for name, parts in names.items()}
+    found = {
+        change: [
+            (name, other)
+            for name, parts in names.items()
+            if all(getattr(parts, key) == value for key, value in before.items())
+            and (other := by_parts.get(replace(parts, **after))) is not None
+        ]
+        for change, (before, after) in changes.items()
+    }
+    return {change: pairs for change, pairs in found.items() if pairs}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +106,7 @@ class ConfigFamily:
 
     model: str
     regime: str
+    """c=0 or c=1, as the paper writes it."""
     zero_shot: str | None
     no_belief: str | None
     belief: str | None
@@ -133,22 +122,22 @@ def config_families(names: Mapping[str, ConfigName]) -> list[ConfigFamily]:
     found: list[ConfigFamily] = []
     for model in dict.fromkeys(parts.model for parts in names.values()):
         for crowd in (False, True):
-            mine = {n: p for n, p in names.items() if p.model == model and p.crowd == crowd and p.effort == "high"}
-            zero = _first(mine, search=False, tools=False, variant="")
-            bare = _first(mine, search=True, tools=True, variant="nobelief")
-            full = _first(mine, search=True, tools=True, variant="")
-            if bare or full:
-                regime = f"c={int(crowd)}"
-                found.append(ConfigFamily(model=model, regime=regime, zero_shot=zero, no_belief=bare, belief=full))
+            mine = {n: p for n, p in names.items() if (p.model, p.crowd, p.effort) == (model, crowd, "high")}
+            family = ConfigFamily(
+                model=model,
+                regime=f"c={int(crowd)}",
+                zero_shot=_first(mine, research=False, variant=""),
+                no_belief=_first(mine, research=True, variant="nobelief"),
+                belief=_first(mine, research=True, variant=""),
+            )
+            if family.no_belief or family.belief:
+                found.append(family)
     return found
 
 
-def _first(names: Mapping[str, ConfigName], *, search: bool, tools: bool, variant: str) -> str | None:
-    fits = [
-        name
-        for name, parts in names.items()
-        if (parts.search != "none") == search and parts.tools == tools and parts.variant == variant
-    ]
+def _first(names: Mapping[str, ConfigName], *, research: bool, variant: str) -> str | None:
+    wanted = (research, research, variant)
+    fits = [name for name, one in names.items() if (one.search != "none", one.tools, one.variant) == wanted]
     return max(fits, key=lambda name: names[name].prior, default=None)
 
 
@@ -159,24 +148,34 @@ ENOUGH = 0.99
 SEES_THE_FUTURE = "clairvoyant"
 
 
-def complete_configs(data: StudyData) -> dict[str, Examples]:
-    """The chosen configurations, or all that answered (nearly) every target and did not see the future."""
+def complete_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
+    """The chosen configurations, or all that answered (nearly) every target and did not see the future.
+
+    `two_for` names what cannot be done with one alone.
+    """
     for name in data.chosen:
         if name not in data.tables:
             near = get_close_matches(name, data.tables, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(data.tables)[:12])}"
             raise InputError(f"no configuration is called {name!r}", hint=hint)
-    if data.chosen:
-        return {name: data.tables[name] for name in data.chosen}
-    kept = {name: table for name, table in data.tables.items() if is_complete(table) and SEES_THE_FUTURE not in name}
-    if not kept:
+    found = {name: data.tables[name] for name in data.chosen} or {
+        name: one for name, one in data.tables.items() if is_complete(one) and SEES_THE_FUTURE not in name
+    }
+    if not found:
         raise InputError("no configuration answered all targets", hint="name the ones to look at with --config")
-    return kept
+    if two_for and len(found) < 2:
+        raise InputError(f"{two_for} needs at least two forecasters", hint="name more of them with --config")
+    return found
 
 
-def best_config(tables: Mapping[str, Examples]) -> str:
+def shown_configs(data: StudyData, configs: Mapping[str, Examples]) -> tuple[str, ...]:
+    """The configurations to look at one by one: those chosen, else the best."""
+    return data.chosen or (best_config(configs),)
+
+
+def best_config(configs: Mapping[str, Examples]) -> str:
     """The configuration whose logit mean has the best index."""
-    return max(tables, key=lambda name: index_of(brier_of(tables[name].rows.raw, tables[name]), tables[name]))
+    return max(configs, key=lambda name: index_of(raw_brier(configs[name]), configs[name]))
 
 
 def is_complete(examples: Examples) -> bool:
@@ -184,13 +183,34 @@ def is_complete(examples: Examples) -> bool:
     return float(np.mean(~np.isnan(examples.rows.raw))) >= ENOUGH
 
 
-def trials_done(examples: Examples) -> float:
-    """Share of trials on all targets that gave an answer."""
-    return float(np.mean(~np.isnan(examples.rows.trials)))
+# Results over configurations.
+
+
+LEFT_OUT = "Left out as incomplete or because they saw the future"
+
+
+def with_scope(
+    result: StudyResult,
+    data: StudyData,
+    configs: Mapping[str, Examples],
+    *,
+    left_out: str = LEFT_OUT,
+    settings: Mapping[str, Any] | None = None,
+) -> StudyResult:
+    """The result of a study of configurations, with notes on what it rests on and the settings that make it again."""
+    notes = (*result.notes, *study_notes(data, configs, left_out=left_out))
+    return replace(result, notes=notes, settings={**study_settings(data, configs), **(settings or {})})
+
+
+def divergence_chart(configs: Mapping[str, Examples], title: str) -> tuple[StudyChart, Floats]:
+    """How far the logit means of configurations are apart, as a chart and as a matrix."""
+    matrix = divergence_matrix(np.column_stack([one.rows.raw for one in configs.values()])).mean
+    chart = distance_heatmap(list(configs), matrix, label="mean Jensen–Shannon divergence in bits")
+    return StudyChart(name="divergence", title=title, chart=chart), matrix
 
 
 def describe_scope(examples: Examples) -> str:
-    """What the numbers rest on, e.g. "791 targets of 400 askings, 355 questions"."""
+    """What the numbers rest on, e.g. "791 targets of 400 askings, 355 questions apart"."""
     rows = examples.rows
     askings, questions = len(np.unique(rows.asking)), len(np.unique(rows.cluster))
     return f"{plural(len(examples), 'target')} of {plural(askings, 'asking')}, {plural(questions, 'question')} apart"
@@ -198,32 +218,26 @@ def describe_scope(examples: Examples) -> str:
 
 def study_notes(
     data: StudyData,
-    tables: Mapping[str, Examples],
+    configs: Mapping[str, Examples],
     *,
-    left_out: str = "Left out as incomplete or because they saw the future",
+    left_out: str = LEFT_OUT,
 ) -> tuple[str, ...]:
     """What the numbers rest on, which trials failed, and which configurations were left out."""
-    told = [f"{describe_scope(next(iter(tables.values())))}. A question asked in several rounds is one cluster."]
-    failed = {name: trials_done(table) for name, table in tables.items() if trials_done(table) < 1}
-    if failed:
-        worst = min(failed, key=lambda name: failed[name])
-        told.append(
-            f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(failed[worst])} "
+    notes = [f"{describe_scope(next(iter(configs.values())))}. A question asked in several rounds is one cluster."]
+    done = {name: float(np.mean(~np.isnan(one.rows.trials))) for name, one in configs.items()}
+    if failed := [name for name, share in done.items() if share < 1]:
+        worst = min(failed, key=lambda name: done[name])
+        notes.append(
+            f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(done[worst])} "
             "done; the others speak for a failed trial."
         )
-    left = [name for name in data.tables if name not in tables]
+    left = [name for name in data.tables if name not in configs]
     if left and not data.chosen:
-        told.append(f"{left_out}: {', '.join(left)}.")
-    return tuple(told)
+        notes.append(f"{left_out}: {', '.join(left)}.")
+    return tuple(notes)
 
 
-def study_settings(data: StudyData, tables: Mapping[str, Examples]) -> dict[str, Any]:
+def study_settings(data: StudyData, configs: Mapping[str, Examples]) -> dict[str, Any]:
     """What it takes to reproduce the numbers."""
-    how = data.resampling
-    return {
-        "draws": how.draws,
-        "level": how.level,
-        "seed": how.seed,
-        "clusters": "question; two-way: question × resolution day",
-        "configurations": list(tables),
-    }
+    clusters = "question; two-way: question × resolution day"
+    return {**draw_settings(data.resampling), "clusters": clusters, "configurations": list(configs)}

@@ -1,19 +1,17 @@
 """Study: do forecasters go as far from one half as the market does, and how far are they from each other?"""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.agreement import divergence_matrix
+from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import mean_interval
 from foretell.report.charts.calibration import conservatism_plot
-from foretell.report.charts.heatmap import distance_heatmap
 from foretell.report.numbers import number, plural
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyTable
-from foretell.studies.configurations import best_config, complete_configs, study_notes, study_settings
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.studies.configurations import complete_configs, divergence_chart, shown_configs, with_scope
 from foretell.studies.inputs import DataInputs, TableOptions
+from foretell.studies.layout import column, count, table, words
 
 MOST_CHARTS = 4
 NOTES = (
@@ -21,6 +19,18 @@ NOTES = (
     "forecaster hedges. Hedged is the share of targets on which it is closer to 0.5 than the crowd; ties count half.",
     "Divergence is the mean Jensen–Shannon divergence between two forecasters in bits: 0 where they agree, 1 for "
     "opposite certainties. Averaging helps where forecasters are good and different; this is the second half of that.",
+)
+HEDGING = (
+    column("farther", "mean |p − 0.5| minus that of the price; below 0 is hedging", 3),
+    column("hedged", "share of targets closer to 0.5 than the price", 2),
+    count("n", "targets with a forecast and a price"),
+)
+DIVERGENCE = (
+    column("mean", decimals=3),
+    words("nearest"),
+    column("to the nearest", decimals=3),
+    words("farthest"),
+    column("to the farthest", decimals=3),
 )
 
 
@@ -30,69 +40,53 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Distance from one half beside the crowd's price, and the divergence between all forecasters.
     """
     data = inputs.data(options)
-    tables = complete_configs(data)
-    board = _hedging_table(tables, data.resampling)
-    names = list(tables)
-    matrix = divergence_matrix(np.column_stack([one.rows.raw for one in tables.values()])).mean
-    heatmap = distance_heatmap(names, matrix, label="mean Jensen–Shannon divergence in bits")
-    charts = [StudyChart(name="divergence", title="How far forecasters are apart", chart=heatmap)]
-    if board.rows:
-        for place, name in enumerate((data.chosen or (best_config(tables),))[:MOST_CHARTS], start=1):
-            drawn = conservatism_plot(tables[name].rows.raw, tables[name].rows.price, name=name)
-            charts.append(StudyChart(name=f"market-{place}", title=f"{name} against the market", chart=drawn))
-    return StudyResult(
+    configs = complete_configs(data)
+    hedging = {name: values for name, one in configs.items() if (values := _hedging(one, data.resampling))}
+    heatmap, matrix = divergence_chart(configs, "How far forecasters are apart")
+    charts = [heatmap]
+    for place, name in enumerate(shown_configs(data, configs)[:MOST_CHARTS] if hedging else (), start=1):
+        drawn = conservatism_plot(configs[name].rows.raw, configs[name].rows.price, name=name)
+        charts.append(StudyChart(name=f"market-{place}", title=f"{name} against the market", chart=drawn))
+    board = table("Distance from one half beside the market", "Forecaster", HEDGING, hedging)
+    result = StudyResult(
         name="conservatism",
         title="Hedging and divergence",
-        sentences=(_sentence(board, names, matrix),),
-        tables=(board, _divergence_table(names, matrix)),
+        sentences=(_sentence(board, matrix),),
+        tables=(
+            board,
+            _divergence_table(list(configs), matrix),
+        ),
         charts=tuple(charts),
-        notes=(*NOTES, *study_notes(data, tables)),
-        settings=study_settings(data, tables),
+        notes=NOTES,
     )
+    return with_scope(result, data, configs)
 
 
-def _hedging_table(tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
-    columns = (
-        StudyColumn(label="farther", decimals=3, tip="mean |p − 0.5| minus that of the price; below 0 is hedging"),
-        StudyColumn(label="hedged", decimals=2, tip="share of targets closer to 0.5 than the price"),
-        StudyColumn(label="n", decimals=0, tip="targets with a forecast and a price"),
-    )
-    rows = ((name, values) for name, table in tables.items() if (values := _hedging(table, how)))
-    return StudyTable.build("Distance from one half beside the market", columns, rows, row_header="Forecaster")
-
-
-def _hedging(table: Examples, how: Resampling) -> dict[str, CellValue]:
-    p, price = table.rows.raw, table.rows.price
+def _hedging(examples: Examples, how: Resampling) -> tuple[CellValue, ...]:
+    p, price = examples.rows.raw, examples.rows.price
     both = np.isfinite(p) & np.isfinite(price)
     if not both.any():
-        return {}
+        return ()
     gap = np.abs(p[both] - 0.5) - np.abs(price[both] - 0.5)
-    hedged = np.where(gap == 0, 0.5, (gap < 0).astype(np.float64))
-    cluster = table.rows.cluster[both].tolist()
-    return {
-        "farther": mean_interval(gap.tolist(), cluster, how),
-        "hedged": mean_interval(hedged.tolist(), cluster, how),
-        "n": int(both.sum()),
-    }
+    hedged = np.where(gap == 0, 0.5, gap < 0)
+    cluster = examples.rows.cluster[both].tolist()
+    return (*(mean_interval(values.tolist(), cluster, how) for values in (gap, hedged)), int(both.sum()))
 
 
-def _divergence_table(names: list[str], matrix: np.ndarray) -> StudyTable:
+def _divergence_table(names: list[str], matrix: Floats) -> StudyTable:
     """From each forecaster to its nearest, to the farthest, and to all others on average."""
-    labels = ("mean", "nearest", "to the nearest", "farthest", "to the farthest")
-    columns = [StudyColumn(label=one, decimals=3, numeric=one not in ("nearest", "farthest")) for one in labels]
-    rows: list[tuple[str, dict[str, CellValue]]] = []
+    rows: dict[str, tuple[CellValue, ...]] = {}
     for i, name in enumerate(names):
         others = [(float(matrix[i, j]), other) for j, other in enumerate(names) if j != i]
         known = sorted(pair for pair in others if np.isfinite(pair[0]))
         if known:
             (least, near), (most, far) = known[0], known[-1]
-            values = (float(np.mean([value for value, _ in known])), near, least, far, most)
-            rows.append((name, dict(zip(labels, values, strict=True))))
-    return StudyTable.build("Divergence in bits", columns, rows, row_header="Forecaster")
+            rows[name] = (float(np.mean([value for value, _ in known])), near, least, far, most)
+    return table("Divergence in bits", "Forecaster", DIVERGENCE, rows)
 
 
-def _sentence(board: StudyTable, names: list[str], matrix: np.ndarray) -> str:
-    upper = matrix[np.triu_indices(len(names), k=1)]
+def _sentence(board: StudyTable, matrix: Floats) -> str:
+    upper = matrix[np.triu_indices(len(matrix), k=1)]
     mean = float(np.nanmean(upper)) if np.isfinite(upper).any() else 0.0
     apart = f"two forecasters are {number(mean, 3)} bits apart on average"
     gaps = [value for value in board.column("farther").values() if isinstance(value, Interval)]

@@ -11,12 +11,12 @@ from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, marke
 from foretell.metrics.scores import brier_index
 from foretell.metrics.shares import mean_interval
 from foretell.questions.errors import InputError
-from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.numbers import number, plural
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyTable
-from foretell.studies.configurations import SEES_THE_FUTURE, complete_configs, study_notes, study_settings
+from foretell.report.study import CellValue, StudyResult
+from foretell.studies.configurations import SEES_THE_FUTURE, complete_configs, with_scope
 from foretell.studies.inputs import DataInputs, TableOptions
-from foretell.studies.scores import brier_of
+from foretell.studies.layout import column, count, forest_chart, table, words
+from foretell.studies.scores import raw_brier
 
 HARDEST = 15
 NOTES = (
@@ -25,6 +25,13 @@ NOTES = (
     "always-0.5 at 0.25 (Bastani et al. 2025), so that forecasters who answered different questions can be compared.",
     "Difficulty is treated as known: intervals resample questions, not the forecasters it was estimated from.",
 )
+BOARD = (
+    column("adjusted Brier", "Brier score minus difficulty plus a constant", 3),
+    column("adjusted BI", "100·(1 − √adjusted Brier)"),
+    column("Brier", "as it is, on what was answered", 3),
+    count("n", "targets answered"),
+)
+QUESTIONS = (words("target"), column("difficulty", decimals=3), column("price", decimals=2), count("outcome"))
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
@@ -33,109 +40,69 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Difficulty-adjusted Brier scores as ForecastBench has them, for forecasters who answered different questions.
     """
     data = inputs.data(options)
-    complete = complete_configs(data)
-    if len(complete) < 2:
-        raise InputError("difficulty needs at least two complete forecasters", hint="name more of them with --config")
+    complete = complete_configs(data, two_for="difficulty")
     some = next(iter(complete.values()))
-    gamma = _difficulty(complete, some)
-    constant = difficulty_anchor(gamma[np.isfinite(gamma)])
-    shown = {
-        name: table
-        for name, table in data.tables.items()
+    difficulty = _difficulty(complete, some)
+    adjusted = {
+        name: _adjusted(examples, difficulty, data.resampling)
+        for name, examples in data.tables.items()
         if name in complete or (not data.chosen and SEES_THE_FUTURE not in name)
     }
-    adjusted = {name: _adjusted(table, gamma, constant, data.resampling) for name, table in shown.items()}
-    ranked = {name: one for name, one in sorted(adjusted.items(), key=lambda item: item[1].estimate)}
-    rows = [ForestRow(name=name, interval=one) for name, one in ranked.items()]
-    chart = forest_plot(rows, label="adjusted Brier score, lower is better", decimals=3)
-    return StudyResult(
+    ranked = dict(sorted(adjusted.items(), key=lambda item: item[1].estimate))
+    board: dict[str, tuple[CellValue, ...]] = {}
+    for name, one in ranked.items():
+        score = raw_brier(data.tables[name])
+        plain = float(np.nanmean(score)), int(np.isfinite(score).sum())
+        board[name] = (one, brier_index(max(0.0, one.estimate)), *plain)
+    (best, first), *others = ranked.items()
+    apart = sum(one.low > first.high for _, one in others)
+    label = "adjusted Brier score, lower is better"
+    result = StudyResult(
         name="difficulty",
         title="Scores without the difficulty of the questions",
-        sentences=(_sentence(ranked),),
-        tables=(_board(shown, ranked), _hardest(some, gamma)),
-        charts=(StudyChart(name="adjusted", title="Adjusted Brier score", chart=chart),),
-        notes=(*NOTES, *study_notes(data, complete, left_out="Difficulty was not estimated from")),
-        settings=study_settings(data, complete),
+        sentences=(
+            f"With difficulty taken out {best} is best, adjusted Brier {number(first.estimate, 3)}; the "
+            f"intervals of {apart} of {plural(len(others), 'other')} lie wholly above its own.",
+        ),
+        tables=(
+            table("Adjusted for difficulty", "Forecaster", BOARD, board),
+            table("The hardest questions", "Question", QUESTIONS, _hardest(some, difficulty)),
+        ),
+        charts=(forest_chart("adjusted", "Adjusted Brier score", ranked, label, decimals=3),),
+        notes=NOTES,
     )
+    return with_scope(result, data, complete, left_out="Difficulty was not estimated from")
 
 
 def _difficulty(complete: Mapping[str, Examples], some: Examples) -> Floats:
     """The difficulty of every target."""
-    rows = some.rows
-    scores = np.stack([brier_of(one.rows.raw, one) for one in complete.values()])
-    method, target = (grid.ravel() for grid in np.meshgrid(np.arange(len(scores)), np.arange(len(rows)), indexing="ij"))
+    scores = np.stack([raw_brier(one) for one in complete.values()])
+    method, target = (codes.ravel() for codes in np.indices(scores.shape))
     answered = np.isfinite(scores.ravel())
     fitted = question_difficulty(scores.ravel()[answered], method[answered], target[answered])
-    effect = fitted.of(np.arange(len(rows)))
-    priced = np.isfinite(rows.price)
-    gamma = effect - np.nanmean(effect) + np.nanmean(scores)  # On the scale of Brier scores, as prices are.
-    gamma[priced] = market_difficulty(rows.price[priced], some.outcome[priced])
-    return gamma
+    effect = fitted.of(np.arange(len(some)))
+    difficulty = effect - np.nanmean(effect) + np.nanmean(scores)  # On the scale of Brier scores, as prices are.
+    priced = np.isfinite(some.rows.price)
+    difficulty[priced] = market_difficulty(some.rows.price[priced], some.outcome[priced])
+    return difficulty
 
 
-def _adjusted(table: Examples, gamma: Floats, constant: float, how: Resampling) -> Interval:
-    score = brier_of(table.rows.raw, table)
-    known = np.isfinite(score) & np.isfinite(gamma)
-    values = adjusted_brier(score[known], gamma[known], constant)
-    found = mean_interval(values.tolist(), table.rows.cluster[known].tolist(), how)
+def _adjusted(examples: Examples, difficulty: Floats, how: Resampling) -> Interval:
+    score = raw_brier(examples)
+    known = np.isfinite(score) & np.isfinite(difficulty)
+    constant = difficulty_anchor(difficulty[np.isfinite(difficulty)])
+    values = adjusted_brier(score[known], difficulty[known], constant)
+    found = mean_interval(values.tolist(), examples.rows.cluster[known].tolist(), how)
     if found is None:
         raise InputError("a forecaster answered none of the questions whose difficulty is known")
     return found
 
 
-def _board(tables: Mapping[str, Examples], adjusted: Mapping[str, Interval]) -> StudyTable:
-    columns = (
-        StudyColumn(label="adjusted Brier", decimals=3, tip="Brier score minus difficulty plus a constant"),
-        StudyColumn(label="adjusted BI", tip="100·(1 − √adjusted Brier)"),
-        StudyColumn(label="Brier", decimals=3, tip="as it is, on what was answered"),
-        StudyColumn(label="n", decimals=0, tip="targets answered"),
-    )
-    return StudyTable.build(
-        "Adjusted for difficulty",
-        columns,
-        ((name, _values(tables[name], one)) for name, one in adjusted.items()),
-        row_header="Forecaster",
-    )
-
-
-def _values(table: Examples, adjusted: Interval) -> dict[str, CellValue]:
-    score = brier_of(table.rows.raw, table)
-    return {
-        "adjusted Brier": adjusted,
-        "adjusted BI": brier_index(max(0.0, adjusted.estimate)),
-        "Brier": float(np.nanmean(score)),
-        "n": int(np.isfinite(score).sum()),
-    }
-
-
-def _hardest(some: Examples, gamma: Floats) -> StudyTable:
+def _hardest(some: Examples, difficulty: Floats) -> list[tuple[str, tuple[CellValue, ...]]]:
     rows = some.rows
-    columns = (
-        StudyColumn(label="target", numeric=False),
-        StudyColumn(label="difficulty", decimals=3),
-        StudyColumn(label="price", decimals=2),
-        StudyColumn(label="outcome", decimals=0),
-    )
-    order = np.argsort(-np.nan_to_num(gamma, nan=-1.0), kind="stable")[:HARDEST]
-    listed = (
-        (
-            str(rows.question[i]),
-            {
-                "target": str(rows.target[i]),
-                "difficulty": float(gamma[i]),
-                "price": float(rows.price[i]) if np.isfinite(rows.price[i]) else None,
-                "outcome": float(some.outcome[i]),
-            },
-        )
-        for i in order.tolist()
-    )
-    return StudyTable.build("The hardest questions", columns, listed, row_header="Question")
-
-
-def _sentence(ranked: Mapping[str, Interval]) -> str:
-    (best, first), *others = ranked.items()
-    apart = sum(one.low > first.high for _, one in others)
-    return (
-        f"With difficulty taken out {best} is best, adjusted Brier {number(first.estimate, 3)}; the intervals of "
-        f"{apart} of {plural(len(others), 'other')} lie wholly above its own."
-    )
+    order = np.argsort(-np.nan_to_num(difficulty, nan=-1.0), kind="stable")[:HARDEST]
+    price = [float(rows.price[i]) if np.isfinite(rows.price[i]) else None for i in order]
+    return [
+        (str(rows.question[i]), (str(rows.target[i]), float(difficulty[i]), shown, float(some.outcome[i])))
+        for i, shown in zip(order.tolist(), price, strict=True)
+    ]

@@ -1,21 +1,19 @@
 """Study: how does the score depend on how long before the outcome a question was asked?"""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.arrays import Bools, Floats
+from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
-from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.numbers import number
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyTable
-from foretell.studies.configurations import best_config, complete_configs, study_notes, study_settings
+from foretell.report.study import CellValue, StudyResult
+from foretell.studies.configurations import complete_configs, shown_configs, with_scope
 from foretell.studies.inputs import DataInputs, TableOptions
-from foretell.studies.scores import brier_of
+from foretell.studies.layout import column, forest_chart, table
+from foretell.studies.scores import raw_brier
 
-BOUNDS = {"a week": 7.0, "a month": 31.0, "three months": 92.0, "a year": 366.0, "longer": np.inf}
+BOUNDS = {"up to a week": 7.0, "up to a month": 31.0, "up to three months": 92.0, "up to a year": 366.0}
 """Days from asking to resolution, up to and including."""
 NOTES = (
     "Days from asking to resolution: the horizon where the table has one, else the time until the outcome was known. "
@@ -29,81 +27,44 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Brier index by days from asking to resolution, by forecaster.
     """
     data = inputs.data(options)
-    tables = complete_configs(data)
-    some = next(iter(tables.values()))
-    groups = _groups(lead_days(some))
-    shown = data.chosen or (best_config(tables),)
-    charts: list[StudyChart] = []
-    for place, name in enumerate(shown, start=1):
-        scores = {label: _index(tables[name], member, data.resampling) for label, member in groups.items()}
-        rows = [ForestRow(name=label, interval=one) for label, one in scores.items() if one is not None]
-        drawn = forest_plot(rows, label="Brier index")
-        charts.append(StudyChart(name=f"lead-time-{place}", title=f"{name} by lead time", chart=drawn))
-    board = _table(tables, groups, data.resampling)
-    return StudyResult(
+    configs = complete_configs(data)
+    groups = _by_lead_time(next(iter(configs.values())))
+    index = {
+        name: {label: _index(examples, member, data.resampling) for label, member in groups.items()}
+        for name, examples in configs.items()
+    }
+    rows: dict[str, list[CellValue]] = {name: [*by_group.values()] for name, by_group in index.items()}
+    rows["targets"] = [int(member.sum()) for member in groups.values()]
+    means = {label: [one.estimate for by in index.values() if (one := by[label]) is not None] for label in groups}
+    parts = [f"{label} {number(float(np.mean(scores)), 1)}" for label, scores in means.items() if scores]
+    columns = [column(label, f"Brier index of {int(member.sum())} targets") for label, member in groups.items()]
+    result = StudyResult(
         name="lead-time",
         title="Score by lead time",
-        sentences=(_sentence(board, groups),),
-        tables=(board,),
-        charts=tuple(charts),
-        notes=(*NOTES, *study_notes(data, tables)),
-        settings=study_settings(data, tables),
+        sentences=(f"Brier index by time to resolution, mean over forecasters: {'; '.join(parts)}.",),
+        tables=(table("Brier index by lead time", "Forecaster", columns, rows, styles={"targets": "anchor"}),),
+        charts=tuple(
+            forest_chart(f"lead-time-{place}", f"{name} by lead time", index[name], "Brier index")
+            for place, name in enumerate(shown_configs(data, configs), start=1)
+        ),
+        notes=NOTES,
     )
+    return with_scope(result, data, configs)
 
 
-def lead_days(examples: Examples) -> Floats:
-    """Days from asking to resolution of every target."""
+def _by_lead_time(examples: Examples) -> dict[str, Bools]:
+    """Targets by the days from asking to resolution, the empty groups left out."""
     waited = (examples.known_on - examples.rows.due).astype("m8[D]").astype(np.float64)
-    return np.where(np.isfinite(examples.rows.horizon), examples.rows.horizon, waited)
+    days = np.where(np.isfinite(examples.rows.horizon), examples.rows.horizon, waited)
+    group = np.searchsorted(list(BOUNDS.values()), days)
+    members = {label: group == place for place, label in enumerate((*BOUNDS, "longer"))}
+    return {label: member for label, member in members.items() if member.any()}
 
 
-def _groups(days: Floats) -> dict[str, Bools]:
-    """Targets by lead time, the empty groups left out."""
-    found: dict[str, Bools] = {}
-    low = -np.inf
-    for label, high in BOUNDS.items():
-        member = (days > low) & (days <= high)
-        if member.any():
-            found["longer" if label == "longer" else f"up to {label}"] = member
-        low = high
-    return found
-
-
-def _index(table: Examples, member: Bools, how: Resampling) -> Interval | None:
-    score = brier_of(table.rows.raw, table)
+def _index(examples: Examples, member: Bools, how: Resampling) -> Interval | None:
+    score = raw_brier(examples)
     known = member & np.isfinite(score)
     if not known.any():
         return None
-    return bootstrap_score(
-        score[known],
-        ResamplingDesign(cluster=table.rows.cluster[known], weight=table.weight[known]),
-        statistic=brier_index_from_sums,
-        resampling=how,
-    )
-
-
-def _table(tables: Mapping[str, Examples], groups: Mapping[str, Bools], how: Resampling) -> StudyTable:
-    columns = [
-        StudyColumn(label=label, tip=f"Brier index of {int(member.sum())} targets") for label, member in groups.items()
-    ]
-    rows: list[tuple[str, dict[str, CellValue]]] = [
-        (name, {label: _index(table, member, how) for label, member in groups.items()})
-        for name, table in tables.items()
-    ]
-    counts: dict[str, CellValue] = {label: int(member.sum()) for label, member in groups.items()}
-    return StudyTable.build(
-        "Brier index by lead time",
-        columns,
-        [*rows, ("targets", counts)],
-        row_header="Forecaster",
-        styles={"targets": "anchor"},
-    )
-
-
-def _sentence(board: StudyTable, groups: Mapping[str, Bools]) -> str:
-    parts: list[str] = []
-    for label in groups:
-        scores = [value.estimate for value in board.column(label).values() if isinstance(value, Interval)]
-        if scores:
-            parts.append(f"{label} {number(float(np.mean(scores)), 1)}")
-    return f"Brier index by time to resolution, mean over forecasters: {'; '.join(parts)}."
+    design = ResamplingDesign(cluster=examples.rows.cluster[known], weight=examples.weight[known])
+    return bootstrap_score(score[known], design, statistic=brier_index_from_sums, resampling=how)

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from foretell.data.datasets.forecastbench_tables import read_question_tables
-from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, outcome_key
+from foretell.data.datasets.question_set import QuestionSet, outcome_key
 from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates, Rates
 from foretell.forecasters.combine.rows import Examples, TrialRows
-from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.arrays import Floats
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
@@ -47,69 +47,70 @@ def read_trial_tables(
     """
     root = Path(folder)
     asked = read_question_tables(root, prefix, outcomes=known.outcome, price=known.price)
-    resolved = _resolved(asked)
+    outcomes = {outcome_key(one): one for one in asked.resolutions if one.outcome is not None and one.resolved_at}
+    keyed = ((q, t, outcomes.get((q.id, q.due, t.id))) for q in asked.questions for t in q.targets)
+    resolved = [(q, t, r) for q, t, r in keyed if r is not None]
     if not resolved:
         raise InputError(f"no question of {prefix}questions has resolved", path=root)
-    targets = _targets(resolved, _rates(root, prefix, asked, known))
+    targets = _target_rows(resolved, _rates(root, prefix, asked, known))
     outcome = np.array([r.outcome for _, _, r in resolved], np.float64)
     known_on = np.array([r.resolved_at.date() for _, _, r in resolved if r.resolved_at], "M8[D]")
-    found: dict[str, Examples] = {}
-    for config, trials in _trials(root, prefix, resolved).items():
-        rows = targets.with_trials(trials)
-        found[config] = Examples(rows=rows, outcome=outcome, known_on=known_on, weight=np.ones(len(outcome)))
-    return found
-
-
-def _resolved(asked: QuestionSet) -> list[ResolvedTarget]:
-    outcomes: dict[OutcomeKey, Resolution] = {outcome_key(r): r for r in asked.resolutions if r.outcome is not None}
-    keyed = ((q, t, outcomes.get((q.id, q.due, t.id))) for q in asked.questions for t in q.targets)
-    return [(q, t, r) for q, t, r in keyed if r is not None and r.resolved_at is not None]
+    return {
+        config: Examples(
+            rows=targets.with_trials(trials), outcome=outcome, known_on=known_on, weight=np.ones(len(outcome))
+        )
+        for config, trials in _trials(root, prefix, resolved).items()
+    }
 
 
 def _rates(root: Path, prefix: str, asked: QuestionSet, known: TrialAssumptions) -> Rates | None:
     """Base rates from every round of the folder, where it has more than the rounds asked about."""
     if known.prior == "paper":
         return FixedRates(table=PAPER_RATES)
-    whole = asked
     if prefix and any((root / f"questions{ending}").is_file() for ending in (".parquet", ".csv")):
-        whole = read_question_tables(root)
-    return past_of(whole.questions, whole.resolutions).rates
+        asked = read_question_tables(root)
+    return past_of(asked.questions, asked.resolutions).rates
 
 
-def _targets(resolved: Sequence[ResolvedTarget], rates: Rates | None) -> TrialRows:
-    def column(values: list[float | None]) -> Floats:
+def _target_rows(resolved: Sequence[ResolvedTarget], rates: Rates | None) -> TrialRows:
+    def numbers(values: list[float | None]) -> Floats:
         return np.array([np.nan if value is None else value for value in values], np.float64)
 
     questions = [q for q, _, _ in resolved]
+    texts = {name: np.array([getattr(q, name) for q in questions], str) for name in ("source", "subtype", "kind")}
     return TrialRows(
         trials=np.full((1, len(resolved)), np.nan),
         question=np.array([q.id for q in questions], str),
         due=np.array([q.due.date() for q in questions], "M8[D]"),
         target=np.array([t.id for _, t, _ in resolved], str),
-        source=np.array([q.source for q in questions], str),
-        subtype=np.array([q.subtype for q in questions], str),
-        kind=np.array([q.kind for q in questions], str),
-        horizon=column([q.horizon_days(t) for q, t, _ in resolved]),
-        price=column([t.snapshot.price if t.snapshot else None for _, t, _ in resolved]),
-        prior=column([rates.rate(q, t, q.as_of) if rates else None for q, t, _ in resolved]),
+        horizon=numbers([q.horizon_days(t) for q, t, _ in resolved]),
+        price=numbers([t.snapshot.price if t.snapshot else None for _, t, _ in resolved]),
+        prior=numbers([rates.rate(q, t, q.as_of) if rates else None for q, t, _ in resolved]),
         cluster=np.array([q.cluster for q in questions], str),
-        liquidity=column([t.snapshot.volume if t.snapshot else None for _, t, _ in resolved]),
+        liquidity=numbers([t.snapshot.volume if t.snapshot else None for _, t, _ in resolved]),
+        **texts,
     )
 
 
 def _trials(root: Path, prefix: str, resolved: Sequence[ResolvedTarget]) -> dict[str, Floats]:
-    said = _read_trials(root, prefix)
-    place = _places(said["key"].astype(str), resolved)
-    kept = place >= 0
-    if not kept.any():
+    """Trials × targets by configuration; what is about a target that has not resolved is left out."""
+    rows = _read_trials(root, prefix)
+    # Market forecasts carry no resolution date.
+    places = {
+        f"{q.id}@{q.due.date().isoformat()}@{'' if q.kind == 'market' else t.id}": i
+        for i, (q, t, _) in enumerate(resolved)
+    }
+    distinct, key = np.unique(rows["key"].astype(str), return_inverse=True)
+    place = np.array([places.get(one, -1) for one in distinct.tolist()], np.int64)[key]
+    if not (place >= 0).any():
         raise InputError(f"no trial of {prefix}trials meets a resolved target", path=root)
-    names, code = np.unique(said["config"].astype(str), return_inverse=True)
-    numbers, trial = np.unique(said["trial"], return_inverse=True)
+    names, config = np.unique(rows["config"].astype(str), return_inverse=True)
+    numbers, trial = np.unique(rows["trial"], return_inverse=True)
     found: dict[str, Floats] = {}
     for i, name in enumerate(names.tolist()):
-        mine = kept & (code == i)
+        mine = (place >= 0) & (config == i)
         matrix = np.full((len(numbers), len(resolved)), np.nan)
-        matrix[trial[mine], place[mine]] = said["p"][mine]
+        matrix[trial[mine], place[mine]] = rows["p"][mine]
         found[name] = matrix[~np.isnan(matrix).all(axis=1)] if mine.any() else matrix[:1]
     return found
 
@@ -131,13 +132,3 @@ def _read_trials(root: Path, prefix: str) -> ColumnArrays:
             from {table.table} where {table.number("probability")} is not null"""
         )
     return {name: np.ma.getdata(column) for name, column in found.items()}
-
-
-def _places(keys: "np.ndarray", resolved: Sequence[ResolvedTarget]) -> Ints:
-    """Where each trial's target stands; −1 for one that has not resolved. Market forecasts carry no date."""
-    places = {
-        f"{q.id}@{q.due.date().isoformat()}@{'' if q.kind == 'market' else t.id}": i
-        for i, (q, t, _) in enumerate(resolved)
-    }
-    distinct, code = np.unique(keys, return_inverse=True)
-    return np.array([places.get(key, -1) for key in distinct.tolist()], np.int64)[code]

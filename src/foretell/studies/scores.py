@@ -1,6 +1,6 @@
 """Rules scored side by side on the same targets: Brier index by kind and overall, and paired differences."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 
@@ -12,16 +12,15 @@ from foretell.metrics.bootstrap import Interval, Resampling, brier_index_from_su
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, compare_all, compare_paired
 from foretell.metrics.scores import brier_index
-from foretell.report.charts.ranking import ForestRow, forest_plot
-from foretell.report.charts.svg import Chart
 from foretell.report.numbers import percent, signed
-from foretell.report.study import CellValue, RowStyle, StudyColumn, StudyRow, StudyTable
+from foretell.report.study import CellValue, RowStyle, StudyChart, StudyTable
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.scoreboard import OVERALL
+from foretell.studies.layout import column, forest_chart, table, words
 
 KINDS = ("market", "dataset")
 Scores = Mapping[str, Floats]
-"""By rule, the Brier score of every target; NaN where the rule gave no answer."""
+"""By rule or by configuration, the Brier score of every target; NaN where there is no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +43,20 @@ def brier_of(p: Floats, examples: Examples) -> Floats:
     return (p - examples.outcome) ** 2
 
 
+def raw_brier(examples: Examples) -> Floats:
+    """Squared error of the logit mean of the trials."""
+    return brier_of(examples.rows.raw, examples)
+
+
 def index_of(score: Floats, examples: Examples, group: str = OVERALL) -> float:
     """The Brier index of what was answered; overall is the mean over kinds, NaN where one was left out entirely."""
-    kinds = np.unique(examples.rows.kind) if group == OVERALL else [group]
-    found: list[float] = []
-    for kind in kinds:
-        kept = (examples.rows.kind == kind) & np.isfinite(score)
-        weight = examples.weight[kept]
+    indices: list[float] = []
+    for kind in np.unique(examples.rows.kind) if group == OVERALL else [group]:
+        answered = (examples.rows.kind == kind) & np.isfinite(score)
+        weight = examples.weight[answered]
         total = float(weight.sum())
-        found.append(brier_index(float(weight @ score[kept]) / total) if total > 0 else float("nan"))
-    return float(np.mean(found))
+        indices.append(brier_index(float(weight @ score[answered]) / total) if total > 0 else nan)
+    return float(np.mean(indices))
 
 
 def groups_of(examples: Examples) -> tuple[str, ...]:
@@ -68,26 +71,68 @@ def rule_scores(scores: Scores, examples: Examples, reference: str, resampling: 
     All differences within a group come from the same resamples of whole questions: the same market asked in two
     rounds, and the horizons of one series, are drawn together.
     """
-    names = list(scores)
-    matrix, at = np.column_stack([scores[name] for name in names]), names.index(reference)
-    groups = groups_of(examples)
+    names, groups = list(scores), groups_of(examples)
+    matrix, at = np.column_stack([*scores.values()]), names.index(reference)
     index = {group: _intervals(matrix, examples, group, resampling) for group in groups}
     gaps = {group: _gaps(matrix, at, examples, group, resampling) for group in groups}
     crossed = _gaps(matrix, at, examples, OVERALL, resampling, crossed=True)
-    found: list[RuleScore] = []
-    for i, name in enumerate(names):
-        mine = {g: one for g in groups if (one := gaps[g][i]) is not None and i != at}
-        found.append(
-            RuleScore(
-                name=name,
-                n=int(np.isfinite(matrix[:, i]).sum()),
-                completion=float(np.isfinite(matrix[:, i]).mean()),
-                index={g: one for g in groups if (one := index[g][i]) is not None},
-                differences=mine,
-                two_way=crossed[i] if i != at else None,
-            )
+    answered = np.isfinite(matrix)
+    return [
+        RuleScore(
+            name=name,
+            n=int(answered[:, i].sum()),
+            completion=float(answered[:, i].mean()),
+            index={g: one for g in groups if (one := index[g][i]) is not None},
+            differences={g: one for g in groups if i != at and (one := gaps[g][i]) is not None},
+            two_way=crossed[i] if i != at else None,
         )
+        for i, name in enumerate(names)
+    ]
+
+
+def _intervals(matrix: Floats, examples: Examples, group: str, resampling: Resampling) -> list[Interval | None]:
+    """The index of every rule on what it answered, all rules on the same resamples."""
+    member = _of_group(examples, group)
+    scores, answered = matrix[member], np.isfinite(matrix[member])
+    weight = np.where(answered, examples.weight[member, None], 0.0)
+    columns = np.stack([weight * np.nan_to_num(scores), weight], axis=2)
+    strata = _design(examples, group).take(member).strata(len(scores))
+    sums = [s.units.sums(columns[s.rows].reshape(len(s.rows), -1)).reshape(s.units.n, -1, 2) for s in strata]
+    estimate, drawn = replicate(strata, sums, brier_index_from_sums, resampling)
+    found: list[Interval | None] = []
+    for i, value in enumerate(estimate.tolist()):
+        present = [np.bincount(s.units.codes[answered[s.rows, i]], minlength=s.units.n) > 0 for s in strata]
+        warnings = [s.warning(mask) for s, mask in zip(strata, present, strict=True)]
+        warning = "; ".join(filter(None, warnings)) or None
+        n_clusters = sum(int(mask.sum()) for mask in present)
+        interval = summarise(value, drawn[:, i], resampling, n_clusters=n_clusters, warning=warning)
+        # A rule that left a whole kind out has no overall index.
+        found.append(None if isnan(value) else interval)
     return found
+
+
+def _gaps(
+    matrix: Floats, reference: int, examples: Examples, group: str, how: Resampling, *, crossed: bool = False
+) -> list[Comparison | None]:
+    member = _of_group(examples, group)
+    design = _design(examples, group, crossed=crossed).take(member)
+    found = compare_all(matrix[member], reference, design, statistic=brier_index_from_sums, resampling=how)
+    return [None if isnan(one.diff) else one for one in found]
+
+
+def _design(examples: Examples, group: str, *, crossed: bool = False, weighted: bool = True) -> ResamplingDesign:
+    """Rows of a group: questions as clusters, kinds apart in the overall group."""
+    several = len(groups_of(examples)) > 1
+    return ResamplingDesign(
+        cluster=examples.rows.cluster,
+        crossed=np.datetime_as_string(examples.known_on, "D") if crossed else None,
+        stratum=examples.rows.kind if group == OVERALL and several else None,
+        weight=examples.weight if weighted else None,
+    )
+
+
+def _of_group(examples: Examples, group: str) -> Bools:
+    return np.ones(len(examples), bool) if group == OVERALL else examples.rows.kind == group
 
 
 def right_answers(p: Floats, outcome: Floats) -> Floats:
@@ -127,15 +172,8 @@ def step_scores(
 
 def as_interval(gap: Comparison) -> Interval:
     """A difference as a number with its interval, for charts."""
-    return Interval(
-        estimate=gap.diff,
-        low=gap.low,
-        high=gap.high,
-        se=gap.se,
-        n_clusters=gap.n_clusters,
-        draws=0,
-        warning=gap.warning,
-    )
+    shared = {name: getattr(gap, name) for name in ("low", "high", "se", "n_clusters", "warning")}
+    return Interval(estimate=gap.diff, draws=0, **shared)
 
 
 def reversed_difference(gap: Comparison) -> Comparison:
@@ -176,86 +214,40 @@ def mean_index(sums: Floats) -> Floats:
     return np.mean(each, axis=0)
 
 
-def _design(examples: Examples, group: str, *, crossed: bool = False, weighted: bool = True) -> ResamplingDesign:
-    """Rows of a group: questions as clusters, kinds apart in the overall group."""
-    rows, several = examples.rows, len(groups_of(examples)) > 1
-    return ResamplingDesign(
-        cluster=rows.cluster,
-        crossed=np.datetime_as_string(examples.known_on, "D") if crossed else None,
-        stratum=rows.kind if group == OVERALL and several else None,
-        weight=examples.weight if weighted else None,
-    )
-
-
-def _of_group(examples: Examples, group: str) -> Bools:
-    return np.ones(len(examples), bool) if group == OVERALL else examples.rows.kind == group
-
-
-def _intervals(matrix: Floats, examples: Examples, group: str, resampling: Resampling) -> list[Interval | None]:
-    """The index of every rule on what it answered, all rules on the same resamples."""
-    member = _of_group(examples, group)
-    scores, answered = matrix[member], np.isfinite(matrix[member])
-    weight = np.where(answered, examples.weight[member, None], 0.0)
-    columns = np.stack([weight * np.nan_to_num(scores), weight], axis=2)
-    strata = _design(examples, group).take(member).strata(len(scores))
-    sums = [s.units.sums(columns[s.rows].reshape(len(s.rows), -1)).reshape(s.units.n, -1, 2) for s in strata]
-    estimate, drawn = replicate(strata, sums, brier_index_from_sums, resampling)
-    found: list[Interval | None] = []
-    for i, value in enumerate(estimate.tolist()):
-        present = [np.bincount(s.units.codes[answered[s.rows, i]], minlength=s.units.n) > 0 for s in strata]
-        # A rule that left a whole kind out has no overall index.
-        told = [s.warning(mask) for s, mask in zip(strata, present, strict=True)]
-        n_clusters = sum(int(mask.sum()) for mask in present)
-        warning = "; ".join(filter(None, told)) or None
-        interval = summarise(value, drawn[:, i], resampling, n_clusters=n_clusters, warning=warning)
-        found.append(None if isnan(value) else interval)
-    return found
-
-
-def _gaps(
-    matrix: Floats, reference: int, examples: Examples, group: str, how: Resampling, *, crossed: bool = False
-) -> list[Comparison | None]:
-    member = _of_group(examples, group)
-    design = _design(examples, group, crossed=crossed).take(member)
-    found = compare_all(matrix[member], reference, design, statistic=brier_index_from_sums, resampling=how)
-    return [None if isnan(one.diff) else one for one in found]
-
-
 def rule_score_table(
-    title: str, found: Sequence[RuleScore], groups: Sequence[str], *, styles: Mapping[str, RowStyle] | None = None
+    title: str, scores: Sequence[RuleScore], groups: Sequence[str], *, styles: Mapping[str, RowStyle] | None = None
 ) -> StudyTable:
     """Rules as a table: index and difference by kind, then overall with both intervals of the difference."""
-    shown = [g for g in groups if g != OVERALL]
-    columns = [column for group in shown for column in _kind_columns(group)]
-    columns += [
-        StudyColumn(label="BI", tip="Brier index, overall: mean over kinds, with its interval"),
-        StudyColumn(label="Δ", tip="minus the reference on shared targets, questions resampled"),
-        StudyColumn(label="Δ two-way", tip="the same with resolution days resampled beside questions"),
-        StudyColumn(label="n", tip="targets answered"),
-        StudyColumn(label="done", tip="share of the targets answered"),
+    kinds = [group for group in groups if group != OVERALL]
+    columns = [
+        one
+        for kind in kinds
+        for one in (
+            column(kind, f"Brier index on {kind} questions"),
+            column(f"Δ {kind}", f"minus the reference on {kind} questions"),
+        )
     ]
-    entries = [_rule_row(one, shown, (styles or {}).get(one.name, "")) for one in found]
-    return StudyTable(title=title, columns=tuple(columns), rows=tuple(entries))
+    columns += [
+        column("BI", "Brier index, overall: mean over kinds, with its interval"),
+        column("Δ", "minus the reference on shared targets, questions resampled"),
+        column("Δ two-way", "the same with resolution days resampled beside questions"),
+        column("n", "targets answered"),
+        column("done", "share of the targets answered"),
+    ]
+    rows: list[tuple[str, list[CellValue]]] = []
+    for one in scores:
+        values = [part for kind in kinds for part in (estimate(one, kind), one.differences.get(kind))]
+        overall = (one.index.get(OVERALL), one.differences.get(OVERALL), one.two_way, one.n, percent(one.completion))
+        rows.append((one.name, [*values, *overall]))
+    return table(title, "", columns, rows, styles=styles)
 
 
-def _kind_columns(kind: str) -> Iterator[StudyColumn]:
-    yield StudyColumn(label=kind, tip=f"Brier index on {kind} questions")
-    yield StudyColumn(label=f"Δ {kind}", tip=f"minus the reference on {kind} questions")
-
-
-def _rule_row(one: RuleScore, kinds: Sequence[str], style: RowStyle) -> StudyRow:
-    values: list[CellValue] = []
-    for kind in kinds:
-        score = one.index.get(kind)
-        values += [None if score is None else score.estimate, one.differences.get(kind)]
-    values += [one.index.get(OVERALL), one.differences.get(OVERALL), one.two_way, one.n, percent(one.completion)]
-    return StudyRow(name=one.name, values=tuple(values), style=style)
+def estimate(score: RuleScore, group: str) -> float | None:
+    """The index of a rule within a group without its interval."""
+    return score.index[group].estimate if group in score.index else None
 
 
 # One change in many configurations.
-
-By = Mapping[str, Floats]
-"""By configuration, the Brier score of every target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,53 +280,44 @@ class PairedGains:
         name, worst = self.worst
         return (worst, name, f"{self.better} of {len(self.by_config)}", self.clearly_worse)
 
+    def __str__(self) -> str:
+        """How many configurations are hurt, and the worst case."""
+        name, worst = self.worst
+        hurt = "no configuration loses by more than noise"
+        if self.clearly_worse:
+            hurt = f"{self.clearly_worse} of {len(self.by_config)} lose by more than noise"
+        return f"{hurt}; at worst {signed(worst.diff, 1)} ({name})"
+
 
 SPREAD = (
-    StudyColumn(label="worst", decimals=2, tip="the largest loss, or the smallest gain, of one configuration"),
-    StudyColumn(label="there", numeric=False, tip="the configuration of the largest loss"),
-    StudyColumn(label="better", tip="configurations that gain"),
-    StudyColumn(label="clearly worse", tip="configurations whose whole interval lies below zero"),
+    column("worst", "the largest loss, or the smallest gain, of one configuration", 2),
+    words("there", "the configuration of the largest loss"),
+    column("better", "configurations that gain"),
+    column("clearly worse", "configurations whose whole interval lies below zero"),
 )
 
 
-def paired_gains(after: By, before: By, tables: Mapping[str, Examples], how: Resampling) -> PairedGains:
+def paired_gains(after: Scores, before: Scores, configs: Mapping[str, Examples], how: Resampling) -> PairedGains:
     """What the change from `before` to `after` brings to the configurations of `after`."""
-    names = list(after)
-    some, pairs = tables[names[0]], ([after[n] for n in names], [before[n] for n in names])
+    some, pairs = configs[next(iter(after))], ([*after.values()], [before[name] for name in after])
     return PairedGains(
         mean=mean_gain(*pairs, some, how),
         kinds={kind: mean_gain(*pairs, some, how, group=kind) for kind in groups_of(some) if kind != OVERALL},
-        by_config={n: paired_gap(after[n], before[n], tables[n], OVERALL, how) for n in names},
+        by_config={name: paired_gap(after[name], before[name], configs[name], OVERALL, how) for name in after},
     )
 
 
-def gains_table(title: str, row_header: str, found: Mapping[str, PairedGains], *, decimals: int = 1) -> StudyTable:
+def gains_table(title: str, row_header: str, gains: Mapping[str, PairedGains], *, decimals: int = 1) -> StudyTable:
     """Mean gains by kind and overall, and how they are spread over configurations."""
-    kinds = [kind for kind in KINDS if kind in next(iter(found.values())).kinds]
-    columns = [
-        StudyColumn(label=f"Δ {kind}", decimals=decimals, tip=f"mean difference on {kind} questions") for kind in kinds
-    ]
-    tip = "mean difference overall, all of them on the same resamples"
-    columns.append(StudyColumn(label="Δ", decimals=decimals, tip=tip))
-    rows = [
-        StudyRow(name=name, values=(*(one.kinds[kind] for kind in kinds), one.mean, *one.values()))
-        for name, one in found.items()
-    ]
-    return StudyTable(title=title, row_header=row_header, columns=(*columns, *SPREAD), rows=tuple(rows))
+    kinds = [kind for kind in KINDS if kind in next(iter(gains.values())).kinds]
+    columns = [column(f"Δ {kind}", f"mean difference on {kind} questions", decimals) for kind in kinds]
+    columns.append(column("Δ", "mean difference overall, all of them on the same resamples", decimals))
+    rows = {name: (*(one.kinds[kind] for kind in kinds), one.mean, *one.values()) for name, one in gains.items()}
+    return table(title, row_header, (*columns, *SPREAD), rows)
 
 
-def gains_chart(found: Mapping[str, PairedGains], label: str) -> Chart:
+def gains_chart(name: str, title: str, gains: Mapping[str, PairedGains], label: str) -> StudyChart:
     """The mean gains as a chart, the largest on top."""
-    order = sorted(found, key=lambda name: -found[name].mean.diff)
-    rows = [ForestRow(name=name, interval=as_interval(found[name].mean)) for name in order]
-    return forest_plot(rows, label=label, decimals=2, reference=0.0)
-
-
-def describe_gains(found: PairedGains) -> str:
-    """The mean gain and the worst case in words."""
-    name, worst = found.worst
-    kept = "no configuration loses by more than noise"
-    hurt = (
-        kept if not found.clearly_worse else f"{found.clearly_worse} of {len(found.by_config)} lose by more than noise"
-    )
-    return f"{hurt}; at worst {signed(worst.diff, 1)} ({name})"
+    order = sorted(gains, key=lambda name: -gains[name].mean.diff)
+    means = {one: as_interval(gains[one].mean) for one in order}
+    return forest_chart(name, title, means, label, decimals=2, reference=0.0)

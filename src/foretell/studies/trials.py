@@ -1,4 +1,4 @@
-"""Study: what does another trial bring? Score against the number of trials, exactly over all choices of trials."""
+"""Studies of trials: what does another one bring, and how is one probability made of several?"""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
@@ -11,18 +11,25 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.report.charts.groups import score_by_group
-from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import CellValue, RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.scoring.scoreboard import OVERALL
-from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.configurations import complete_configs, shown_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
+from foretell.studies.layout import column, table
+from foretell.studies.protocols import Protocol, build_method, fit_under_protocol
 from foretell.studies.scores import (
+    PairedGains,
     RuleScore,
     as_interval,
     brier_of,
+    estimate,
+    gains_chart,
+    gains_table,
     groups_of,
     mean_gain,
+    paired_gains,
+    raw_brier,
     reversed_difference,
     rule_score_table,
     rule_scores,
@@ -31,7 +38,6 @@ from foretell.studies.scores import (
 
 Pool = Callable[[Floats], Floats]
 """K × n probabilities without a gap to n probabilities."""
-
 RULES: Mapping[str, Pool] = {
     "logit mean": logit_mean,
     "mean": mean,
@@ -47,9 +53,8 @@ def pooled(pool: Pool, trials: Floats) -> Floats:
     >>> pooled(mean, np.array([[0.2, 0.4, np.nan], [0.4, np.nan, np.nan]])).round(2).tolist()
     [0.3, 0.4, nan]
     """
-    said = ~np.isnan(trials)
     out = np.full(trials.shape[1], np.nan)
-    patterns, code = np.unique(said, axis=1, return_inverse=True)
+    patterns, code = np.unique(~np.isnan(trials), axis=1, return_inverse=True)
     for i, pattern in enumerate(patterns.T):
         if pattern.any():
             here = np.flatnonzero(code.ravel() == i)
@@ -65,7 +70,7 @@ def expected_brier(pool: Pool, examples: Examples, k: int) -> Floats:
     trials = examples.rows.trials
     total, count = np.zeros(len(examples)), np.zeros(len(examples))
     for choice in combinations(range(len(trials)), k):
-        score = (pooled(pool, trials[list(choice)]) - examples.outcome) ** 2
+        score = brier_of(pooled(pool, trials[list(choice)]), examples)
         count += np.isfinite(score)
         total += np.nan_to_num(score)
     return np.divide(total, count, out=np.full(len(examples), np.nan), where=count > 0)
@@ -79,17 +84,18 @@ def endless_brier(examples: Examples) -> Floats:
     without their interval.
     """
     trials = examples.rows.trials
-    n = (~np.isnan(trials)).sum(axis=0)
-    enough = n > 1
-    held = np.where(np.isnan(trials), 0.0, trials)
-    average = held.sum(axis=0) / np.maximum(n, 1)
-    spread = np.where(np.isnan(trials), 0.0, (trials - average) ** 2).sum(axis=0) / np.maximum(n - 1, 1)
-    return np.where(enough, (average - examples.outcome) ** 2 - spread / np.maximum(n, 1), np.nan)
+    answered = ~np.isnan(trials)
+    n = answered.sum(axis=0)
+    average = np.where(answered, trials, 0.0).sum(axis=0) / np.maximum(n, 1)
+    spread = np.where(answered, (trials - average) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1)
+    return np.where(n > 1, (average - examples.outcome) ** 2 - spread / np.maximum(n, 1), np.nan)
 
+
+# What another trial brings.
 
 CURVES = ("logit mean", "mean", "median")
 ENDLESS = "mean of ∞ trials"
-NOTES = (
+TRIAL_NOTES = (
     "Every number for k trials is the exact mean over all choices of k of the trials: nothing is drawn at random.",
     "The arithmetic mean's expected Brier score is a line in 1/k, which gives its score with endlessly many trials; "
     "other rules obey no such law.",
@@ -102,128 +108,174 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     Curves of all complete configurations, and every rule for the chosen ones (the best one, if none is chosen).
     """
     data = inputs.data(options)
-    tables = complete_configs(data)
+    configs = complete_configs(data)
     curves: dict[str, list[Floats]] = {}
-    for done, (name, examples) in enumerate(tables.items()):
-        data.progress(done, len(tables))
-        curves[name] = [expected_brier(RULES["logit mean"], examples, k) for k in _counts(examples)]
-    overview, gain = _overview(tables, curves, data)
-    shown = data.chosen or (_best(overview),)
-    details = {name: trial_rule_scores(tables[name], data) for name in shown}
-    grids = [_detail(name, found, tables[name]) for name, found in details.items()]
-    figures = [_curve(found, tables[name]) for name, found in details.items()]
-    return StudyResult(
+    for done, (name, examples) in enumerate(configs.items()):
+        data.progress(done, len(configs))
+        counts = range(1, len(examples.rows.trials) + 1)
+        curves[name] = [expected_brier(logit_mean, examples, k) for k in counts]
+    overview = _overview(configs, curves, data)
+    details = {name: _all_rules(configs[name], data) for name in shown_configs(data, configs)}
+    result = StudyResult(
         name="trials",
         title="What another trial brings",
-        sentences=(_sentence(gain, tables, overview),),
-        tables=(overview, *grids),
-        charts=tuple(
-            StudyChart(name=f"trials-{i}", title=f"{name}: score against trials", chart=figure)
-            for i, (name, figure) in enumerate(zip(shown, figures, strict=True), 1)
-        ),
-        notes=(*NOTES, *study_notes(data, tables)),
-        settings=study_settings(data, tables),
+        sentences=(_sentence(configs, curves, overview, data),),
+        tables=(overview, *(_rules_table(name, scores, configs[name]) for name, scores in details.items())),
+        charts=tuple(_curves_chart(i, name, scores) for i, (name, scores) in enumerate(details.items(), 1)),
+        notes=TRIAL_NOTES,
     )
+    return with_scope(result, data, configs)
 
 
-def trial_rule_scores(examples: Examples, data: StudyData) -> list[RuleScore]:
+def _all_rules(examples: Examples, data: StudyData) -> list[RuleScore]:
     """Every rule with every number of trials, against the logit mean of all trials."""
-    scores = {
-        trial_rule_label(rule, k): expected_brier(RULES[rule], examples, k)
-        for rule in CURVES
-        for k in reversed(_counts(examples))
-    }
     most = len(examples.rows.trials)
+    scores = {f"{rule} of {k}": expected_brier(RULES[rule], examples, k) for rule in CURVES for k in range(most, 0, -1)}
     if most > 1:
         scores[ENDLESS] = endless_brier(examples)
     for rule in ("trimmed mean", "extremised"):
-        scores[trial_rule_label(rule, most)] = brier_of(pooled(RULES[rule], examples.rows.trials), examples)
-    return rule_scores(scores, examples, trial_rule_label("logit mean", most), data.resampling)
+        scores[f"{rule} of {most}"] = brier_of(pooled(RULES[rule], examples.rows.trials), examples)
+    return rule_scores(scores, examples, f"logit mean of {most}", data.resampling)
 
 
-def trial_rule_label(rule: str, k: int) -> str:
-    """A rule over k trials, as tables write it.
-
-    >>> trial_rule_label("logit mean", 5)
-    'logit mean of 5'
-    """
-    return f"{rule} of {k}"
+def _rules_table(name: str, scores: Sequence[RuleScore], examples: Examples) -> StudyTable:
+    title = f"{name}: rules and trials"
+    return rule_score_table(title, scores, groups_of(examples), styles={scores[0].name: "reference", ENDLESS: "anchor"})
 
 
-def _counts(examples: Examples) -> range:
-    return range(1, len(examples.rows.trials) + 1)
-
-
-def _overview(
-    tables: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], data: StudyData
-) -> tuple[StudyTable, Comparison | None]:
+def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], data: StudyData) -> StudyTable:
     """One line per configuration: the logit mean's index with 1, 2, … trials, and what the last ones bring."""
     most = max(len(curve) for curve in curves.values())
-    entries: list[StudyRow] = []
+    rows: dict[str, tuple[CellValue, ...]] = {}
     for name, curve in curves.items():
         scores = {str(k): score for k, score in enumerate(curve, 1)}
-        found = rule_scores(scores, tables[name], str(len(curve)), data.resampling)
-        index: list[CellValue] = [one.index[OVERALL].estimate if OVERALL in one.index else None for one in found]
-        index += [None] * (most - len(index))
-        gain = [
-            None if one is None else reversed_difference(one)
-            for one in (found[0].differences.get(OVERALL), found[0].two_way)
-        ]
-        entries.append(StudyRow(name=name, values=(*index, *gain, found[-1].index.get(OVERALL))))
-    columns = [
-        StudyColumn(label=f"k={k}", tip=f"Brier index of the logit mean of {k} trials") for k in range(1, most + 1)
-    ]
+        found = rule_scores(scores, configs[name], str(len(curve)), data.resampling)
+        index = [*(estimate(one, OVERALL) for one in found), *[None] * (most - len(found))]
+        gaps = (found[0].differences.get(OVERALL), found[0].two_way)
+        gains = [None if gap is None else reversed_difference(gap) for gap in gaps]
+        rows[name] = (*index, *gains, found[-1].index.get(OVERALL))
+    columns = [column(f"k={k}", f"Brier index of the logit mean of {k} trials") for k in range(1, most + 1)]
     columns += [
-        StudyColumn(label="all − one", tip="paired difference, questions resampled"),
-        StudyColumn(label="two-way", tip="the same, resolution days resampled too"),
-        StudyColumn(label="all", tip="with its interval"),
+        column("all − one", "paired difference, questions resampled"),
+        column("two-way", "the same, resolution days resampled too"),
+        column("all", "with its interval"),
     ]
-    entries.sort(key=lambda entry: -(entry.values[-1].estimate if isinstance(entry.values[-1], Interval) else 0.0))
-    grid = StudyTable(
-        title="Logit mean of k trials", row_header="Configuration", columns=tuple(columns), rows=tuple(entries)
-    )
-    longest = [name for name, curve in curves.items() if len(curve) == most > 1]
-    if not longest:
-        return grid, None
-    last, first = ([curves[name][k] for name in longest] for k in (-1, 0))
-    return grid, mean_gain(last, first, tables[longest[0]], data.resampling)
+    ranked = sorted(rows.items(), key=lambda row: -(row[1][-1].estimate if isinstance(row[1][-1], Interval) else 0.0))
+    return table("Logit mean of k trials", "Configuration", columns, ranked)
 
 
-def _best(overview: StudyTable) -> str:
-    return overview.rows[0].name
-
-
-def _detail(name: str, found: Sequence[RuleScore], examples: Examples) -> StudyTable:
-    reference = next(one.name for one in found if not one.differences)
-    styles: dict[str, RowStyle] = {reference: "reference", ENDLESS: "anchor"}
-    return rule_score_table(f"{name}: rules and trials", found, groups_of(examples), styles=styles)
-
-
-def _curve(found: Sequence[RuleScore], examples: Examples) -> Chart:
+def _curves_chart(place: int, name: str, scores: Sequence[RuleScore]) -> StudyChart:
     """Paired differences to all trials' logit mean: intervals of the scores themselves would hide the curve."""
-    counts, by_name = _counts(examples), {one.name: one for one in found}
-    scores = {rule: tuple(_gap(by_name[trial_rule_label(rule, k)]) for k in counts) for rule in CURVES}
-    groups = [str(k) for k in counts]
-    label = f"BI minus logit mean of {len(counts)}"
-    lines = step_scores("trials", groups, scores, [found[0].n] * len(groups))
-    return score_by_group(lines, label=label, decimals=2, zero=True)
+    none = Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
+    gaps = {one.name: as_interval(gap) if (gap := one.differences.get(OVERALL)) else none for one in scores}
+    counts = range(1, sum(rule.startswith("logit mean of ") for rule in gaps) + 1)
+    lines = {rule: tuple(gaps[f"{rule} of {k}"] for k in counts) for rule in CURVES}
+    steps = step_scores("trials", [str(k) for k in counts], lines, [scores[0].n] * len(counts))
+    chart = score_by_group(steps, label=f"BI minus logit mean of {len(counts)}", decimals=2, zero=True)
+    return StudyChart(name=f"trials-{place}", title=f"{name}: score against trials", chart=chart)
 
 
-def _gap(one: RuleScore) -> Interval:
-    if OVERALL in one.differences:
-        return as_interval(one.differences[OVERALL])
-    return Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
-
-
-def _sentence(gain: Comparison | None, tables: Mapping[str, Examples], overview: StudyTable) -> str:
-    if gain is None:
+def _sentence(
+    configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], overview: StudyTable, data: StudyData
+) -> str:
+    most = max(len(curve) for curve in curves.values())
+    if most == 1:
         return "There is one trial only: nothing to say about more of them."
-    labels = [column.label for column in overview.columns if column.label.startswith("k=")]
-    most = len(labels)
-    by_label = [overview.numbers(label) for label in labels]
-    mean = np.mean([[numbers[name] for numbers in by_label] for name in by_label[-1]], axis=0)
-    told = ", ".join(f"trial {k} {signed(step, 2)}" for k, step in enumerate(np.diff(mean).tolist(), 2))
+    longest = [name for name, curve in curves.items() if len(curve) == most]
+    last, first = ([curves[name][k] for name in longest] for k in (-1, 0))
+    gain: Comparison = mean_gain(last, first, configs[longest[0]], data.resampling)
+    by_k = [overview.numbers(f"k={k}") for k in range(1, most + 1)]
+    means = np.mean([[numbers[name] for numbers in by_k] for name in by_k[-1]], axis=0)
+    steps = ", ".join(f"trial {k} {signed(step, 2)}" for k, step in enumerate(np.diff(means).tolist(), 2))
     return (
         f"{most} trials instead of one are worth {signed(gain.diff, 1)} BI {bracket(gain.low, gain.high, 1)} on "
-        f"average over {plural(len(tables), 'configuration')} (logit mean): {told}."
+        f"average over {plural(len(configs), 'configuration')} (logit mean): {steps}."
+    )
+
+
+# How to make one probability of several trials (BLF 2026, Table 14).
+
+SHRINKING: tuple[tuple[str, Protocol], ...] = (
+    ("shrink", "in-sample"),
+    ("shrink", "question out"),
+    ("shrink", "past only"),
+    ("bayes-shrink", "question out"),
+    ("bayes-shrink", "past only"),
+)
+REFERENCE = "logit mean, all trials"
+AGGREGATION_NOTES = (
+    "shrink draws the logit mean to the price or the base rate where trials disagree (BLF 2026, C.9). The paper calls "
+    "it leave-one-out, but its code tunes it on the questions it is scored on: that is the in-sample line.",
+    "bayes-shrink takes its strength from the spread of the trials and of the anchors, and uses no outcome.",
+    "Rules over fewer trials are exact means over all choices of trials.",
+)
+
+
+def aggregation_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """How to combine trials: rules against the logit mean.
+
+    Mean gain of every rule over all complete configurations, and the paper's table for the chosen ones.
+    """
+    data = inputs.data(options)
+    configs = complete_configs(data)
+    scores: dict[str, dict[str, Floats]] = {}
+    for done, (name, examples) in enumerate(configs.items()):
+        data.progress(done, len(configs))
+        scores[name] = _aggregated(examples)
+    before = {name: by_rule[REFERENCE] for name, by_rule in scores.items()}
+    gains: dict[str, PairedGains] = {}
+    for rule in dict.fromkeys(rule for by_rule in scores.values() for rule in by_rule if rule != REFERENCE):
+        after = {name: by_rule[rule] for name, by_rule in scores.items() if rule in by_rule}
+        gains[rule] = paired_gains(after, before, configs, data.resampling)
+    details = [
+        rule_score_table(
+            f"{name}: rules",
+            rule_scores(scores[name], configs[name], REFERENCE, data.resampling),
+            groups_of(configs[name]),
+            styles={REFERENCE: "reference"},
+        )
+        for name in shown_configs(data, configs)
+    ]
+    result = StudyResult(
+        name="aggregation",
+        title="How to combine trials",
+        sentences=(_aggregation_sentence(gains, len(configs)),),
+        tables=(gains_table("Mean gain over the logit mean of all trials", "Rule", gains, decimals=2), *details),
+        charts=(gains_chart("rules", "Mean gain over the logit mean", gains, "gain in BI"),),
+        notes=AGGREGATION_NOTES,
+    )
+    return with_scope(result, data, configs)
+
+
+def _aggregated(examples: Examples) -> dict[str, Floats]:
+    """The Brier score of every target under every rule."""
+    trials = examples.rows.trials
+    most = len(trials)
+    scores = {REFERENCE: raw_brier(examples)}
+    for rule, pool in RULES.items():
+        if rule != "logit mean":
+            scores[f"{rule}, all trials"] = brier_of(pooled(pool, trials), examples)
+    for k in sorted({1, (most + 1) // 2} - {most}, reverse=True):
+        # One trial is itself under every rule.
+        for rule in ("logit mean", "mean") if k > 1 else ("logit mean",):
+            scores[f"{rule} of {k}"] = expected_brier(RULES[rule], examples, k)
+    if np.isnan(trials).any():
+        # 0.5 for every trial that failed, on targets that any trial answered (BLF 2026, C.8).
+        filled = examples.rows.with_trials(np.nan_to_num(trials, nan=0.5)).raw
+        scores["failed trial as 0.5"] = brier_of(np.where(np.isnan(examples.rows.raw), np.nan, filled), examples)
+    for method, protocol in SHRINKING:
+        p = fit_under_protocol(build_method(method), examples, protocol).p
+        scores[f"{method} · {protocol}"] = brier_of(p, examples)
+    return scores
+
+
+def _aggregation_sentence(gains: Mapping[str, PairedGains], configs: int) -> str:
+    best, one = max(((rule, one) for rule, one in gains.items() if "·" not in rule), key=lambda pair: pair[1].mean.diff)
+    flattered, honest = gains["shrink · in-sample"].mean, gains["shrink · past only"]
+    return (
+        f"Of the rules that learn nothing, {best}, is best: {signed(one.mean.diff, 2)} BI "
+        f"{bracket(one.mean.low, one.mean.high, 2)} over the logit mean on average over "
+        f"{plural(configs, 'configuration')}. Shrinkage to the price or base rate looks like "
+        f"{signed(flattered.diff, 2)} in-sample and is {signed(honest.mean.diff, 2)} "
+        f"{bracket(honest.mean.low, honest.mean.high, 2)} past only; {honest}."
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from foretell.studies.configurations import config_axes, config_families, parse_config, parse_configs
+from foretell.studies.configurations import config_families, parse_configs, single_changes
 
 NAMES = (
     "kimi-k2.5-high-brave-c1-t1",
@@ -22,20 +22,18 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_part_of_a_name_is_read(name: str):
-    found = parse_config(name)
-    assert found is not None
+    found = parse_configs([name])[name]
     told = f"{found.model}-{found.effort}-{found.search}-c{found.crowd:d}{'-p1' * found.prior}-t{found.tools:d}"
     assert told + (f"-{found.variant}" if found.variant else "") == name
 
 
 @pytest.mark.parametrize("name", ["my-bot", "pro-high-brave", "gpt", ""])
 def test_other_names_are_left_alone(name: str):
-    assert parse_config(name) is None
     assert parse_configs([name]) == {}
 
 
 def test_pairs_differ_in_one_thing():
-    pairs = {axis.name: axis.pairs(parse_configs(NAMES)) for axis in config_axes()}
+    pairs = single_changes(parse_configs(NAMES), "brave")
     assert pairs["no belief → belief state"] == [
         ("kimi-k2.5-high-brave-c1-t1-nobelief", "kimi-k2.5-high-brave-c1-t1"),
         ("pro-high-brave-c0-t1-nobelief", "pro-high-brave-c0-t1"),

@@ -11,7 +11,6 @@ from foretell.metrics.bootstrap import Resampling
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.scores import (
     brier_of,
-    describe_gains,
     groups_of,
     index_of,
     mean_gain,
@@ -127,4 +126,4 @@ def test_gains_over_configurations(examples: Examples):
     assert found.worst[0] == "y"
     assert found.worst[1].diff == pytest.approx(-10)
     assert (found.better, found.clearly_worse) == (1, 1)
-    assert "1 of 2 lose by more than noise" in describe_gains(found)
+    assert "1 of 2 lose by more than noise" in str(found)

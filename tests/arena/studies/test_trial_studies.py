@@ -3,13 +3,14 @@
 import json
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from markupsafe import escape
 from rich.console import Console
-from tests.arena.studies.made_trials import OF_TABLES, grown, made
+from tests.arena.studies.made_trials import OF_TABLES, grown, made, write_long
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.bootstrap import Interval, Resampling
@@ -18,11 +19,9 @@ from foretell.operations.studies import study as run_study
 from foretell.questions.errors import InputError
 from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.study_report import markdown_study, print_study, study_page, value_text
-from foretell.studies.calibration import RAW_LINE, calibration_report
-from foretell.studies.calibration_report import calibration_study
 from foretell.studies.inputs import StudyData
 
-QUICK = Resampling(draws=200)
+QUICK = Resampling(draws=100)
 
 
 def tables() -> dict[str, Examples]:
@@ -31,7 +30,7 @@ def tables() -> dict[str, Examples]:
     for i, model in enumerate(("pro", "kimi-k2.5")):
         for regime, bonus in (("c0", 0.0), ("c1-p1", 0.4)):
             for name, noise in (("none-{}-t0", 4.0), ("brave-{}-t1-nobelief", 2.0), ("brave-{}-t1", 0.8)):
-                examples = made(noise=noise - bonus, method_seed=len(found) + 1 + 100 * i)
+                examples = made(size=24, noise=noise - bonus, method_seed=len(found) + 1 + 100 * i)
                 found[f"{model}-high-{name.format(regime)}"] = examples
     gappy = found["pro-high-brave-c0-t1"]
     trials = gappy.rows.trials.copy()
@@ -195,15 +194,17 @@ def test_one_trial_only():
     assert "one trial only" in study.text
 
 
-def test_a_report_on_an_overconfident_forecaster():
-    examples = grown(made(rounds=6, size=40, noise=0.3), 3.0)
-    found = calibration_report(examples, methods=("platt", "default"), resampling=QUICK)
+def test_a_report_on_an_overconfident_forecaster(tmp_path: Path):
+    examples = grown(made(rounds=5, size=32, noise=0.3), 3.0)
+    forecasts, outcomes = write_long({"bot": examples}, tmp_path)
+    study = run_study(
+        "calibration-report", forecasts=forecasts, outcomes=outcomes, methods=("platt", "default"), draws=200
+    )
     for protocol in ("in-sample", "question out", "past only"):
-        assert found.score("platt", protocol).differences["overall"].diff > 1
-    study = calibration_study("bot", found, QUICK)
+        assert gap_of(study, "bot: protocols side by side", "platt", f"Δ {protocol}").diff > 1
     grid = study.table("bot: protocols side by side")
     assert [e.name for e in grid.rows] == [
-        RAW_LINE,
+        "raw (logit mean)",
         "crowd price",
         "base rate",
         "crowd, else base rate",
