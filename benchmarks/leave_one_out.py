@@ -20,7 +20,6 @@ import numpy as np
 
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import leave_one_out
-from foretell.forecasters.combine.logistic import LogisticProblem, approximate_leave_out
 from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
 from foretell.metrics.arrays import Floats, Ints
 
@@ -143,22 +142,6 @@ def compare(given: Examples, runs: int = 5) -> None:
         print(f"  {name}, default tolerance: {told}, largest |Δp| {apart:.0e}")
 
 
-def approximation(given: Examples) -> None:
-    refit, n = Refit(given), len(given)
-    design = np.column_stack([refit.x, np.ones(n), np.eye(refit.size)[refit.code]])
-    penalty = np.r_[1e-6, 1e-6, np.full(refit.size, 2.0)]
-    problem = LogisticProblem.of(design, given.outcome, penalty=penalty, centre=np.eye(2 + refit.size)[0])
-    near = sigmoid(approximate_leave_out(problem, np.arange(n)))
-    exact = leave_one_out(HierarchicalPlatt(), given, by="event")
-    ratio = statistics.median(
-        seconds(lambda: leave_one_out(HierarchicalPlatt(), given, by="event"))
-        / seconds(lambda: approximate_leave_out(problem, np.arange(n)))
-        for _ in range(9)
-    )
-    apart = np.abs(near - exact).max()
-    print(f"  one downdated step for all (approximate): {ratio:.0f} times faster still, largest |Δp| {apart:.0e}")
-
-
 def main() -> None:
     if len(sys.argv) == 1:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -169,7 +152,6 @@ def main() -> None:
     told = "the trials of BLF Pro" if real else "made-up events"
     print(f"{len(given)} leave-one-event-out fits on {told}, against refitting each with scipy:")
     compare(given)
-    approximation(given)
 
 
 if __name__ == "__main__":

@@ -51,12 +51,6 @@ def test_outcomes_are_not_used(world):
     assert BayesShrink().fit(examples) == BayesShrink().fit(flipped)
 
 
-@pytest.mark.parametrize("given_", [{"degrees": -1}, {"edge": 0.5}])
-def test_settings_that_make_no_sense_are_refused(given_):
-    with pytest.raises(ValueError):
-        BayesShrink(**given_)
-
-
 def test_without_examples_nothing_shrinks(make, make_rows):
     said = make_rows([[0.2, 0.7], [0.4, 0.9]], price=[0.9, 0.1])
     fitted = BayesShrink().fit(make(np.empty((2, 0)), []))

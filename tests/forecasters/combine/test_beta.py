@@ -53,12 +53,6 @@ def test_forecasts_that_run_against_the_outcomes_leave_the_base_rate(make, make_
     assert found.probabilities(make_rows([0.1, 0.9])) == pytest.approx([0.5, 0.5], abs=0.02)
 
 
-@pytest.mark.parametrize(("given_", "told"), [({"pull": 0}, "pull = 0"), ({"edge": 0.0}, "edge = 0.0")])
-def test_settings_that_make_no_sense_are_refused(given_, told):
-    with pytest.raises(ValueError, match=told):
-        Beta(**given_)
-
-
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 1000), st.integers(1, 60), st.booleans())
 def test_leaving_out_is_fitting_again(world, seed, n, wrong):

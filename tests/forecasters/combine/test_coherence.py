@@ -7,22 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.projection import (
-    Relation,
-    at_most_one,
-    at_most_one_of,
-    both,
-    either,
-    exactly_one,
-    exactly_one_of,
-    falling,
-    implies,
-    in_proportion,
-    nearest,
-    opposite,
-    project,
-    rising,
-)
+from foretell.forecasters.combine.projection import at_most_one, exactly_one, falling, implied, rising
 from foretell.forecasters.combine.rows import logit
 from foretell.metrics.agreement import chain_gap, exclusivity_score
 
@@ -92,21 +77,16 @@ def test_what_is_coherent_is_not_touched(p):
     assert rising(ordered, distance="log").tolist() == ordered.tolist()
     small = p / (len(p) + 1)
     assert at_most_one(small).tolist() == small.tolist()
-    names = [str(i) for i in range(len(p))]
-    rows = [implies(a, b) for a, b in pairwise(names)]
-    assert list(nearest(dict(zip(names, ordered.tolist(), strict=True)), rows).values()) == ordered.tolist()
+    assert implied(ordered, list(pairwise(range(len(p))))).tolist() == ordered.tolist()
 
 
-def test_simplex_and_chain_agree_with_the_general_projection():
+def test_a_chain_of_implications_is_the_chain():
     rng = np.random.default_rng(0)
-    for _ in range(20):
-        n = int(rng.integers(2, 9))
-        p, w = rng.uniform(size=n), rng.uniform(0.1, 3, n)
-        one = project(p, np.ones((1, n)), low=[1], high=[1], weight=w)
-        np.testing.assert_allclose(exactly_one(p, w), one, atol=1e-10)
-        rows = np.eye(n)[:-1] - np.eye(n)[1:]
-        line = project(p, rows, low=np.full(n - 1, -np.inf), high=np.zeros(n - 1), weight=w)
-        np.testing.assert_allclose(rising(p, w), line, atol=1e-10)
+    for distance in ("squared", "log"):
+        for _ in range(20):
+            p = rng.uniform(size=int(rng.integers(2, 9)))
+            line = implied(p, list(pairwise(range(len(p)))), distance=distance)
+            np.testing.assert_allclose(rising(p, distance=distance), line, atol=1e-10)
 
 
 def test_isotonic_regression_of_sklearn_agrees():
@@ -122,7 +102,6 @@ def test_worked_by_hand():
     assert exactly_one([0.0, 0.0]).tolist() == [0.5, 0.5]
     assert exactly_one([0.9, 0.6], [1, 2]).tolist() == pytest.approx([0.9 - 1 / 3, 0.6 - 1 / 6])
     assert exactly_one([0.4], distance="log").tolist() == [1]
-    assert in_proportion([0.9, 0.6]).tolist() == pytest.approx([0.6, 0.4])
     assert rising([0.4, 0.2], [3, 1]).tolist() == pytest.approx([0.35, 0.35])
     # Two claims that are the same claim share their mean, wherever they stand.
     assert falling([0.2, 0.8, 0.4], level=[5, 3, 5]).tolist() == pytest.approx([0.3, 0.8, 0.3])
@@ -135,58 +114,31 @@ def test_scores_of_consistency_reach_their_best():
     assert chain_gap(rising(p)) == 0
 
 
-def _logic():
-    """Claims a, b, a and b, a or b, not a; c implies b; d excludes a. Every 0/1 vector that can happen."""
-    relations = [
-        *both("both", ["a", "b"]),
-        *either("either", ["a", "b"]),
-        opposite("a", "not a"),
-        implies("c", "b"),
-        at_most_one_of(["a", "d"]),
-    ]
-    names = ["a", "b", "both", "either", "not a", "c", "d"]
-    worlds = [
-        np.array([a, b, a * b, max(a, b), 1 - a, c, d], float)
-        for a, b, c, d in product((0, 1), repeat=4)
-        if c <= b and a + d <= 1
-    ]
-    return names, relations, worlds
+PAIRS = [(0, 1), (0, 2), (1, 3), (2, 3), (4, 3), (4, 5)]
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.floats(0, 1), min_size=7, max_size=7), st.integers(0, 10_000))
-@example([0.9890635220514252, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 0)
-def test_the_general_projection_never_raises_the_error_on_any_world(values, seed):
-    names, relations, worlds = _logic()
-    p, w = np.array(values), np.random.default_rng(seed).uniform(0.1, 4, 7)
-    found = nearest(dict(zip(names, values, strict=True)), relations, weight=dict(zip(names, w.tolist(), strict=True)))
-    q = np.array([found[name] for name in names])
-    for row in relations:
-        total = sum(c * found[name] for name, c in row.coefficients.items())
-        assert row.low - 1e-9 <= total <= row.high + 1e-9
+@given(st.lists(st.floats(0, 1), min_size=6, max_size=6))
+@example([0.9890635220514252, 0.0, 0.0, 0.0, 0.0, 0.0])
+@example([1.0, 1.0, 1.0, 0.0, 1e-13, 0.0])
+def test_implications_never_raise_the_error_on_any_world(values):
+    p = np.array(values)
+    worlds = [np.array(y, float) for y in product((0, 1), repeat=6) if all(y[i] <= y[j] for i, j in PAIRS)]
+    q = implied(p, PAIRS)
     assert ((q >= 0) & (q <= 1)).all()
-    assert all(squared(q, y, w) <= squared(p, y, w) + 1e-9 for y in worlds)
-    again = nearest(found, relations, weight=dict(zip(names, w.tolist(), strict=True)))
-    np.testing.assert_allclose(list(again.values()), q, atol=1e-8)
+    assert all(q[i] <= q[j] + 1e-9 for i, j in PAIRS)
+    assert all(squared(q, y) <= squared(p, y) + 1e-9 for y in worlds)
+    np.testing.assert_allclose(implied(q, PAIRS), q, atol=1e-8)
 
 
-def test_the_general_projection_is_the_nearest_of_many():
+def test_implications_give_the_nearest_of_many():
     rng = np.random.default_rng(2)
+    others = rng.uniform(size=(200_000, 4))
+    pairs = [(0, 1), (2, 1), (2, 3)]
+    others = others[np.all([others[:, i] <= others[:, j] for i, j in pairs], axis=0)]
     for _ in range(10):
         p = rng.uniform(size=4)
-        table = rng.integers(-1, 2, (3, 4)).astype(float)
-        world = rng.integers(0, 2, 4)
-        high = table @ world + 0.3
-        q = project(p, table, low=np.full(3, -np.inf), high=high)
-        others = rng.uniform(size=(20_000, 4))
-        others = others[(others @ table.T <= high).all(axis=1)]
-        assert squared(q, p) <= np.min(np.sum((others - p) ** 2, axis=1)) + 1e-12
-
-
-def test_relations_as_rows():
-    assert exactly_one_of("ab") == Relation(coefficients={"a": 1, "b": 1}, low=1, high=1)
-    found = nearest({"x": 0.9, "y": 0.8, "xy": 0.2}, both("xy", ["x", "y"]))
-    assert found["x"] + found["y"] - 1 == pytest.approx(found["xy"])
+        assert squared(implied(p, pairs), p) <= np.min(np.sum((others - p) ** 2, axis=1)) + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -196,21 +148,9 @@ def test_relations_as_rows():
         (lambda: exactly_one([0.5, 0.5], [1, 0]), "weight"),
         (lambda: exactly_one([0.5, 0.4], distance="kl"), "neither squared nor log"),
         (lambda: exactly_one([]), "empty"),
-        (lambda: in_proportion([0, 0]), "zero throughout"),
         (lambda: rising([0.5, float("nan")]), "missing"),
         (lambda: rising([0.5, 0.4], level=[1]), "level has length 1"),
         (lambda: rising([0.5, 0.4], [1, -1]), "weight"),
-        (lambda: nearest({"a": 0.5}, [implies("a", "b")]), "'b', which has no probability"),
-        (lambda: nearest({"a": 0.5}, [Relation(coefficients={"a": 1.0}, low=0.6, high=0.4)]), "low not above high"),
-        (lambda: nearest({"a": 0.5}, [Relation(coefficients={"a": 1.0}, low=2.0)]), "contradict"),
-        (lambda: nearest({"a": 0.5}, [Relation(coefficients={"a": 0.0}, low=1.0)]), "contradict"),
-        (
-            lambda: nearest(
-                {"a": 0.5, "b": 0.2},
-                [opposite("a", "b"), implies("a", "b"), Relation(coefficients={"b": 1.0}, high=0.4)],
-            ),
-            "contradict",
-        ),
     ],
 )
 def test_nonsense_is_refused_in_words(call, told):

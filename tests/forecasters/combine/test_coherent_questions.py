@@ -1,6 +1,7 @@
 """What a question's wording says about its targets, and what it must not be read to say."""
 
 import json
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from foretell.data.datasets.prophet_arena import read_events_csv
 from foretell.forecasters.combine.claims import orders, read_claim
-from foretell.forecasters.combine.coherence import coherent, coherent_across
+from foretell.forecasters.combine.coherence import coherent
 from foretell.metrics.comparison import compare_paired
 from foretell.questions.question import Question, Target
 
@@ -170,24 +171,6 @@ def test_strikes_of_different_days_are_not_compared():
     assert found.p == pytest.approx({"a": 0.3, "b": 0.9, "c": 0.3})
 
 
-def test_questions_of_one_day_are_compared_by_their_texts():
-    def one(id, text, source="polymarket", due="2025-10-26", kind="market"):
-        return Question(id=id, source=source, text=text, due=due, targets=(Target(id="yes"),), kind=kind)
-
-    questions = [
-        one("a", "US x Venezuela clash by December 31?"),
-        one("b", "US x Venezuela clash by November 30?"),
-        one("c", "US x Venezuela clash by October 31?", source="manifold"),
-        one("d", "Something else?"),
-    ]
-    p = {"a": 0.3, "b": 0.5, "c": 0.9, "d": 0.1}
-    found = coherent_across(questions, p)
-    assert found.rules == ("by date",)
-    assert found.p == pytest.approx({"a": 0.4, "b": 0.4, "c": 0.9, "d": 0.1})
-    with pytest.raises(ValueError, match="2 days"):
-        coherent_across([*questions, one("e", "Above 3", due="2025-10-27")], {**p, "e": 0.5})
-
-
 def test_a_day_without_a_year_is_the_next_one():
     def day(text, asked):
         (slot,) = read_claim(text, asked).slots
@@ -254,6 +237,19 @@ def test_every_event_of_the_exchange_gets_no_worse(shared_data):
     assert rules == {"unchanged": 28, "exactly one": 27, "ladder": 9, "by date": 1}
 
 
+def claim_of(source, text, due):
+    claim = read_claim(text, date.fromisoformat(due))
+    return claim and replace(claim, template=f"{source}\0{claim.template}", bare=False)
+
+
+def obeys(order, outcome):
+    if order.rule == "nested":
+        return all(outcome[first] <= outcome[second] for first, second in order.implications)
+    line = sorted(zip(order.level, order.flipped, order.names, strict=True))
+    truth = [1 - outcome[name] if flipped else outcome[name] for _, flipped, name in line]
+    return truth == sorted(truth)
+
+
 @pytest.mark.shared_data
 def test_market_questions_of_real_rounds_are_ordered_rightly_or_not_at_all(shared_data):
     """Of 2,947 market askings 28 sets differ in a strike or a deadline alone; resolved ones obey the order found."""
@@ -269,10 +265,10 @@ def test_market_questions_of_real_rounds_are_ordered_rightly_or_not_at_all(share
     found, obeyed = 0, 0
     for day in sorted({row[0] for row in asked}):
         here = [row for row in asked if row[0] == day]
-        questions = [Question(id=i, source=s, text=t, due=d, targets=(Target(id="yes"),)) for d, i, s, t, _ in here]
-        found += len(coherent_across(questions, dict.fromkeys([q.id for q in questions], 0.5)).rules)
+        claims = {i: claim for d, i, s, t, _ in here if (claim := claim_of(s, t, d))}
+        found += len(orders(claims))
         outcome = {i: y for _, i, _, _, y in here if y is not None}
-        resolved = coherent_across([q for q in questions if q.id in outcome], outcome)
-        obeyed += len(resolved.rules)
-        assert resolved.moved == 0, day
+        resolved = orders({i: claim for i, claim in claims.items() if i in outcome})
+        obeyed += len(resolved)
+        assert all(obeys(order, outcome) for order in resolved), day
     assert (found, obeyed) == (28, 15)

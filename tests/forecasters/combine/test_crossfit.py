@@ -5,7 +5,7 @@ import pytest
 
 from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
 from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_last_out, leave_one_out, rolling
-from foretell.forecasters.combine.rules import ChainedMethod, RawMethod, TrainingOverlap
+from foretell.forecasters.combine.rules import ChainedMethod, TrainingOverlap
 from foretell.forecasters.combine.shrink import Shrink
 
 
@@ -53,7 +53,7 @@ def test_rolling_uses_what_was_known_before(make):
 
 def test_rolling_can_start_with_something_else(make):
     examples = make([[0.2, 0.3]], [0, 1], price=0.9, day=[0, 1])
-    assert rolling(RawMethod(), examples, fallback=lambda rows: rows.price).p.tolist() == [0.9, 0.9]
+    assert rolling(ChainedMethod(), examples, fallback=lambda rows: rows.price).p.tolist() == [0.9, 0.9]
 
 
 def test_an_answer_older_than_its_question_teaches_nobody_about_it(make):

@@ -128,10 +128,3 @@ def test_odd_inputs_give_finite_answers(said, outcome):
     p = fitted.probabilities(said)
     assert (np.isnan(p) == np.isnan(said.raw)).all()
     assert ((p >= 0) & (p <= 1))[~np.isnan(p)].all()
-
-
-def test_arguments_are_checked():
-    with pytest.raises(ValueError, match="none of source"):
-        Trust(levels=("weather",))
-    with pytest.raises(ValueError, match="positive"):
-        Trust(spread=0)

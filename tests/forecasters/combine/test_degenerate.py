@@ -8,14 +8,13 @@ import pytest
 
 from foretell.forecasters.combine.calibration import Beta, HierarchicalPlatt, Isotonic, Platt
 from foretell.forecasters.combine.crossfit import leave_one_out, rolling
-from foretell.forecasters.combine.rules import ChainedMethod, RawMethod
+from foretell.forecasters.combine.rules import ChainedMethod
 from foretell.forecasters.combine.saving import from_json, to_json
 from foretell.forecasters.combine.shrink import BayesShrink, Shrink
 
 METHODS = {
     method.name: method
     for method in (
-        RawMethod(),
         Platt(),
         HierarchicalPlatt(),
         HierarchicalPlatt(by=("source", "subtype")),

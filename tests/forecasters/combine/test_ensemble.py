@@ -18,7 +18,7 @@ from foretell.forecasters.combine.ensemble import (
     side_by_side,
     weighted,
 )
-from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
 from foretell.forecasters.combine.rules import Training, TrainingOverlap, apply
 from foretell.metrics.bootstrap import brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
@@ -80,7 +80,7 @@ def test_absent_members_leave_their_weight_to_the_others():
 )
 def test_an_ensemble_stays_within_its_members(p, space):
     table = np.array(p)
-    said = EqualWeights(names=tuple(map(str, range(len(p)))), space=space).fit(_empty(len(p)))
+    said = replace(EqualWeights(names=tuple(map(str, range(len(p))))).fit(_empty(len(p))), space=space)
     found = said.probabilities(rows_of(table))
     assert (found >= table.min(axis=0) - 2e-6).all()
     assert (found <= table.max(axis=0) + 2e-6).all()
@@ -145,10 +145,10 @@ def test_greedy_is_the_naive_search():
     p, y = examples.rows.trials, examples.outcome
     bag: list[int] = []
     for _ in range(6):
-        losses = [np.sum((p[[*bag, m]].mean(axis=0) - y) ** 2) for m in range(4)]
+        losses = [np.sum((sigmoid(logit(p[[*bag, m]]).mean(axis=0)) - y) ** 2) for m in range(4)]
         bag.append(int(np.argmin(losses)))
-    assert greedy_path(examples, "probability", steps=6, replacement=True) == bag
-    once = greedy_path(examples, "probability", steps=9, replacement=False)
+    assert greedy_path(examples, steps=6, replacement=True) == bag
+    once = greedy_path(examples, steps=9, replacement=False)
     assert sorted(once) == [0, 1, 2, 3]
     assert once[0] == bag[0]
 
@@ -170,9 +170,9 @@ def test_greedy_keeps_equal_weights_where_members_are_alike():
 def test_the_length_is_judged_only_on_rounds_after_what_chose_it(monkeypatch):
     seen = []
 
-    def spy(examples, space, *, steps, replacement):
+    def spy(examples, *, steps, replacement):
         seen.append((examples.known_on.max(), len(examples)))
-        return greedy_path(examples, space, steps=steps, replacement=replacement)
+        return greedy_path(examples, steps=steps, replacement=replacement)
 
     monkeypatch.setattr("foretell.forecasters.combine.ensemble.greedy_path", spy)
     GreedySelection(names=("a", "b", "c")).fit(world(80, noise=[0.3, 3, 3]))
@@ -226,8 +226,6 @@ def test_what_cannot_be_is_refused_in_words():
         Ensemble(names=("a", "b"), weights=(0.5, 0.6))
     with pytest.raises(ValueError, match="2 members have 1 weights"):
         Ensemble(names=("a", "b"), weights=(1.0,))
-    with pytest.raises(ValueError, match="neither logit"):
-        Ensemble(names=("a", "b"), weights=(0.5, 0.5), space="odds").probabilities(rows)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="half_life"):
         SkillWeights(names=("a",), half_life=0)
     with pytest.raises(ValueError, match="steps"):

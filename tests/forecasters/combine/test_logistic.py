@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from foretell.forecasters.combine import logistic
 from foretell.forecasters.combine.logistic import (
     LogisticProblem,
-    approximate_leave_out,
     coefficients_without,
     fit_logistic_ridge,
     leave_out,
@@ -127,30 +126,6 @@ def test_nothing_to_learn_from_leaves_the_centre():
     empty = LogisticProblem.of(np.empty((0, 2)), [], centre=[1, 0])
     assert fit_logistic_ridge(empty).tolist() == [1, 0]
     assert leave_out(empty, np.empty(0, np.int64)).shape == (0,)
-    assert approximate_leave_out(empty, np.empty(0, np.int64)).shape == (0,)
-
-
-@pytest.mark.parametrize("by_row", [True, False])
-def test_the_single_step_is_close(by_row):
-    whole = problem(400, 5, 8)
-    groups = np.arange(400) if by_row else np.arange(400) // 3
-    exact, near = sigmoid(leave_out(whole, groups)), sigmoid(approximate_leave_out(whole, groups))
-    plain = sigmoid(whole.design @ fit_logistic_ridge(whole))
-    assert np.abs(near - exact).max() < 0.2 * np.abs(plain - exact).max()
-
-
-def test_the_two_forms_of_the_single_step_agree():
-    whole = problem(50, 3, 9)
-    one_more = np.append(np.arange(50), 49)
-    doubled = LogisticProblem.of(
-        whole.design[one_more],
-        whole.outcome[one_more],
-        weight=np.append(whole.weight, 0),
-        penalty=0.1,
-        centre=whole.centre,
-    )
-    by_group = approximate_leave_out(doubled, one_more)[:50]
-    assert approximate_leave_out(whole, np.arange(50)) == pytest.approx(by_group, abs=1e-10)
 
 
 @pytest.mark.parametrize(

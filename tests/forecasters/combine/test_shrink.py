@@ -66,11 +66,3 @@ def test_leaving_out_is_fitting_again(world, seed, n, weighted):
     rules, which = Shrink().rules_without(examples, groups)
     by_rule = np.array([rule.probabilities(examples.rows) for rule in rules])
     assert by_rule[which, np.arange(n)] == pytest.approx(again, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "given_", [{"floors": ()}, {"floors": (1.1,)}, {"slopes": ()}, {"slopes": (-0.1,)}, {"edge": 0.0}]
-)
-def test_settings_that_make_no_sense_are_refused(given_):
-    with pytest.raises(ValueError):
-        Shrink(**given_)

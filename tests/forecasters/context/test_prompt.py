@@ -21,7 +21,6 @@ from tests.forecasters.context.doubles import (
 
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.combine.trials import RepeatedTrials
 from foretell.forecasters.forecaster import CannotForecast, Context, attempt, make_forecaster
 from foretell.forecasters.prompt.adapter import on_context
 from foretell.forecasters.prompt.forecaster import PromptForecaster, fit, stated_in
@@ -207,9 +206,9 @@ def test_it_works_in_trials_like_any_forecaster() -> None:
     model = ScriptedModel([say({"yes": 0.2}), say({"yes": 0.4})])
     run = replace(run_context(model), as_of=SNOW.as_of)
     forecaster = PromptForecaster(contexts=QuestionOnly(), view="none")
-    forecast = asyncio.run(RepeatedTrials(forecaster=forecaster, count=2).forecast(SNOW, run))
-    assert 0.2 < forecast.p["yes"] < 0.4
-    assert forecast.usage.calls == 2
+    for trial, p in enumerate((0.2, 0.4)):
+        forecast = asyncio.run(attempt(forecaster, SNOW, replace(run, trial=trial)))
+        assert (forecast.p, forecast.trial, forecast.usage.calls) == ({"yes": p}, trial, 1)
     assert len({request.slot for request in model.requests}) == 2
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,40 +14,23 @@ Rule = Literal["mean", "logit-mean", "median", "trimmed", "extremised"]
 
 
 def mean(p: npt.ArrayLike) -> Floats:
-    """Arithmetic mean: its squared error is never above the trials' mean squared error (Jensen).
-
-    >>> mean([0.2, 0.4]).round(3)
-    np.float64(0.3)
-    """
+    """Arithmetic mean: its squared error is never above the trials' mean squared error (Jensen)."""
     return as_probabilities(p).mean(axis=0)
 
 
 def logit_mean(p: npt.ArrayLike) -> Floats:
-    """σ(mean of logit p): agreeing trials stay as far from one half as they are.
-
-    >>> logit_mean([0.9, 0.5]).round(3)
-    np.float64(0.75)
-    """
+    """σ(mean of logit p): agreeing trials stay as far from one half as they are."""
     p = as_probabilities(p)
-    averaged = sigmoid(logit(p).mean(axis=0))
-    return np.clip(averaged, p.min(axis=0), p.max(axis=0))
+    return np.clip(sigmoid(logit(p).mean(axis=0)), p.min(axis=0), p.max(axis=0))
 
 
 def median(p: npt.ArrayLike) -> Floats:
-    """The middle trial, or the mean of the two in the middle.
-
-    >>> float(median([0.1, 0.9, 0.3]))
-    0.3
-    """
+    """The middle trial, or the mean of the two in the middle."""
     return np.median(as_probabilities(p), axis=0)
 
 
 def trimmed(p: npt.ArrayLike, share: float = 0.2) -> Floats:
-    """Mean without the ⌊share·K⌋ lowest and as many highest trials.
-
-    >>> trimmed([0.0, 0.3, 0.3, 0.3, 1.0]).round(3)
-    np.float64(0.3)
-    """
+    """Mean without the ⌊share·K⌋ lowest and as many highest trials."""
     if not 0 <= share < 0.5:
         raise ValueError(f"share = {share} is outside [0, 0.5)")
     ordered = np.sort(as_probabilities(p), axis=0)
@@ -59,42 +42,30 @@ def extremised(p: npt.ArrayLike, factor: float = 1.5) -> Floats:
     """σ(factor · mean of logit p): undoes that averaging draws towards one half (Baron et al. 2014).
 
     Stays on the same side of one half as the mean log-odds, but may leave the range of the trials.
-
-    >>> extremised([0.8, 0.8], factor=2).round(3)
-    np.float64(0.941)
     """
     if not (np.isfinite(factor) and factor > 0):
         raise ValueError(f"factor = {factor} must be positive")
     return sigmoid(factor * logit(as_probabilities(p)).mean(axis=0))
 
 
+RULES = {"mean": mean, "logit-mean": logit_mean, "median": median, "trimmed": trimmed, "extremised": extremised}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """A rule with its number, as a value that can be written into a run's specification.
+    """A rule as a value that can be written into a run's specification.
 
-    >>> Aggregate(rule="mean").apply([{"yes": 0.2}, {"yes": 0.4}], failed=1)["yes"]
-    0.3...
     >>> round(Aggregate(rule="logit-mean", failed_as_half=True).apply([{"yes": 0.9}], failed=1)["yes"], 3)
     0.75
     """
 
     rule: Rule = "logit-mean"
-    share: float = 0.2
-    """For `trimmed`: how much goes at each end."""
-    factor: float = 1.5
-    """For `extremised`."""
     failed_as_half: bool = False
     """Count a failed trial as one half, as BLF 2026 does; otherwise the others speak for it."""
 
     def __post_init__(self) -> None:
-        if self.rule not in ("mean", "logit-mean", "median", "trimmed", "extremised"):
+        if self.rule not in get_args(Rule):
             raise ValueError(f"there is no rule {self.rule!r}")
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        number = {"trimmed": f" {self.share:g}", "extremised": f" {self.factor:g}"}.get(self.rule, "")
-        return self.rule + number
 
     def apply(self, trials: list[Mapping[str, float]], *, failed: int = 0) -> dict[str, float]:
         """One probability per target; every trial must have the same targets."""
@@ -104,11 +75,4 @@ class Aggregate:
         rows = [[trial[target] for target in targets] for trial in trials]
         if self.failed_as_half:
             rows += [[0.5] * len(targets)] * failed
-        return dict(zip(targets, (float(value) for value in self._of(np.asarray(rows))), strict=True))
-
-    def _of(self, p: Floats) -> Floats:
-        if self.rule == "trimmed":
-            return trimmed(p, self.share)
-        if self.rule == "extremised":
-            return extremised(p, self.factor)
-        return {"mean": mean, "logit-mean": logit_mean, "median": median}[self.rule](p)
+        return dict(zip(targets, map(float, RULES[self.rule](rows)), strict=True))

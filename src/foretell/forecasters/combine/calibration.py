@@ -1,10 +1,12 @@
-"""Platt scaling: a line on the log-odds scale, alone or with an offset for each kind of question."""
+"""Calibration of the trials' logit mean: Platt scaling with or without offsets, a beta curve, an isotonic curve.
+
+Where outcomes are all the same, or there are none, there is nothing to learn and every one of them is the identity.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from foretell.forecasters.combine.logistic import (
     TINY,
@@ -49,26 +51,17 @@ class Platt:
     """σ(a·logit p + b) by least log loss (Platt 1999), offsets δ by level of `by` held down by strength·Σδ².
 
     With `by=()` this is plain Platt scaling. The offsets are those of BLF 2026, Appendix C.11: with `by=("source",)`
-    and strength 1 the loss is Σ weight·log loss + Σδ². `pull` is the strength of a normal prior at the identity
-    (a = 1, b = 0), by default so weak that it only keeps a and b finite. Where outcomes are all the same, or there are
-    none, there is no slope to learn and the rule is the identity.
-
-    >>> Platt().name, HierarchicalPlatt().name
-    ('platt', 'platt by source')
+    and strength 1 the loss is Σ weight·log loss + Σδ². A prior at a = 1, b = 0 only keeps both finite.
     """
 
     by: tuple[str, ...] = ()
     strength: float = 1.0
-    pull: float = TINY / 2
-    edge: float = PAPER_EDGE
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.by if name not in COLUMNS]:
             raise ValueError(f"by = {unknown[0]!r} is no column for offsets; these are: {', '.join(COLUMNS)}")
-        if not (self.strength > 0 and self.pull > 0):
-            raise ValueError(f"strength = {self.strength} and pull = {self.pull} must be positive")
-        if not 0 < self.edge < 0.5:
-            raise ValueError(f"edge = {self.edge} is outside (0, 0.5)")
+        if not self.strength > 0:
+            raise ValueError(f"strength = {self.strength} must be positive")
 
     @property
     def name(self) -> str:
@@ -78,18 +71,12 @@ class Platt:
     def fit(self, examples: Examples) -> FittedPlatt:
         """The line and the offsets of least penalised log loss."""
         training = Training.of(examples)
-        problem, _, names = self._problem(examples)
         if one_sided(examples):
-            return FittedPlatt(by=self.by, edge=self.edge, training=training)
-        found = [float(value) for value in fit_logistic_ridge(problem)]
-        return FittedPlatt(
-            slope=found[0],
-            intercept=found[1],
-            offsets=dict(zip(names, found[2:], strict=True)),
-            by=self.by,
-            edge=self.edge,
-            training=training,
-        )
+            return FittedPlatt(by=self.by, training=training)
+        problem, _, names = self._problem(examples)
+        slope, intercept, *offsets = fit_logistic_ridge(problem).tolist()
+        named = dict(zip(names, offsets, strict=True))
+        return FittedPlatt(slope=slope, intercept=intercept, offsets=named, by=self.by, training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
         """Each row's probability from the line fitted without its group: as refitting, at a fraction of the cost."""
@@ -106,17 +93,17 @@ class Platt:
         """The regression on the rows with an answer, which rows those are, and the offsets' names."""
         rows = examples.rows
         answered = ~np.isnan(rows.raw)
-        x = logit(rows.raw[answered], self.edge)
+        x = logit(rows.raw[answered], PAPER_EDGE)
         columns, names = [x, np.ones_like(x)], list[str]()
         for level in _levels(rows, self.by):
-            found, code = np.unique(level[answered], return_inverse=True)
-            columns += list(np.equal.outer(np.arange(len(found)), code).astype(np.float64))
-            names += [str(name) for name in found]
+            values, code = np.unique(level[answered], return_inverse=True)
+            columns += list(np.equal.outer(np.arange(len(values)), code).astype(np.float64))
+            names += map(str, values)
         problem = LogisticProblem.of(
             np.column_stack(columns),
             examples.outcome[answered],
             weight=examples.weight[answered],
-            penalty=np.r_[2 * self.pull, 2 * self.pull, np.full(len(names), 2 * self.strength)],
+            penalty=np.r_[TINY, TINY, np.full(len(names), 2 * self.strength)],
             centre=np.r_[1.0, np.zeros(1 + len(names))],
         )
         return problem, answered, names
@@ -140,8 +127,6 @@ def _levels(rows: TrialRows, by: tuple[str, ...]) -> list[Strings]:
 
 # Beta calibration: a curve with a slope for each end, the likelihood ratio of two beta distributions.
 
-IDENTITY = (1.0, 1.0, 0.0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class FittedBeta:
@@ -155,7 +140,7 @@ class FittedBeta:
 
     def probabilities(self, rows: TrialRows) -> Floats:
         """The bent logit mean; NaN where no trial answered."""
-        return sigmoid(_features(rows.raw, self.edge) @ np.array([self.a, self.b, self.c]))
+        return sigmoid(_beta_columns(rows.raw, self.edge) @ np.array([self.a, self.b, self.c]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,114 +148,56 @@ class Beta:
     """Beta calibration by least log loss (Kull, Silva Filho & Flach 2017), with a, b ≥ 0.
 
     A slope that comes out negative is dropped and the rest fitted again; where both go, only the base rate is left.
-    `pull` is the strength of a normal prior at the identity, by default so weak that it only keeps the numbers finite.
-    Where outcomes are all the same the rule is the identity.
-
-    >>> Beta().name
-    'beta'
     """
 
-    pull: float = TINY / 2
-    edge: float = PAPER_EDGE
-
-    def __post_init__(self) -> None:
-        if not self.pull > 0:
-            raise ValueError(f"pull = {self.pull} must be positive")
-        if not 0 < self.edge < 0.5:
-            raise ValueError(f"edge = {self.edge} is outside (0, 0.5)")
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return "beta"
+    name: str = "beta"
 
     def fit(self, examples: Examples) -> FittedBeta:
         """The curve of least log loss among those that rise."""
         training = Training.of(examples)
         if one_sided(examples):
-            return FittedBeta(edge=self.edge, training=training)
-        a, b, c = (float(value) for value in _rising(self._problem(examples)))
-        return FittedBeta(a=a, b=b, c=c, edge=self.edge, training=training)
+            return FittedBeta(training=training)
+        a, b, c = _rising(_beta_problem(examples)).tolist()
+        return FittedBeta(a=a, b=b, c=c, training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
         """Each row's probability from the curve fitted without its group; only curves that fall are fitted again."""
         answered = ~np.isnan(examples.rows.raw)
-        problem, p = self._problem(examples), examples.rows.raw.copy()
+        problem, p = _beta_problem(examples), examples.rows.raw.copy()
         code = np.unique(groups[answered], return_inverse=True)[1].astype(np.int64)
-        found = coefficients_without(problem, code)
-        for group in np.flatnonzero((found[:, :2] < 0).any(axis=1)):
-            found[group] = _rising(problem.without(code == group))
+        fitted = coefficients_without(problem, code)
+        for group in np.flatnonzero((fitted[:, :2] < 0).any(axis=1)):
+            fitted[group] = _rising(problem.without(code == group))
         known = ~one_sided_without(problem, code)[code]
-        p[np.flatnonzero(answered)[known]] = sigmoid(np.einsum("ij,ij->i", problem.design, found[code])[known])
+        p[np.flatnonzero(answered)[known]] = sigmoid(np.einsum("ij,ij->i", problem.design, fitted[code])[known])
         return p
 
-    def _problem(self, examples: Examples) -> LogisticProblem:
-        answered = ~np.isnan(examples.rows.raw)
-        return LogisticProblem.of(
-            _features(examples.rows.raw[answered], self.edge),
-            examples.outcome[answered],
-            weight=examples.weight[answered],
-            penalty=2 * self.pull,
-            centre=IDENTITY,
-        )
+
+def _beta_problem(examples: Examples) -> LogisticProblem:
+    answered = ~np.isnan(examples.rows.raw)
+    columns = _beta_columns(examples.rows.raw[answered], PAPER_EDGE)
+    weight = examples.weight[answered]
+    return LogisticProblem.of(columns, examples.outcome[answered], weight=weight, centre=(1.0, 1.0, 0.0))
+
+
+def _beta_columns(p: Floats, edge: float) -> Floats:
+    """The columns ln p, −ln(1 − p) and 1."""
+    p = np.clip(p, edge, 1 - edge)
+    return np.column_stack([np.log(p), -np.log1p(-p), np.ones_like(p)])
 
 
 def _rising(problem: LogisticProblem) -> Floats:
     """The coefficients with the least loss, the lower slope left out until none is negative."""
     free = np.ones(3, bool)
     while True:
-        found = np.zeros(3)
-        found[free] = fit_logistic_ridge(problem.only(free))
-        if (found[:2] >= 0).all():
-            return found
-        free[int(np.argmin(found[:2]))] = False
-
-
-def _features(p: Floats, edge: float) -> Floats:
-    """The columns ln p, −ln(1 − p) and 1."""
-    kept = np.clip(p, edge, 1 - edge)
-    return np.column_stack([np.log(kept), -np.log1p(-kept), np.ones_like(kept)])
+        fitted = np.zeros(3)
+        fitted[free] = fit_logistic_ridge(problem.only(free))
+        if (fitted[:2] >= 0).all():
+            return fitted
+        free[int(np.argmin(fitted[:2]))] = False
 
 
 # Isotonic calibration: the nondecreasing curve nearest to what happened.
-
-
-@dataclass(frozen=True, kw_only=True)
-class IsotonicBlocks:
-    """Neighbouring points pooled until their means rise."""
-
-    centre: Floats
-    """Weighted mean of x in each block."""
-    mean: Floats
-    """Weighted mean of y in each block."""
-    weight: Floats
-
-
-def pool(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike = 1.0) -> IsotonicBlocks:
-    """Weighted least squares under the constraint that y rises with x (pool adjacent violators, Ayer et al. 1955).
-
-    Points of equal x are one point. A weight of 0 leaves a point out.
-
-    >>> pool([1, 2, 3, 4], [0, 1, 0, 1]).mean.tolist()
-    [0.0, 0.5, 1.0]
-    >>> pool([1, 2, 3, 4], [0, 1, 0, 1]).centre.tolist()
-    [1.0, 2.5, 4.0]
-    """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    weight = np.broadcast_to(np.asarray(weight, np.float64), x.shape)
-    counted = weight > 0
-    at, code = np.unique(x[counted], return_inverse=True)
-    w = np.bincount(code, weight[counted], len(at))
-    total = np.bincount(code, weight[counted] * y[counted], len(at))
-    blocks: list[tuple[float, float, float]] = []
-    for size, xs, ys in zip(w.tolist(), (w * at).tolist(), total.tolist(), strict=True):
-        block = (size, xs, ys)
-        while blocks and blocks[-1][2] / blocks[-1][0] >= block[2] / block[0]:
-            last = blocks.pop()
-            block = (last[0] + block[0], last[1] + block[1], last[2] + block[2])
-        blocks.append(block)
-    found = np.array(blocks, np.float64).reshape(-1, 3)
-    return IsotonicBlocks(centre=found[:, 1] / found[:, 0], mean=found[:, 2] / found[:, 0], weight=found[:, 0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,28 +215,17 @@ class FittedIsotonic:
 
 @dataclass(frozen=True, kw_only=True)
 class Isotonic:
-    """Isotonic regression of the outcome on the logit mean (Zadrozny & Elkan 2002).
+    """Isotonic regression of the outcome on the logit mean (Zadrozny & Elkan 2002)."""
 
-    A block without a single YES would claim 0. What n examples can support ends at 1 / (n + 2), n being their effective
-    number (Σw)² / Σw², so the curve is kept that far from 0 and 1. Where outcomes are all the same the rule is the
-    identity.
-
-    >>> Isotonic().name
-    'isotonic'
-    """
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return "isotonic"
+    name: str = "isotonic"
 
     def fit(self, examples: Examples) -> FittedIsotonic:
         """The curve through the pooled blocks."""
         training = Training.of(examples)
         if one_sided(examples):
             return FittedIsotonic(training=training)
-        answered = ~np.isnan(examples.rows.raw)
-        at, value = _curve(examples.rows.raw[answered], examples.outcome[answered], examples.weight[answered])
+        counted = ~np.isnan(examples.rows.raw) & (examples.weight > 0)
+        at, value = _curve(examples.rows.raw[counted], examples.outcome[counted], examples.weight[counted])
         return FittedIsotonic(at=tuple(at.tolist()), value=tuple(value.tolist()), training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
@@ -317,18 +233,28 @@ class Isotonic:
         p = examples.rows.raw.copy()
         answered = ~np.isnan(p)
         x, y, w, group = p[answered], examples.outcome[answered], examples.weight[answered], groups[answered]
-        found = x.copy()
+        fitted = x.copy()
         for one in np.unique(group):
             out = group == one
-            kept = ~out & (w > 0)
-            if len(np.unique(y[kept])) > 1:
-                found[out] = np.interp(x[out], *_curve(x[kept], y[kept], w[kept]))
-        p[answered] = found
+            rest = ~out & (w > 0)
+            if len(np.unique(y[rest])) > 1:
+                fitted[out] = np.interp(x[out], *_curve(x[rest], y[rest], w[rest]))
+        p[answered] = fitted
         return p
 
 
 def _curve(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Where the blocks lie and what they say."""
-    blocks = pool(x, y, weight)
+    """Centres and means of neighbouring points pooled until their means rise (Ayer et al. 1955).
+
+    A block without a single YES would claim 0. What n examples can support ends at 1 / (n + 2), n being their effective
+    number (Σw)² / Σw², so the curve is kept that far from 0 and 1.
+    """
+    from scipy.optimize import isotonic_regression
+
+    at, code = np.unique(x, return_inverse=True)
+    w = np.bincount(code, weight, len(at))
+    pooled = isotonic_regression(np.bincount(code, weight * y, len(at)) / w, weights=w)
+    first = pooled.blocks[:-1]
+    centre = np.add.reduceat(w * at, first) / np.add.reduceat(w, first)
     margin = 1 / (weight.sum() ** 2 / (weight**2).sum() + 2)
-    return blocks.centre, np.clip(blocks.mean, margin, 1 - margin)
+    return centre, np.clip(pooled.x[first], margin, 1 - margin)

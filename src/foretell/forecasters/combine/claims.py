@@ -1,7 +1,7 @@
 """A claim as a template with its strikes and deadlines taken out: claims that differ in nothing else can be ordered."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
@@ -42,30 +42,21 @@ class Deadline:
 
 
 def read_deadline(found: re.Match[str], asked: date) -> Deadline | None:
-    """The deadline of a match of `DEADLINE`; None for a day that does not exist.
-
-    >>> read_deadline(DEADLINE.search("out by June 30?"), date(2025, 12, 7))
-    Deadline(day=datetime.date(2026, 6, 30), kind='by day')
-    """
-    said = {name.rstrip("1234"): text for name, text in found.groupdict().items() if text}
-    precision = "day" if "iso" in said or "day" in said else "month" if "month" in said else "year"
-    kind = " ".join([said["word"].lower(), *said.get("end", "").lower().replace("the ", "").split(), precision])
+    """The deadline of a match of `DEADLINE`; None for a day that does not exist."""
+    parts = {name.rstrip("1234"): text for name, text in found.groupdict().items() if text}
+    precision = "day" if "iso" in parts or "day" in parts else "month" if "month" in parts else "year"
+    kind = " ".join([parts["word"].lower(), *parts.get("end", "").lower().replace("the ", "").split(), precision])
     try:
-        return Deadline(day=_day(said, asked), kind=kind)
+        if "iso" in parts:
+            return Deadline(day=date.fromisoformat(parts["iso"]), kind=kind)
+        first = asked - BACK
+        month = 1 + MONTHS.index(parts["month"][:3].lower()) if "month" in parts else 1
+        day = date(int(parts.get("year", first.year)), month, int(parts.get("day", "1")))
+        if "year" not in parts and day < first:
+            day = date(first.year + 1, month, day.day)
+        return Deadline(day=day, kind=kind)
     except ValueError:
         return None
-
-
-def _day(said: dict[str, str], asked: date) -> date:
-    if "iso" in said:
-        return date.fromisoformat(said["iso"])
-    month = 1 + MONTHS.index(said["month"][:3].lower()) if "month" in said else 1
-    day = int(said.get("day", "1"))
-    if "year" in said:
-        return date(int(said["year"]), month, day)
-    first = asked - BACK
-    this_year = date(first.year, month, day)
-    return this_year if this_year >= first else date(first.year + 1, month, day)
 
 
 # Strikes in a claim's wording: "above 3.5", "$99,250 or above", "at least 100k", "fewer than 5", "reach $110,000".
@@ -122,34 +113,22 @@ class Strike:
 
 
 def read_strike(found: re.Match[str]) -> Strike:
-    """The strike of a match of `STRIKE`.
-
-    >>> read_strike(STRIKE.search("$2.75 million or above"))
-    Strike(side='above', value=2750000.0, included=True, unit='$')
-    """
-    said = {name: text for name, text in found.groupdict().items() if text}
-    value = {name[1:]: text for name, text in said.items() if name[0] in "ab" and name[1:] in _PARTS}
-    scale = SCALES.get(value.get("letter", value.get("scale", "")).lower(), 1.0)
-    sign = -1 if "minus" in value else 1
+    """The strike of a match of `STRIKE`."""
+    parts = {name: text for name, text in found.groupdict().items() if text}
+    letter = "a" if "anumber" in parts else "b"
+    scale = SCALES.get(parts.get(f"{letter}letter", parts.get(f"{letter}scale", "")).lower(), 1.0)
+    sign = -1 if f"{letter}minus" in parts else 1
+    upward = bool(parts.keys() & {"least", "over", "upward", "plus"})
+    unit = parts.get(f"{letter}unit", "").replace(" ", "").replace("percent", "%").casefold()
     return Strike(
-        side=_side(said),
-        value=sign * scale * float(value["number"].replace(",", "")),
-        included=not said.keys() & {"over", "under"},
-        unit=value.get("currency", "") + value.get("unit", "").replace(" ", "").replace("percent", "%").casefold(),
+        side="reach" if "reach" in parts else "dip" if "dip" in parts else "above" if upward else "below",
+        value=sign * scale * float(parts[f"{letter}number"].replace(",", "")),
+        included=not parts.keys() & {"over", "under"},
+        unit=parts.get(f"{letter}currency", "") + unit,
     )
 
 
-_PARTS = ("minus", "currency", "number", "letter", "scale", "unit")
-
-
-def _side(said: dict[str, str]) -> Side:
-    if "reach" in said:
-        return "reach"
-    if "dip" in said:
-        return "dip"
-    return "above" if said.keys() & {"least", "over", "upward", "plus"} else "below"
-
-
+Slot = Strike | Deadline
 NEGATED = re.compile(
     r"\b(?:not|never|no|none|neither|nor|without|unless|except|excluding|fails?|failed|avoids?|cannot|only|exactly)\b"
     r"|n['’]t\b",
@@ -169,7 +148,7 @@ class ClaimTemplate:
     """A wording with places for its strikes and deadlines, and what stood there, in order."""
 
     template: str
-    slots: tuple[Strike | Deadline, ...]
+    slots: tuple[Slot, ...]
     bare: bool = False
     """Whether it says nothing but its one strike. Only then is "3.1 or below" sure to be what "above 3.1" is not: a
     price may well be above and below it "in March"."""
@@ -186,41 +165,28 @@ def read_claim(text: str, asked: date) -> ClaimTemplate | None:
     >>> claim = read_claim("Will it reach $110,000 by December 31, 2025?", date(2025, 3, 2))
     >>> claim.template, [type(slot).__name__ for slot in claim.slots]
     ('will it {reach $} {by day}', ['Strike', 'Deadline'])
-    >>> read_claim("Between 16 and 20 storms", date(2025, 3, 2)) is None
-    True
     """
-    found = sorted(_slots(text, asked), key=lambda one: one[0].start)
-    pieces, at = list[str](), 0
-    for place, slot in found:
-        pieces += [text[at : place.start], f" {{{slot.kind}}} "]
-        at = place.stop
-    template = _plain("".join([*pieces, text[at:]]))
-    if not found or NEGATED.search(template):
-        return None
-    slots = tuple(slot for _, slot in found)
-    return ClaimTemplate(template=template, slots=slots, bare=template == f"{{{slots[0].kind}}}")
-
-
-def _slots(text: str, asked: date) -> Iterator[tuple[slice, Strike | Deadline]]:
+    slots: list[tuple[int, int, Slot]] = []
     rest = text
-    for found in DEADLINE.finditer(text):
-        deadline = read_deadline(found, asked)
-        if deadline is not None:
-            yield slice(*found.span()), deadline
+    for match in DEADLINE.finditer(text):
+        if (deadline := read_deadline(match, asked)) is not None:
+            slots.append((*match.span(), deadline))
             # A year or a day of the month is no strike.
-            rest = rest[: found.start()] + "\0" * len(found[0]) + rest[found.end() :]
-    for found in STRIKE.finditer(rest):
-        yield slice(*found.span()), read_strike(found)
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.sub(r"[^\w{}$€£%°'#&]+", " ", text).casefold().split())
+            rest = rest[: match.start()] + "\0" * len(match[0]) + rest[match.end() :]
+    slots += [(*match.span(), read_strike(match)) for match in STRIKE.finditer(rest)]
+    slots.sort(key=lambda one: one[0])
+    template, at = "", 0
+    for start, stop, slot in slots:
+        template += f"{text[at:start]} {{{slot.kind}}} "
+        at = stop
+    template = " ".join(re.sub(r"[^\w{}$€£%°'#&]+", " ", template + text[at:]).casefold().split())
+    if not slots or NEGATED.search(template):
+        return None
+    bare = template == f"{{{slots[0][2].kind}}}"
+    return ClaimTemplate(template=template, slots=tuple(slot for _, _, slot in slots), bare=bare)
 
 
 # Which of several claims must be likelier than which, by their wording alone.
-
-Key = tuple[float, int]
-Slot = Strike | Deadline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,16 +228,15 @@ def orders(claims: Mapping[str, ClaimTemplate]) -> list[Order]:
 
 def _order(claims: Sequence[tuple[str, ClaimTemplate]]) -> Order | None:
     columns = list(zip(*(claim.slots for _, claim in claims), strict=True))
-    moving = [column for column in columns if len({_key(slot) for slot in column}) > 1 or _two_sided(column)]
+    moving = [column for column in columns if len({(_key(slot), _flipped(slot)) for slot in column}) > 1]
     if not moving:
         return None
     if any(isinstance(column[0], Deadline) for column in moving) and not claims[0][1].lasting:
         return None
     names = tuple(name for name, _ in claims)
-    return _chain(names, moving[0]) if len(moving) == 1 else _nested(names, moving)
-
-
-def _chain(names: tuple[str, ...], column: Sequence[Slot]) -> OrderedClaims:
+    if len(moving) > 1:
+        return _nested(names, moving)
+    column = moving[0]
     keys = [_key(slot) for slot in column]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys), reverse=True))}
     return OrderedClaims(
@@ -295,7 +260,7 @@ def _nested(names: tuple[str, ...], columns: Sequence[Sequence[Slot]]) -> Nested
     return NestedClaims(names=names, implications=pairs) if pairs else None
 
 
-def _key(slot: Slot) -> Key:
+def _key(slot: Slot) -> tuple[float, int]:
     """The larger, the less likely what stands in the line: the claim, or for `below` its complement."""
     if isinstance(slot, Deadline):
         return -float(slot.day.toordinal()), 0
@@ -307,7 +272,3 @@ def _key(slot: Slot) -> Key:
 
 def _flipped(slot: Slot) -> bool:
     return isinstance(slot, Strike) and slot.below
-
-
-def _two_sided(column: Sequence[Slot]) -> bool:
-    return len({_flipped(slot) for slot in column}) > 1

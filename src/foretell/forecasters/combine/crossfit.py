@@ -115,7 +115,7 @@ class Gain:
     """Effective number: (Σ weight)² / Σ over clusters of (its weight)²."""
 
     def __str__(self) -> str:
-        """As told beside a fitted rule: Brier points in thousandths."""
+        """Beside a fitted rule: Brier points in thousandths."""
         return f"{1000 * self.mean:.1f} ± {1000 * self.se:.1f} thousandths"
 
     def beyond(self, noise: float) -> bool:
@@ -123,7 +123,7 @@ class Gain:
         return self.mean > noise * self.se + ROUNDING
 
 
-NOTHING = Gain(mean=0.0, se=float("inf"), n_clusters=0.0)
+FOLDS = 5
 
 
 def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
@@ -137,7 +137,7 @@ def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
     """
     counts = ~np.isnan(difference) & (weight > 0)
     if not counts.any():
-        return NOTHING
+        return Gain(mean=0.0, se=float("inf"), n_clusters=0.0)
     d, w, groups = difference[counts], weight[counts], factorise(cluster[counts])
     total = w.sum()
     mean = float((w * d).sum() / total)
@@ -148,11 +148,11 @@ def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
     return Gain(mean=mean, se=se, n_clusters=float(total**2 / np.sum(sums[:, 1] ** 2)))
 
 
-def later_splits(examples: Examples, folds: int = 5) -> Iterator[tuple[Bools, Bools]]:
+def later_splits(examples: Examples) -> Iterator[tuple[Bools, Bools]]:
     """Past and later rows: every round but the first, and all that was known before it was asked.
 
-    With a single round its clusters are dealt into folds, each judged by what the others teach: weaker evidence, as
-    they share their day.
+    With a single round its clusters are dealt into five folds, each judged by what the others teach: weaker evidence,
+    as they share their day.
     """
     due = examples.rows.due
     rounds = np.unique(due)
@@ -162,6 +162,6 @@ def later_splits(examples: Examples, folds: int = 5) -> Iterator[tuple[Bools, Bo
             yield past, due == later
     if len(rounds) == 1:
         clusters = factorise(examples.rows.cluster)
-        fold = np.random.default_rng(0).permutation(clusters.n)[clusters.codes] % folds
-        for one in range(min(folds, clusters.n) if clusters.n > 1 else 0):
+        fold = np.random.default_rng(0).permutation(clusters.n)[clusters.codes] % FOLDS
+        for one in range(min(FOLDS, clusters.n) if clusters.n > 1 else 0):
             yield fold != one, fold == one

@@ -25,14 +25,10 @@ from foretell.metrics.arrays import Floats
 EDGE = 1e-3
 """No price and no trial is taken for surer than this: the last ticks of a market say little."""
 LIQUIDITY_EDGES = (1e3, 1e5)
-
-
-def _source(rows: TrialRows) -> Strings:
-    return rows.source.astype(str)
-
-
-def _subtype(rows: TrialRows) -> Strings:
-    return _joined(rows.source, rows.subtype)
+SPREAD, SLOPE_SPREAD, LEVEL_SPREAD = 0.25, 0.2, 0.2
+"""Standard deviations of the normal priors of the common trust, the slope and each level around where they start."""
+CORRELATION = 0.1
+"""Between outcomes of one source that become known on one day: m of them count for m / (1 + (m−1)·correlation)."""
 
 
 def _lead(rows: TrialRows) -> Strings:
@@ -50,8 +46,8 @@ def _joined(left: Strings, right: Strings) -> Strings:
 
 
 LEVELS: Mapping[str, Callable[[TrialRows], Strings]] = {
-    "source": _source,
-    "subtype": _subtype,
+    "source": lambda rows: rows.source.astype(str),
+    "subtype": lambda rows: _joined(rows.source, rows.subtype),
     "lead": _lead,
     "liquidity": _liquidity,
 }
@@ -78,37 +74,18 @@ class FittedTrust:
 
     def probabilities(self, rows: TrialRows) -> Floats:
         """The blend; NaN where no trial answered."""
-        z, a = log_odds(rows)
+        z, a = _log_odds(rows)
         return sigmoid(self.slope * a + self.trust_in(rows) * (z - a))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """Learns the trust by penalised log loss, from a start that needs no examples.
-
-    The spreads are those of normal priors: how far the common trust, the slope and each level may well lie from where
-    they start. Outcomes of one source that become known on the same day hang together, so m of them count for
-    m / (1 + (m−1)·correlation).
-    """
+    """Learns the trust by penalised log loss, from a start that needs no examples."""
 
     start: float = 0.5
     """Trust before any example. One half: the trials and a crowd are two forecasters of whom nothing is known."""
     levels: tuple[str, ...] = ("source", "lead", "liquidity")
-    spread: float = 0.25
-    slope_spread: float = 0.2
-    level_spread: float = 0.2
-    correlation: float = 0.1
-
-    def __post_init__(self) -> None:
-        if unknown := [level for level in self.levels if level not in LEVELS]:
-            raise ValueError(f"levels = {unknown[0]!r} is none of {', '.join(LEVELS)}")
-        if not min(self.spread, self.slope_spread, self.level_spread) > 0:
-            raise ValueError("spreads must be positive")
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return "trust"
+    name: str = "trust"
 
     def untaught(self) -> FittedTrust:
         """The rule before any example."""
@@ -116,51 +93,35 @@ class Trust:
 
     def fit(self, examples: Examples) -> FittedTrust:
         """The trust that past outcomes speak for; with none of them, the start."""
-        problem, names = self._problem(examples)
-        found = [float(value) for value in fit_logistic_ridge(problem)]
-        return FittedTrust(
-            trust=found[0],
-            slope=found[1],
-            moves=dict(zip(names, found[2:], strict=True)),
-            levels=self.levels,
-            training=Training.of(examples),
-        )
-
-    def _problem(self, examples: Examples) -> tuple[LogisticProblem, list[str]]:
-        answered = ~np.isnan(examples.rows.raw)
-        rows = examples.rows.take(answered)
-        z, a = log_odds(rows)
+        training = Training.of(examples)
+        examples = examples.take(~np.isnan(examples.rows.raw))
+        rows = examples.rows
+        z, a = _log_odds(rows)
         columns, names = [z - a, a], list[str]()
         for level in self.levels:
-            found, code = np.unique(LEVELS[level](rows), return_inverse=True)
-            columns += [np.where(code == i, z - a, 0.0) for i in range(len(found))]
-            names += [str(name) for name in found]
-        spreads = np.r_[self.spread, self.slope_spread, np.full(len(names), self.level_spread)]
-        return (
-            LogisticProblem.of(
-                np.column_stack(columns),
-                examples.outcome[answered],
-                weight=examples.weight[answered] * self._worth(examples.take(answered)),
-                penalty=spreads**-2,
-                centre=np.r_[self.start, 1.0, np.zeros(len(names))],
-            ),
-            names,
-        )
-
-    def _worth(self, examples: Examples) -> Floats:
-        """How much each example counts, given how many of its source became known on the same day."""
+            values, code = np.unique(LEVELS[level](rows), return_inverse=True)
+            columns += [np.where(code == i, z - a, 0.0) for i in range(len(values))]
+            names += map(str, values)
         days = np.datetime_as_string(examples.known_on, "D")
-        return effective_weights(_joined(examples.rows.source, days), self.correlation)
+        problem = LogisticProblem.of(
+            np.column_stack(columns),
+            examples.outcome,
+            weight=examples.weight * effective_weights(_joined(rows.source, days), CORRELATION),
+            penalty=np.r_[SPREAD, SLOPE_SPREAD, np.full(len(names), LEVEL_SPREAD)] ** -2,
+            centre=np.r_[self.start, 1.0, np.zeros(len(names))],
+        )
+        trust, slope, *moves = fit_logistic_ridge(problem).tolist()
+        named = dict(zip(names, moves, strict=True))
+        return FittedTrust(trust=trust, slope=slope, moves=named, levels=self.levels, training=training)
 
 
-def log_odds(rows: TrialRows) -> tuple[Floats, Floats]:
+def _log_odds(rows: TrialRows) -> tuple[Floats, Floats]:
     """The trials' and the anchor's log-odds; where there is no anchor the trials are their own."""
-    z = rows.log_odds(EDGE)
-    a = logit(rows.anchor, EDGE)
+    z, a = rows.log_odds(EDGE), logit(rows.anchor, EDGE)
     return z, np.where(np.isnan(a), z, a)
 
 
-MARKETS = Trust(start=0.5, levels=("source", "lead", "liquidity"))
+MARKETS = Trust()
 DATASETS = Trust(start=0.75, levels=("source", "subtype", "lead"))
 """A base rate knows less of a question than whoever read it: a quarter of the say before the past has spoken."""
 FEWEST = 30
@@ -213,76 +174,54 @@ UNTAUGHT = FittedDefault(market=MARKETS.untaught(), dataset=DATASETS.untaught())
 
 @dataclass(frozen=True, kw_only=True)
 class DefaultMethod:
-    """The robust default.
+    """The robust default."""
 
-    >>> DefaultMethod().name
-    'default'
-    """
-
-    market: Trust = MARKETS
-    dataset: Trust = DATASETS
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return "default"
+    name: str = "default"
 
     def fit(self, examples: Examples) -> FittedDefault:
         """Both kinds taught by their own examples, each kept as far as its past proves it."""
         markets = examples.rows.kind == "market"
-        market, on_markets = taught(self.market, examples.take(markets))
-        dataset, on_datasets = taught(self.dataset, examples.take(~markets))
-        return FittedDefault(
-            market=market, dataset=dataset, proofs=(on_markets, on_datasets), training=Training.of(examples)
-        )
+        market, on_markets = taught(MARKETS, examples.take(markets))
+        dataset, on_datasets = taught(DATASETS, examples.take(~markets))
+        proofs = (on_markets, on_datasets)
+        return FittedDefault(market=market, dataset=dataset, proofs=proofs, training=Training.of(examples))
 
 
 def taught(trust: Trust, examples: Examples) -> tuple[FittedTrust, LearningGain]:
     """The rule between untaught and learnt that past rounds speak for."""
     learnt, start = trust.fit(examples), trust.untaught()
-    proof = prove(trust, examples)
+    proof = _proof(trust, examples)
     share = proof.kept
-    kept = replace(
+    blended = replace(
         learnt,
         trust=start.trust + share * (learnt.trust - start.trust),
         slope=start.slope + share * (learnt.slope - start.slope),
         moves={name: share * move for name, move in learnt.moves.items()} if share else {},
     )
-    return kept, proof
+    return blended, proof
 
 
-def prove(trust: Trust, examples: Examples) -> LearningGain:
+def _proof(trust: Trust, examples: Examples) -> LearningGain:
     """Past rounds forecast from what was known before each, against the rule before learning.
 
     A single round proves nothing however many questions it has: they share the days on which they resolve.
     """
-    p = _forward(trust, examples)
-    tried = ~np.isnan(p)
-    if tried.sum() < FEWEST:
-        return LearningGain()
-    before = trust.untaught().probabilities(examples.rows)
-    y, weight = examples.outcome, examples.weight
-    gain = weight * ((before - y) ** 2 - (p - y) ** 2)
-    return _judged(examples.take(tried), gain[tried])
-
-
-def _forward(trust: Trust, examples: Examples) -> Floats:
     p = np.full(len(examples), np.nan)
     for day in np.unique(examples.rows.due):
         past, now = examples.known_before(day), examples.rows.due == day
         if len(past) >= FEWEST:
             p[now] = trust.fit(past).probabilities(examples.rows.take(now))
-    return p
-
-
-def _judged(examples: Examples, gain: Floats) -> LearningGain:
+    tried = ~np.isnan(p)
+    if tried.sum() < FEWEST:
+        return LearningGain()
+    before = trust.untaught().probabilities(examples.rows)[tried]
+    p, examples = p[tried], examples.take(tried)
+    gain = examples.weight * ((before - examples.outcome) ** 2 - (p - examples.outcome) ** 2)
     days: Strings = np.datetime_as_string(examples.known_on, "D")
     if len(np.unique(days)) < FEWEST_DAYS:
         days = examples.rows.cluster
-    code = np.unique(days, return_inverse=True)[1]
     total = examples.weight.sum()
     mean = gain.sum() / total
-    spread = np.bincount(code, gain - mean * examples.weight)
-    groups = len(spread)
-    error = np.sqrt(np.sum(spread**2) * groups / max(groups - 1, 1)) / total
+    spread = np.bincount(np.unique(days, return_inverse=True)[1], gain - mean * examples.weight)
+    error = np.sqrt(np.sum(spread**2) * len(spread) / max(len(spread) - 1, 1)) / total
     return LearningGain(gain=float(mean), error=float(error), n=len(gain))

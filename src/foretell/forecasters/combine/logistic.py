@@ -28,31 +28,16 @@ CELLS = 2_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticProblem:
-    """What is to be fitted: n rows, p coefficients.
-
-    >>> two = LogisticProblem.of(np.ones((4, 1)), [1, 1, 1, 0], penalty=1e-9)
-    >>> float(fit_logistic_ridge(two)[0].round(4)), float(np.log(3).round(4))
-    (1.0986, 1.0986)
-    """
+    """What is to be fitted: n rows, p coefficients."""
 
     design: Floats
     outcome: Floats
+    """Each in [0, 1]: a probability counts as that share of a yes."""
     weight: Floats
     penalty: Floats
     """r of each coefficient."""
     centre: Floats
     """Where the penalty pulls each coefficient."""
-
-    def __post_init__(self) -> None:
-        n, p = self.design.shape
-        if len(self.outcome) != n or len(self.weight) != n:
-            raise ValueError(f"design has {n} rows, outcome {len(self.outcome)}, weight {len(self.weight)}")
-        if len(self.penalty) != p or len(self.centre) != p:
-            raise ValueError(f"design has {p} columns, penalty {len(self.penalty)}, centre {len(self.centre)}")
-        if not (self.penalty > 0).all():
-            raise ValueError("penalty must be positive for every coefficient: take a tiny one for a free coefficient")
-        if not (np.isfinite(self.design).all() and np.isfinite(self.weight).all() and (self.weight >= 0).all()):
-            raise ValueError("design must be finite, and weight finite and not negative")
 
     @classmethod
     def of(
@@ -64,21 +49,23 @@ class LogisticProblem:
         penalty: npt.ArrayLike = TINY,
         centre: npt.ArrayLike = 0.0,
     ) -> "LogisticProblem":
-        """The same from anything array-like; a single number stands for every row or coefficient."""
-        design = np.asarray(design, np.float64)
+        """From anything array-like, checked; a single number stands for every row or coefficient."""
+        design, outcome = np.asarray(design, np.float64), np.asarray(outcome, np.float64)
         n, p = design.shape
-        return cls(
-            design=design,
-            outcome=np.asarray(outcome, np.float64),
-            weight=np.broadcast_to(np.asarray(weight, np.float64), n),
-            penalty=np.broadcast_to(np.asarray(penalty, np.float64), p),
-            centre=np.broadcast_to(np.asarray(centre, np.float64), p),
-        )
+        weight = np.broadcast_to(np.asarray(weight, np.float64), n)
+        penalty = np.broadcast_to(np.asarray(penalty, np.float64), p)
+        if len(outcome) != n:
+            raise ValueError(f"design has {n} rows, outcome {len(outcome)}")
+        if not (penalty > 0).all():
+            raise ValueError("penalty must be positive for every coefficient: take a tiny one for a free coefficient")
+        if not (np.isfinite(design).all() and np.isfinite(weight).all() and (weight >= 0).all()):
+            raise ValueError("design must be finite, and weight finite and not negative")
+        centre = np.broadcast_to(np.asarray(centre, np.float64), p)
+        return cls(design=design, outcome=outcome, weight=weight, penalty=penalty, centre=centre)
 
     def without(self, out: Bools) -> "LogisticProblem":
         """The same problem without some rows."""
-        kept = ~out
-        return replace(self, design=self.design[kept], outcome=self.outcome[kept], weight=self.weight[kept])
+        return replace(self, design=self.design[~out], outcome=self.outcome[~out], weight=self.weight[~out])
 
     def only(self, columns: Bools) -> "LogisticProblem":
         """The same problem with some of its coefficients."""
@@ -102,19 +89,15 @@ class LogisticProblem:
 
 
 def fit_logistic_ridge(problem: LogisticProblem, start: Floats | None = None) -> Floats:
-    """The coefficients of least loss, by Newton steps halved until the loss falls.
-
-    >>> separable = LogisticProblem.of([[1, -1], [1, 1]], [0, 1])
-    >>> bool(np.isfinite(fit_logistic_ridge(separable)).all())
-    True
-    """
+    """The coefficients of least loss, by Newton steps halved until the loss falls."""
     at = np.array(problem.centre if start is None else start, np.float64)
     loss = problem.loss(at)
     for _ in range(STEPS):
         gradient, hessian = problem.slope(at)
         step = np.asarray(np.linalg.solve(hessian, gradient), np.float64)
         falls = float(gradient @ step)
-        if falls <= 1e-22 * (1 + abs(loss)) or _largest(step) <= 1e-12 * (1 + _largest(at)):
+        short = np.abs(step).max(initial=0.0) <= 1e-12 * (1 + np.abs(at).max(initial=0.0))
+        if short or falls <= 1e-22 * (1 + abs(loss)):
             return at - step
         size = 1.0
         while (lower := problem.loss(at - size * step)) > loss - 1e-4 * size * falls + 1e-13 * abs(loss):
@@ -125,20 +108,8 @@ def fit_logistic_ridge(problem: LogisticProblem, start: Floats | None = None) ->
     return at
 
 
-def _largest(values: Floats) -> float:
-    return float(np.abs(values).max(initial=0.0))
-
-
 def leave_out(problem: LogisticProblem, groups: Ints) -> Floats:
-    """The linear predictor of every row from coefficients fitted without its group; exact.
-
-    >>> rng = np.random.default_rng(0)
-    >>> x, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
-    >>> z = leave_out(LogisticProblem.of(x, y), np.arange(40))
-    >>> rest = np.arange(40) != 7
-    >>> bool(abs(z[7] - x[7] @ fit_logistic_ridge(LogisticProblem.of(x[rest], y[rest]))) < 1e-8)
-    True
-    """
+    """The linear predictor of every row from coefficients fitted without its group; exact."""
     return np.einsum("ij,ij->i", problem.design, coefficients_without(problem, groups)[groups])
 
 
@@ -150,13 +121,16 @@ def coefficients_without(problem: LogisticProblem, groups: Ints) -> Floats:
     gradient, for many groups in one matrix product; groups that do not settle get a Newton fit of their own.
     """
     whole = fit_logistic_ridge(problem)
-    found = np.empty((int(groups.max(initial=-1)) + 1, len(whole)))
-    for block in _blocks(problem, len(found)):
+    n_groups = int(groups.max(initial=-1)) + 1
+    fitted = np.empty((n_groups, len(whole)))
+    size = max(1, CELLS // max(*problem.design.shape, len(whole) ** 2, 1))
+    for first in range(0, n_groups, size):
+        block = range(first, min(first + size, n_groups))
         inverse, start = _first_step(problem, whole, groups, block)
-        found[block.start : block.stop] = _settle(problem, groups, block, inverse, start)
-    for group in np.flatnonzero(~np.isfinite(found).all(axis=1)):
-        found[group] = fit_logistic_ridge(problem.without(groups == group), whole)
-    return found
+        fitted[block.start : block.stop] = _settle(problem, groups, block, inverse, start)
+    for group in np.flatnonzero(~np.isfinite(fitted).all(axis=1)):
+        fitted[group] = fit_logistic_ridge(problem.without(groups == group), whole)
+    return fitted
 
 
 def one_sided_without(problem: LogisticProblem, groups: Ints) -> Bools:
@@ -166,35 +140,6 @@ def one_sided_without(problem: LogisticProblem, groups: Ints) -> Bools:
     yes = counted @ problem.outcome - group_sums(groups, counted * problem.outcome, size)
     every = counted.sum() - group_sums(groups, counted, size)
     return (yes < 0.5) | (every - yes < 0.5)
-
-
-def approximate_leave_out(problem: LogisticProblem, groups: Ints, at: Floats | None = None) -> Floats:
-    """As `leave_out`, but by a single downdated Newton step from the whole fit (ALO, Rad & Maleki 2020).
-
-    Off by some 1e-3 in probability where a few hundred rows speak about a dozen coefficients: for tuning loops.
-    """
-    whole = fit_logistic_ridge(problem) if at is None else at
-    if len(np.unique(groups)) == len(groups):
-        return _without_each_row(problem, whole)
-    found = np.empty((int(groups.max(initial=-1)) + 1, len(whole)))
-    for block in _blocks(problem, len(found)):
-        found[block.start : block.stop] = _first_step(problem, whole, groups, block)[1]
-    return np.einsum("ij,ij->i", problem.design, found[groups])
-
-
-def _without_each_row(problem: LogisticProblem, whole: Floats) -> Floats:
-    """The single step for groups of one row, in closed form (Sherman & Morrison 1950)."""
-    z = problem.design @ whole
-    p = sigmoid(z)
-    spread = np.einsum("ij,ij->i", problem.design, np.linalg.solve(problem.slope(whole)[1], problem.design.T).T)
-    weight = problem.weight
-    return z + spread * weight * (p - problem.outcome) / (1 - weight * p * (1 - p) * spread)
-
-
-def _blocks(problem: LogisticProblem, groups: int) -> list[range]:
-    n, p = problem.design.shape
-    size = max(1, CELLS // max(n, p * p, 1))
-    return [range(first, min(first + size, groups)) for first in range(0, groups, size)]
 
 
 def _first_step(problem: LogisticProblem, whole: Floats, groups: Ints, block: range) -> tuple[Floats, Floats]:
@@ -219,7 +164,7 @@ def _settle(problem: LogisticProblem, groups: Ints, block: range, inverse: Float
     """Chord steps for all groups of a block at once; NaN for a group that does not settle."""
     from scipy.special import expit
 
-    found = np.full(start.shape, np.nan)
+    settled = np.full(start.shape, np.nan)
     at, left = start, np.arange(len(block))
     before = np.full(len(block), np.inf)
     rows = np.flatnonzero((groups >= block.start) & (groups < block.stop))
@@ -238,8 +183,8 @@ def _settle(problem: LogisticProblem, groups: Ints, block: range, inverse: Float
         size = np.abs(step).max(axis=1, initial=0.0) / (1 + np.abs(at).max(axis=1, initial=0.0))
         # A short step is the end only where steps shrink fast: on flat ground they are short all the way.
         done = (size <= CLOSE) & ((size <= before / 2) | (size <= ROUNDING))
-        found[left[done]] = at[done]
+        settled[left[done]] = at[done]
         at, left, before = at[~done], left[~done], size[~done]
         if not len(left):
             break
-    return found
+    return settled

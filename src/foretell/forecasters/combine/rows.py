@@ -10,7 +10,7 @@ import numpy.typing as npt
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Question
 
 Days = npt.NDArray[np.datetime64]
 Strings = npt.NDArray[np.str_]
@@ -19,13 +19,9 @@ EDGE = 1e-6
 
 
 def logit(p: npt.ArrayLike, edge: float = EDGE) -> Floats:
-    """Log-odds of probabilities kept `edge` away from certainty; NaN stays NaN.
-
-    >>> logit([0.5, 0.9, 1.0]).round(2).tolist()
-    [0.0, 2.2, 13.82]
-    """
-    kept = np.clip(np.asarray(p, np.float64), edge, 1 - edge)
-    return np.log(kept) - np.log1p(-kept)
+    """Log-odds of probabilities kept `edge` away from certainty; NaN stays NaN."""
+    p = np.clip(np.asarray(p, np.float64), edge, 1 - edge)
+    return np.log(p) - np.log1p(-p)
 
 
 def sigmoid(x: npt.ArrayLike) -> Floats:
@@ -133,57 +129,34 @@ class Examples:
 
     def take(self, which: Bools | Ints) -> "Examples":
         """Some of the examples, in the order given."""
-        return Examples(
-            rows=self.rows.take(which),
-            outcome=self.outcome[which],
-            known_on=self.known_on[which],
-            weight=self.weight[which],
-        )
+        columns = {name: getattr(self, name)[which] for name in ("outcome", "known_on", "weight")}
+        return Examples(rows=self.rows.take(which), **columns)
 
     def known_before(self, day: np.datetime64) -> "Examples":
         """What somebody asking on `day` could have learnt from."""
         return self.take(self.known_on < day)
 
 
-# One question's trials as rows, so that a learnt rule can be put to work on a question just asked.
-
-
 def rows_of_question(
     question: Question, trials: Sequence[Mapping[str, float]], as_of: AsOf, rates: Rates | None = None
 ) -> TrialRows:
-    """A row per target; prices and base rates as far as they were known at the cutoff.
+    """A row per target of a question just asked; prices and base rates as far as they were known at the cutoff."""
+    targets, n = question.targets, len(question.targets)
+    snapshots = [t.snapshot if t.snapshot and as_of.admits(t.snapshot.at) else None for t in targets]
+    # A market's own price says more than how often its platform said yes.
+    priors = [] if rates is None or question.kind == "market" else [rates.rate(question, t, as_of) for t in targets]
 
-    >>> from foretell.questions.question import Target
-    >>> q = Question(id="q", source="asked", text="?", due="2026-01-01", targets=(Target(id="yes"),))
-    >>> rows_of_question(q, [{"yes": 0.2}, {"yes": 0.5}], q.as_of).raw.round(3).tolist()
-    [0.333]
-    """
-    n = len(question.targets)
-    snapshots = [t.snapshot if t.snapshot and as_of.admits(t.snapshot.at) else None for t in question.targets]
-
-    def text(value: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
-        return np.full(n, value)
+    def numbers(values: Iterable[float | None]) -> Floats:
+        return np.array([np.nan if value is None else value for value in values], np.float64)
 
     return TrialRows(
-        trials=np.array([[trial.get(t.id, np.nan) for t in question.targets] for trial in trials], np.float64),
-        question=text(question.id),
+        trials=np.array([[trial.get(t.id, np.nan) for t in targets] for trial in trials], np.float64),
+        target=np.array([t.id for t in targets]),
         due=np.full(n, np.datetime64(question.due.date(), "D")),
-        target=np.array([t.id for t in question.targets]),
-        source=text(question.source),
-        subtype=text(question.subtype),
-        kind=text(question.kind),
-        horizon=_numbers(question.horizon_days(t) for t in question.targets),
-        price=_numbers(snapshot.price if snapshot else None for snapshot in snapshots),
-        prior=_numbers(_rate(rates, question, t, as_of) for t in question.targets),
-        cluster=text(question.cluster),
-        liquidity=_numbers(snapshot.volume if snapshot else None for snapshot in snapshots),
+        horizon=numbers(question.horizon_days(t) for t in targets),
+        price=numbers(snapshot and snapshot.price for snapshot in snapshots),
+        liquidity=numbers(snapshot and snapshot.volume for snapshot in snapshots),
+        prior=numbers(priors or [None] * n),
+        question=np.full(n, question.id),
+        **{name: np.full(n, getattr(question, name)) for name in ("source", "subtype", "kind", "cluster")},
     )
-
-
-def _rate(rates: Rates | None, question: Question, target: Target, as_of: AsOf) -> float | None:
-    # A market's own price says more than how often its platform said yes.
-    return None if rates is None or question.kind == "market" else rates.rate(question, target, as_of)
-
-
-def _numbers(values: Iterable[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([np.nan if value is None else value for value in values], np.float64)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -101,9 +101,6 @@ def apply(fitted: FittedRule, rows: TrialRows, *, check: Check = "time") -> Floa
     return fitted.probabilities(rows)
 
 
-Parameters = dict[str, Any]
-
-
 # Rules fitted without each group in turn: by fitting again, or by a method's own shorter way to the same result.
 
 
@@ -145,6 +142,17 @@ def refitted(method: CombinationMethod, examples: Examples, groups: Ints) -> Flo
 
 
 @dataclass(frozen=True, kw_only=True)
+class FittedRaw:
+    """Says the logit mean; it learnt nothing, so it refuses nothing. What every other rule has to beat."""
+
+    training: Training = field(default_factory=Training)
+
+    def probabilities(self, rows: TrialRows) -> Floats:
+        """The logit mean of each row's trials."""
+        return rows.raw
+
+
+@dataclass(frozen=True, kw_only=True)
 class FittedChain:
     """Fitted rules in the order in which they are applied; without any, the logit mean."""
 
@@ -162,15 +170,11 @@ class FittedChain:
 class ChainedMethod:
     """A method of several methods, each fitted on the output of the one before it on the same examples.
 
-    To later stages the output is a single trial. Leaving a group out of a chain leaves it out of every stage.
-
-    >>> from foretell.forecasters.combine.calibration import HierarchicalPlatt
-    >>> from foretell.forecasters.combine.shrink import Shrink
-    >>> ChainedMethod(methods=(Shrink(), HierarchicalPlatt())).name
-    'shrink, platt by source'
+    To later stages the output is a single trial. Leaving a group out of a chain leaves it out of every stage. Without
+    methods it is the logit mean.
     """
 
-    methods: tuple[CombinationMethod, ...]
+    methods: tuple[CombinationMethod, ...] = ()
 
     @property
     def name(self) -> str:
@@ -179,7 +183,7 @@ class ChainedMethod:
 
     def fit(self, examples: Examples) -> FittedChain:
         """All stages, fitted in turn."""
-        training = Training.of(examples)
+        training = Training.of(examples) if self.methods else Training()
         stages: list[FittedRule] = []
         for method in self.methods:
             stages.append(method.fit(examples))
@@ -191,7 +195,7 @@ class ChainedMethod:
         if not self.methods:
             return examples.rows.raw
         first, rest = self.methods[0], ChainedMethod(methods=self.methods[1:])
-        if not self.methods[1:]:
+        if not rest.methods:
             return left_out(first, examples, groups)
         if not isinstance(first, SupportsFewRules):
             return refitted(self, examples, groups)
@@ -206,35 +210,3 @@ class ChainedMethod:
 def with_rule_applied(fitted: FittedRule, examples: Examples) -> Examples:
     """The examples with a rule's probabilities in place of the trials."""
     return replace(examples, rows=examples.rows.with_trials(fitted.probabilities(examples.rows)))
-
-
-# The rule that learns nothing: the logit mean of the trials. What every other rule has to beat.
-
-
-@dataclass(frozen=True, kw_only=True)
-class FittedRaw:
-    """Says the logit mean, whatever it was shown; it learnt nothing, so it refuses nothing."""
-
-    training: Training = field(default_factory=Training)
-
-    def probabilities(self, rows: TrialRows) -> Floats:
-        """The logit mean of each row's trials."""
-        return rows.raw
-
-
-@dataclass(frozen=True, kw_only=True)
-class RawMethod:
-    """The logit mean as a method.
-
-    >>> RawMethod().name
-    'raw'
-    """
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return "raw"
-
-    def fit(self, examples: Examples) -> FittedRaw:
-        """The same rule for any examples."""
-        return FittedRaw()

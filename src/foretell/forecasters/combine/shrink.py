@@ -71,71 +71,59 @@ class Shrink:
     examples themselves, which is what the paper's code does under the name of leave-one-out; `leave_out` chooses
     without each group. A single trial shows no disagreement and stays as it is. Without an answered example there is
     no shrinkage (floor 1).
-
-    >>> Shrink().name
-    'shrink'
     """
 
-    floors: tuple[float, ...] = FLOORS
-    slopes: tuple[float, ...] = SLOPES
-    edge: float = PAPER_EDGE
-
-    def __post_init__(self) -> None:
-        if not (self.floors and self.slopes and all(0 <= f <= 1 for f in self.floors) and min(self.slopes) >= 0):
-            raise ValueError("floors must lie in [0, 1] and slopes must not be negative, at least one of each")
-        if not 0 < self.edge < 0.5:
-            raise ValueError(f"edge = {self.edge} is outside (0, 0.5)")
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return "shrink"
+    name: str = "shrink"
 
     def fit(self, examples: Examples) -> FittedShrink:
         """The pair with the least mean Brier score on the examples."""
         training = Training.of(examples)
-        loss, counted, _ = self._losses(examples)
+        loss, counted, _ = _grid_losses(examples)
         if not counted.any():
-            return FittedShrink(edge=self.edge, training=training)
+            return FittedShrink(training=training)
         mean = loss[:, counted].sum(axis=1) / examples.weight[counted].sum()
-        return self._rule(int(_first_least(mean[None])[0]), training)
+        return _of_grid(int(_first_least(mean[None])[0]), training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
         """Each row under the pair chosen without its group."""
-        p, chosen = self._chosen_without(examples, groups)
-        unshrunk = sigmoid(TrialSpread.of(examples.rows, self.edge).mean)
+        p, chosen = _chosen_without(examples, groups)
+        unshrunk = sigmoid(TrialSpread.of(examples.rows, PAPER_EDGE).mean)
         return np.where(chosen < 0, unshrunk, p[chosen, np.arange(len(examples))])
 
     def rules_without(self, examples: Examples, groups: Ints) -> tuple[list[FittedShrink], Ints]:
-        """The different pairs chosen without a group, and which of them each row has; their training is not told."""
-        pairs, which = np.unique(self._chosen_without(examples, groups)[1], return_inverse=True)
-        return [self._rule(int(pair), Training()) for pair in pairs], which.astype(np.int64)
+        """The different pairs chosen without a group, and which of them each row has; they have no training record."""
+        pairs, which = np.unique(_chosen_without(examples, groups)[1], return_inverse=True)
+        return [_of_grid(int(pair), Training()) for pair in pairs], which.astype(np.int64)
 
-    def _rule(self, pair: int, training: Training) -> FittedShrink:
-        """The rule of the grid's n-th pair; −1 stands for no shrinkage."""
-        floor, slope = divmod(pair, len(self.slopes))
-        chosen = (self.floors[floor], self.slopes[slope]) if pair >= 0 else (1.0, 0.0)
-        return FittedShrink(floor=chosen[0], slope=chosen[1], edge=self.edge, training=training)
 
-    def _chosen_without(self, examples: Examples, groups: Ints) -> tuple[Floats, Ints]:
-        """Probabilities under every pair, and each row's pair, chosen from sums of Brier scores outside its group."""
-        loss, counted, p = self._losses(examples)
-        code = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-        size = int(code.max(initial=-1)) + 1
-        lost = np.column_stack([group_sums(code[counted], row[counted], size) for row in loss])
-        weight = group_sums(code[counted], examples.weight[counted], size)
-        left = weight.sum() - weight
-        alone = left <= 1e-12 * weight.sum()
-        mean = (lost.sum(axis=0) - lost) / np.where(alone, 1.0, left)[:, None]
-        return p, np.where(alone, -1, _first_least(mean))[code]
+def _of_grid(pair: int, training: Training) -> FittedShrink:
+    """The rule of the grid's n-th pair; −1 stands for no shrinkage."""
+    if pair < 0:
+        return FittedShrink(training=training)
+    floor, slope = divmod(pair, len(SLOPES))
+    return FittedShrink(floor=FLOORS[floor], slope=SLOPES[slope], training=training)
 
-    def _losses(self, examples: Examples) -> tuple[Floats, Bools, Floats]:
-        """Weighted Brier score of every row under every pair, which rows count, and the probabilities."""
-        spread = TrialSpread.of(examples.rows, self.edge)
-        floor, slope = (np.ravel(axis)[:, None] for axis in np.meshgrid(self.floors, self.slopes, indexing="ij"))
-        p = spread.toward_anchor(np.maximum(floor, 1 - slope * spread.std))
-        counted = (spread.count > 0) & (examples.weight > 0)
-        return examples.weight * (p - examples.outcome) ** 2, counted, p
+
+def _chosen_without(examples: Examples, groups: Ints) -> tuple[Floats, Ints]:
+    """Probabilities under every pair, and each row's pair, chosen from sums of Brier scores outside its group."""
+    loss, counted, p = _grid_losses(examples)
+    code = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    size = int(code.max(initial=-1)) + 1
+    lost = np.column_stack([group_sums(code[counted], row[counted], size) for row in loss])
+    weight = group_sums(code[counted], examples.weight[counted], size)
+    left = weight.sum() - weight
+    alone = left <= 1e-12 * weight.sum()
+    mean = (lost.sum(axis=0) - lost) / np.where(alone, 1.0, left)[:, None]
+    return p, np.where(alone, -1, _first_least(mean))[code]
+
+
+def _grid_losses(examples: Examples) -> tuple[Floats, Bools, Floats]:
+    """Weighted Brier score of every row under every pair, which rows count, and the probabilities."""
+    spread = TrialSpread.of(examples.rows, PAPER_EDGE)
+    floor, slope = (np.ravel(axis)[:, None] for axis in np.meshgrid(FLOORS, SLOPES, indexing="ij"))
+    p = spread.toward_anchor(np.maximum(floor, 1 - slope * spread.std))
+    counted = (spread.count > 0) & (examples.weight > 0)
+    return examples.weight * (p - examples.outcome) ** 2, counted, p
 
 
 def _first_least(losses: Floats) -> Ints:
@@ -181,37 +169,20 @@ class BayesShrink:
     of freedom, since five trials tell little about their own scatter. τ² is what is left of the mean squared distance
     between mean and anchor after σ²/K, and not below 0. No outcome is used. Where no question has two trials σ² is 0
     and nothing shrinks, and neither does anything before the first example.
-
-    >>> BayesShrink().name
-    'bayes shrink'
     """
 
-    degrees: float = 4.0
-    edge: float = PAPER_EDGE
-
-    def __post_init__(self) -> None:
-        if not self.degrees >= 0:
-            raise ValueError(f"degrees = {self.degrees} must not be negative")
-        if not 0 < self.edge < 0.5:
-            raise ValueError(f"edge = {self.edge} is outside (0, 0.5)")
-
-    @property
-    def name(self) -> str:
-        """As shown in tables."""
-        return "bayes shrink"
+    name: str = "bayes shrink"
 
     def fit(self, examples: Examples) -> FittedBayesShrink:
         """The two variances, from the trials and the anchors alone."""
-        spread, weight = TrialSpread.of(examples.rows, self.edge), examples.weight
-        said = (spread.count > 0) & (weight > 0)
-        count, weight = spread.count[said], weight[said]
+        spread, weight = TrialSpread.of(examples.rows, PAPER_EDGE), examples.weight
+        counted = (spread.count > 0) & (weight > 0)
+        count, weight = spread.count[counted], weight[counted]
         freedom = float(weight @ (count - 1))
-        within = float(weight @ (spread.std[said] ** 2 * count)) / freedom if freedom > 0 else 0.0
-        apart = (spread.mean[said] - spread.anchor[said]) ** 2 - within / count
-        between = max(0.0, float(weight @ apart) / float(weight.sum())) if said.any() else UNSEEN
-        return FittedBayesShrink(
-            between=between, within=within, degrees=self.degrees, edge=self.edge, training=Training.of(examples)
-        )
+        within = float(weight @ (spread.std[counted] ** 2 * count)) / freedom if freedom > 0 else 0.0
+        apart = (spread.mean[counted] - spread.anchor[counted]) ** 2 - within / count
+        between = max(0.0, float(weight @ apart) / float(weight.sum())) if counted.any() else UNSEEN
+        return FittedBayesShrink(between=between, within=within, training=Training.of(examples))
 
 
 def shrink_then_calibrate() -> CombinationMethod:
