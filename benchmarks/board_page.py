@@ -10,8 +10,8 @@ from foretell.report.arena_report import ARENA_ADVICE, arena_report
 from foretell.report.study_report import study_parts
 from foretell.scoring.arena_table import ArenaEntry, ArenaEventTable, ArenaMarketTable, ArenaMomentTable, ArenaTable
 from foretell.scoring.table import Labels
+from foretell.web.boards import ArenaFilters, filter_options
 from foretell.web.rendering import render
-from foretell.web.views.arena import ArenaFilters, filter_options
 
 EVENTS, MOMENTS, ENTRIES = 5_000, 4, 200
 CATEGORIES = ("Politics", "Economics", "Sports", "Weather", "Culture", "Science", "Companies")

@@ -14,7 +14,7 @@ from foretell.request import setting
 from foretell.runs.settings import Settings
 from foretell.studies.inputs import DataInputs, StudyOptions
 from foretell.studies.registry import load_study, study_questions
-from foretell.web.views.home import list_studies
+from foretell.web.pages.home import study_rows
 
 
 class CoinOptions(StudyOptions):
@@ -52,8 +52,8 @@ def test_a_function_is_a_study_everywhere(tmp_path):
     assert foretell.study(coin).text == "Half of them."
     with pytest.raises(InputError, match="throws"):
         foretell.study("coin", throws=0)
-    listed = {one.name: one for one in list_studies(Settings(home=tmp_path)).studies}
-    assert listed["coin"].command == "foretell study coin --keep"
+    listed = {one["name"]: one for one in study_rows(Settings(home=tmp_path))}
+    assert listed["coin"]["command"] == "foretell study coin --keep"
 
 
 def test_every_built_in_study_has_a_question_and_its_own_name():
@@ -67,9 +67,9 @@ def test_every_built_in_study_has_a_question_and_its_own_name():
 
 
 def test_the_page_lists_commands_that_exist(tmp_path):
-    for one in list_studies(Settings(home=tmp_path)).studies:
-        words = one.command.removeprefix("foretell ").removesuffix(" --keep").split()
-        assert CliRunner().invoke(cli, [*words, "--help"]).exit_code == 0, one.command
+    for one in study_rows(Settings(home=tmp_path)):
+        words = one["command"].removeprefix("foretell ").removesuffix(" --keep").split()
+        assert CliRunner().invoke(cli, [*words, "--help"]).exit_code == 0, one["command"]
 
 
 def test_a_table_names_its_values():

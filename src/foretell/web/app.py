@@ -1,8 +1,7 @@
 """The application: pages, API and live streams over one store of runs."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -10,23 +9,12 @@ from fastapi import FastAPI
 from foretell.runs.settings import Settings
 from foretell.web import static_files
 from foretell.web.middleware import RequestGuard, describe_api, handle_problems
+from foretell.web.pages import arena, ask, home, question, runs, trees
 from foretell.web.security import AccessRules
 from foretell.web.state import WebState
 
-PAGES: Mapping[str, str] = {
-    "login": "foretell.web.pages.home:login_router",
-    "home": "foretell.web.pages.home:home_router",
-    "tree": "foretell.web.pages.trees:router",
-    "arena": "foretell.web.pages.arena:arena_router",
-    "compare": "foretell.web.pages.arena:compare_router",
-    "studies": "foretell.web.pages.home:studies_router",
-    "ask": "foretell.web.pages.ask:router",
-    "runs": "foretell.web.pages.runs:runs_router",
-    "question": "foretell.web.pages.runs:question_router",
-    "raw": "foretell.web.pages.runs:raw_router",
-    "api": "foretell.web.pages.home:api_router",
-}
-"""Page → "module:router". A page comes into being by a line here."""
+PAGES = (static_files, home, trees, arena, ask, runs, question)
+"""Modules with a router. A page comes into being by a line here."""
 
 
 def create_app(
@@ -39,13 +27,14 @@ def create_app(
     that takes a server.
     """
     access = AccessRules(token=token, host=host, still=still)
+    state = WebState(settings=settings, access=access)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncGenerator[None]:
         try:
             yield
         finally:
-            app.state.serving.close()
+            state.close()
 
     app = FastAPI(
         title="foretell",
@@ -57,11 +46,9 @@ def create_app(
         lifespan=life,
     )
     app.openapi = lambda: describe_api(app)
-    app.state.serving = WebState(settings=settings, access=access)
+    app.state.serving = state
     handle_problems(app)
     app.add_middleware(RequestGuard, access=access)
-    app.include_router(static_files.router)
-    for place in PAGES.values():
-        module, attribute = place.split(":")
-        app.include_router(getattr(import_module(module), attribute))
+    for page in PAGES:
+        app.include_router(page.router)
     return app

@@ -63,15 +63,11 @@ def _reader() -> "MarkdownIt":
 
     reader = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False, "breaks": True})
     reader.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
-    reader.validateLink = _is_web  # pyright: ignore[reportAttributeAccessIssue] - the library's own way to set it
+    reader.validateLink = lambda url: bool(web_address(url))  # pyright: ignore[reportAttributeAccessIssue] - the library's own way to set it
     reader.add_render_rule("link_open", _link)
     reader.add_render_rule("heading_open", _heading)
     reader.add_render_rule("heading_close", _heading)
     return reader
-
-
-def _is_web(url: str) -> bool:
-    return bool(web_address(url))
 
 
 def _link(self: Any, tokens: "Sequence[Token]", index: int, options: Any, env: Any) -> str:
@@ -169,4 +165,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "when": when,
     "lasting": duration,
     "some": some,
+    "markdown": markdown,
+    "excerpt": excerpt,
+    "web": web_address,
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import create_model
@@ -149,5 +150,5 @@ def form_values(request: type[OperationRequest], form: Mapping[str, Sequence[str
         elif info is not None and (is_list(info) or get_origin(annotation) is tuple):
             found[name] = lines
         else:
-            found[name] = "\n".join(lines)
+            found[name] = dedent("\n".join(line for value in sent for line in value.splitlines())).strip()
     return found

@@ -1,21 +1,22 @@
 """Templates to text. Escaping is always on; only sanitised Markdown and our own figures pass as markup."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
 from foretell.report.html import make_environment
-from foretell.web import formatting
-from foretell.web.formatting import excerpt, markdown, sanitise_text, web_address
+from foretell.web.formatting import FILTERS, sanitise_text
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
 from foretell.web.static_files import static_address
+
+ViewFunction = TypeVar("ViewFunction", bound=Callable[..., Any])
 
 # Where everything is. Templates know kinds of places and ids; only this table knows addresses.
 
@@ -62,23 +63,15 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
 """Kind and title of what the head of every page leads to, in this order."""
 
 
-class LinkBuilder(Protocol):
-    """Makes a link: the server's is `link_to`; a static site has one that leads to its own files."""
-
-    def __call__(self, kind: str, *ids: object, **query: object) -> str:
-        """The address of a place; query parameters that are None are left out."""
-        ...
-
-
 def link_to(kind: str, *ids: object, **query: object) -> str:
-    """An address on this server.
+    """An address on this server; query parameters that are None are left out.
 
     >>> link_to("question", "3f2a", "own/1", due="2026-07-01")
     '/runs/3f2a/questions/own%2F1?due=2026-07-01'
     """
     path = ROUTES[kind].format(*(quote(str(one), safe="") for one in ids))
-    told = {name: str(value) for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(told)}" if told else path
+    given = {name: str(value) for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -87,25 +80,32 @@ TEMPLATES = Path(__file__).parent / "templates"
 @cache
 def environment() -> Environment:
     """The templates of the web app, and those it shares with reports as report/NAME."""
-    ours = {"markdown": markdown, "excerpt": excerpt, "web": web_address, "form_value": form_value}
-    filters = {**ours, **formatting.FILTERS}
-    return make_environment(TEMPLATES, plain=sanitise_text, filters=filters)
+    return make_environment(TEMPLATES, plain=sanitise_text, filters={**FILTERS, "form_value": form_value})
 
 
-def render(name: str, view: Any, *, href: LinkBuilder = link_to, visitor: Visitor | None = None, **more: Any) -> str:
-    """The template of that name with a view; the same for a served page and for a file of a static site."""
-    values: Mapping[str, Any] = {
-        "view": view,
-        "href": href,
-        "static": static_address,
-        "nav": NAVIGATION,
-        "visitor": visitor or Visitor(),
-        **more,
-    }
-    return environment().get_template(name).render(values)
+def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any) -> str:
+    """The template of that name with what it shows."""
+    values = {"view": view, "href": link_to, "static": static_address, "nav": NAVIGATION, **more}
+    return environment().get_template(name).render(values, visitor=visitor or Visitor())
 
 
 def html_page(request: Request, name: str, view: Any, *, status: int = 200, **more: Any) -> HTMLResponse:
     """A served page."""
     text = render(name, view, visitor=visitor_of(request), here=request.url.path, **more)
     return HTMLResponse(text, status_code=status)
+
+
+def json_and_page(
+    router: APIRouter, api: str, page: str, template: str, **described: Any
+) -> Callable[[ViewFunction], ViewFunction]:
+    """Answers a function's value at two addresses: to programs as JSON, to people as a page."""
+
+    def register(make_view: ViewFunction) -> ViewFunction:
+        def show(request: Request, view: Annotated[Any, Depends(make_view)]) -> HTMLResponse:
+            return html_page(request, template, view)
+
+        router.get(api, **described)(make_view)
+        router.get(page, include_in_schema=False)(show)
+        return make_view
+
+    return register

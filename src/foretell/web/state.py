@@ -13,92 +13,27 @@ from foretell.questions.trace import ModelCalled
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore
 from foretell.web.background_runs import BackgroundRuns
+from foretell.web.boards import LeaderboardCache
+from foretell.web.run_rows import RunRowView, SpendingView, cells_each, run_row_view
 from foretell.web.security import AccessRules
-from foretell.web.views.arena import LeaderboardCache
-from foretell.web.views.runs import RunActivity, cells_each, run_row_view
-from foretell.web.views.trace import SpendingView
 
-# How fast a run goes, from what was seen of it: the store keeps no clock times.
-
-WINDOW = 600.0
-"""Seconds that are looked back on."""
-FEWEST = 3.0
-"""Seconds that must have passed before a guess is made."""
-
-
-class RunSpeed:
-    """Sightings of how many cells of each run were done, and when."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, deque[tuple[float, int]]] = {}
-        self._lock = threading.Lock()
-
-    def left(self, run: str, *, done: int, total: int, now: float) -> float | None:
-        """Seconds until the run is finished at the pace of the last minutes; None where that is not known yet.
-
-        >>> pace = RunSpeed()
-        >>> pace.left("r", done=0, total=10, now=0.0), pace.left("r", done=2, total=10, now=20.0)
-        (None, 80.0)
-        """
-        with self._lock:
-            seen = self._seen.setdefault(run, deque())
-            if not seen or seen[-1][1] != done:
-                seen.append((now, done))
-            while len(seen) > 2 and now - seen[0][0] > WINDOW:
-                seen.popleft()
-            began, at_first = seen[0]
-        if done >= total:
-            return 0.0
-        gained, passed = done - at_first, now - began
-        return (total - done) * passed / gained if gained > 0 and passed >= FEWEST else None
-
-
-# Running sums over the events of runs: what they cost and how their trials ended; nothing is read twice.
-
+WINDOW_SECONDS = 600.0
+"""How far the pace of a run is looked back on."""
+FEWEST_SECONDS = 3.0
+"""Must have passed before the time left is guessed."""
 # Written so that no index on the run is used: what is new stands at the end of the table, and is read from there.
-_NEW = """
+_NEW_SQL = """
 select kind, body from event
 where id > ? and id <= ? and run || '' = ? and kind in ('ModelCalled', 'ForecastMade') order by id"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunTotals:
-    """What was counted up to an event."""
+    """Sums over the events of a run up to a number: what it cost, and how its trials ended."""
 
     upto: int = 0
     spending: SpendingView = field(default_factory=SpendingView)
     endings: Counter[str] = field(default_factory=Counter[str])
-    """How often trials ended in which way."""
-
-
-class RunTotalsCache:
-    """One tally per run that somebody looked at."""
-
-    def __init__(self, store: RunStore) -> None:
-        self._store = store
-        self._tallies: dict[str, RunTotals] = {}
-        self._lock = threading.Lock()
-
-    def of(self, run: str) -> RunTotals:
-        """The sums as they stand now."""
-        with self._lock:
-            newest = self._store.last_event()
-            before = self._tallies.get(run, RunTotals())
-            if before.upto > newest:  # A cell was begun anew and its events are gone.
-                before = RunTotals()
-            now = before if before.upto == newest else self._more(run, before, newest)
-            self._tallies[run] = now
-        return now
-
-    def _more(self, run: str, before: RunTotals, newest: int) -> RunTotals:
-        rows = self._store.database.read(_NEW, (before.upto, newest, run))
-        calls = [ModelCalled(**json.loads(body)) for kind, body in rows if kind == "ModelCalled"]
-        ended = Counter(str(json.loads(body).get("how", "")) for kind, body in rows if kind == "ForecastMade")
-        return RunTotals(upto=newest, spending=before.spending + SpendingView.of(calls), endings=before.endings + ended)
-
-
-ENDINGS = 20
-"""Ways in which trials end that are told apart."""
 
 
 class WebState:
@@ -112,8 +47,10 @@ class WebState:
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
         self.leaving = threading.Event()
         """Set when the server is about to end: whoever listens lets go."""
-        self._pace = RunSpeed()
-        self._tallies = RunTotalsCache(self.store)
+        self._lock = threading.Lock()
+        self._seen: dict[str, deque[tuple[float, int]]] = {}
+        """By run: when how many cells were done. The store has no clock times."""
+        self._totals: dict[str, RunTotals] = {}
 
     def close(self) -> None:
         """End what was started and let go of everything."""
@@ -130,13 +67,35 @@ class WebState:
             raise HTTPException(404, f"there is no run {start[:80]!r}")
         return found
 
-    def watched(self, row: RunRow) -> RunActivity:
-        """What was seen of a run besides what its store says."""
-        line = run_row_view(self.store, row)
-        left = self._pace.left(row.id, done=line.done + line.failed, total=line.cells, now=time.monotonic())
-        tally = self._tallies.of(row.id)
-        endings = dict(tally.endings.most_common(ENDINGS))
-        return RunActivity(spending=tally.spending, endings=endings, seconds_left=left, background=self.jobs.of(row.id))
+    def seconds_left(self, run: RunRowView) -> float | None:
+        """Until the run is finished, at the pace of the last minutes; None where that is not known yet."""
+        now, done = time.monotonic(), run.done + run.failed
+        with self._lock:
+            seen = self._seen.setdefault(run.id, deque())
+            if not seen or seen[-1][1] != done:
+                seen.append((now, done))
+            while len(seen) > 2 and now - seen[0][0] > WINDOW_SECONDS:
+                seen.popleft()
+            began, done_at_first = seen[0]
+        gained, passed = done - done_at_first, now - began
+        if run.finished or gained <= 0 or passed < FEWEST_SECONDS:
+            return None
+        return (run.cells - done) * passed / gained
+
+    def totals(self, run: str) -> RunTotals:
+        """What a run cost so far and how its trials ended; no event is read twice."""
+        with self._lock:
+            newest = self.store.last_event()
+            before = self._totals.get(run, RunTotals())
+            if before.upto > newest:  # A cell was begun anew and its events are gone.
+                before = RunTotals()
+            if before.upto < newest:
+                rows = self.store.database.read(_NEW_SQL, (before.upto, newest, run))
+                calls = [ModelCalled(**json.loads(body)) for kind, body in rows if kind == "ModelCalled"]
+                ended = Counter(str(json.loads(body).get("how", "")) for kind, body in rows if kind == "ForecastMade")
+                before = RunTotals(upto=newest, spending=before.spending.plus(calls), endings=before.endings + ended)
+            self._totals[run] = before
+            return before
 
     def over(self, run: str) -> bool:
         """Whether nothing more will happen in a run: every cell has ended, or it stood still when we ended it."""

@@ -20,7 +20,7 @@ from foretell.data.markets.prices import MarketRef
 from foretell.data.search.tavily import TavilySearch
 from foretell.data.settlements.kalshi import KalshiSettlements
 from foretell.practice.exchange.chance import SimulationSettings
-from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange, clock_of
+from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.markets.kalshi import Schema
 from foretell.practice.server import PracticeServer
@@ -289,11 +289,9 @@ def test_time_is_read_from_a_file(tmp_path: Path):
         clock.set(SETTINGS.ends + timedelta(days=40))
         return before, len(await desk.listed())
 
-    before, after = at(clock_of(f"file:{tmp_path / 'now.txt'}"), use)
+    before, after = at(FileClock(tmp_path / "now.txt"), use)
     assert before > 20
     assert after == 0
-    with pytest.raises(ValueError, match="is no clock"):
-        clock_of("system")
 
 
 def test_thin_markets_are_wide_and_little_traded():
@@ -321,7 +319,15 @@ def test_prices_are_biased_towards_longshots():
 def test_it_serves_other_processes(tmp_path: Path):
     clock = FileClock(tmp_path / "now.txt")
     clock.set(NOW)
-    command = [sys.executable, "-m", "foretell.practice.exchange", "--clock", f"file:{clock.path}", "--seed", "7"]
+    command = [
+        sys.executable,
+        "-m",
+        "foretell.practice.exchange.server",
+        "--clock",
+        f"file:{clock.path}",
+        "--seed",
+        "7",
+    ]
     command += ["--days", "8", "--events-per-day", "12"]
 
     async def listed(host: str) -> int:

@@ -107,14 +107,13 @@ class SeededChance:
         >>> (one.hourly(hours, "x") == other.hourly(hours, "x")).tolist()
         [True, True, False, False]
         """
-        past = self._drawn(len(hours), normal, self._named(False, *names))
-        after = hours > self.turn
-        if not after.any():
-            return past
-        return np.where(after, self._drawn(len(hours), normal, self._named(True, *names)), past)
 
-    def _drawn(self, count: int, normal: bool, rng: np.random.Generator) -> Floats:
-        return rng.standard_normal(count) if normal else rng.random(count)
+        def draw(turned: bool) -> Floats:
+            rng = self._named(turned, *names)
+            return rng.standard_normal(len(hours)) if normal else rng.random(len(hours))
+
+        after = hours > self.turn
+        return np.where(after, draw(True), draw(False)) if after.any() else draw(False)
 
     def _named(self, turned: bool, *names: str | int) -> np.random.Generator:
         world = f"{self.seed} turned {self.other}" if turned else str(self.seed)
@@ -175,5 +174,5 @@ def _normal_nodes() -> tuple[Floats, Floats]:
 
 def logit(p: Floats, edge: float = 0.004) -> Floats:
     """ln(p / (1 − p)), with p kept away from 0 and 1."""
-    kept = np.clip(p, edge, 1 - edge)
-    return np.log(kept / (1 - kept))
+    inside = np.clip(p, edge, 1 - edge)
+    return np.log(inside / (1 - inside))

@@ -1,4 +1,4 @@
-"""Drawing events: what they are about, how likely they are at first, and when everything happens."""
+"""Events of the simulated world, from their announcement to their settlement, and how they are drawn."""
 
 import math
 from dataclasses import dataclass
@@ -8,11 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from foretell.practice.exchange import names
 from foretell.practice.exchange.chance import HOUR, Floats, SeededChance, SimulationSettings, above, first
-from foretell.practice.exchange.subjects import EventSubject, SubjectKind, SubjectSort, subjects
+from foretell.practice.exchange.subjects import EventSubject, SubjectKind, made_up_name, made_up_names, subjects
 
-# An event of the simulated world, from its announcement to its settlement.
+DAY = 24 * HOUR
+KINDS: tuple[tuple[SubjectKind, float], ...] = (("yes-no", 0.55), ("race", 0.2), ("ladder", 0.25))
+BUSY, QUIET = 12_000.0, 90.0
+"""Contracts of a typical market in an ordinary event and in one that hardly anybody trades."""
+UNLIKELY = (0.9, 2.4)
+"""Shape of the beta distribution of first probabilities: as on real markets, about one thing in four happens."""
+SPAN = (-0.7, 1.9)
+"""Of the thresholds of a ladder around the level it starts from, in usual moves."""
+RUNGS = (3, 6)
+RUNNERS = (3, 6)
+NamedSubject = tuple[EventSubject, dict[str, str]]
+"""What an event is about, with the names that stand in its texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,18 +140,6 @@ def moment(second: float) -> datetime:
     return datetime.fromtimestamp(second, UTC)
 
 
-DAY = 24 * HOUR
-KINDS: tuple[tuple[SubjectKind, float], ...] = (("yes-no", 0.55), ("race", 0.2), ("ladder", 0.25))
-BUSY, QUIET = 12_000.0, 90.0
-"""Contracts of a typical market in an ordinary event and in one that hardly anybody trades."""
-UNLIKELY = (0.9, 2.4)
-"""Shape of the beta distribution of first probabilities: as on real markets, about one thing in four happens."""
-SPAN = (-0.7, 1.9)
-"""Of the thresholds of a ladder around the level it starts from, in usual moves."""
-RUNGS = (3, 6)
-RUNNERS = (3, 6)
-
-
 @dataclass(frozen=True, kw_only=True)
 class EventMaker:
     """Makes events from settings and chance."""
@@ -158,117 +156,114 @@ class EventMaker:
         length = math.exp(rng.uniform(0.0, math.log(self.settings.longest)))
         closes = opens + HOUR * max(12, round(24 * length))
         life = self._life(number, announced, opens, closes)
-        said = names.made_up(rng)
-        root = _letters(next(iter(_named(subject.topic, said).values()), "X"))
-        series = f"KX{root}{subject.tag}{number}"
-        return self._made(number, subject, said, series, life, rng)
+        names = made_up_names(rng)
+        named = [name for name in names if f"{{{name}}}" in subject.topic]
+        root = names[min(named, key=lambda name: subject.topic.index(f"{{{name}}}"))] if named else "X"
+        return self._event(number, (subject, names), f"KX{_letters(root)}{subject.tag}{number}", life, rng)
 
-    def week(
-        self, number: int, subject: EventSubject, said: dict[str, str], opens: int, level: float
-    ) -> SimulatedEvent:
+    def week(self, number: int, about: NamedSubject, opens: int, level: float) -> SimulatedEvent:
         """This week's event of a series that goes on from where it stood."""
         closes = opens + 6 * DAY + 12 * HOUR
+        known = closes + 2 * HOUR
         life = EventLife(
             announced=opens,
             opens=opens,
             closes=closes,
-            known=closes + 2 * HOUR,
-            determined=closes + 3 * HOUR,
-            finalized=closes + 5 * HOUR,
+            known=known,
+            determined=known + HOUR,
+            finalized=known + 3 * HOUR,
         )
-        series = f"KX{_letters(said['place'])}{subject.tag}"
-        rng = self.chance.at(opens, number, "week")
-        return self._made(number, subject, {**said, "level": str(level)}, series, life, rng)
+        series = f"KX{_letters(about[1]['place'])}{about[0].tag}"
+        return self._event(number, about, series, life, self.chance.at(opens, number, "week"), level)
 
     def _life(self, number: int, announced: int, opens: int, closes: int) -> EventLife:
-        length = closes - opens
-
         def early(rng: np.random.Generator) -> float | None:
             happens, share = rng.random() < self.settings.early, rng.uniform(0.25, 0.85)
-            return opens + HOUR * max(6, round(share * length / HOUR)) if happens else None
+            return opens + HOUR * max(6, round(share * (closes - opens) / HOUR)) if happens else None
 
         def later(after: int, hours: int, what: str) -> int:
-            found = self.chance.moment(lambda rng: after + HOUR * int(rng.integers(1, hours)), number, what)
-            return round(max(after, self.chance.turn) // HOUR * HOUR + HOUR if found is None else found)
+            drawn = self.chance.moment(lambda rng: after + HOUR * int(rng.integers(1, hours)), number, what)
+            return round(max(after, self.chance.turn) // HOUR * HOUR + HOUR if drawn is None else drawn)
 
         soon = self.chance.moment(early, number, "early")
         known = later(closes, 12, "known") if soon is None else round(soon)
         determined = later(known, 6, "determined")
-        void = bool(self.chance.at(determined, number, "void").random() < self.settings.void)
-        finalized = later(determined, 30, "finalized")
         return EventLife(
             announced=announced,
             opens=opens,
             closes=closes,
             known=known,
             determined=determined,
-            finalized=finalized,
-            void=void,
+            finalized=later(determined, 30, "finalized"),
+            void=bool(self.chance.at(determined, number, "void").random() < self.settings.void),
         )
 
-    def _made(
+    def _event(
         self,
         number: int,
-        subject: EventSubject,
-        said: dict[str, str],
+        about: NamedSubject,
         series: str,
         life: EventLife,
         rng: np.random.Generator,
+        level: float = 0.0,
     ) -> SimulatedEvent:
-        closes = moment(life.closes)
-        told = said | {"day": f"{closes.day} {closes:%B %Y}"}
+        (subject, names), closes = about, moment(life.closes)
+        day = f"{closes.day} {closes:%B %Y}"
         words = EventWording(
-            title=subject.title.format(**told),
-            topic=subject.topic.format(**told),
-            claim=subject.claim.format(**told),
+            title=subject.title.format(**names, day=day),
+            topic=subject.topic.format(**names, day=day),
+            claim=subject.claim.format(**names, day=day),
             unit=subject.unit,
             category=subject.category,
-            period=told["day"] if subject.kind in ("race", "weekly") else "",
+            period=day if subject.kind in ("race", "weekly") else "",
         )
         ticker = f"{series}-{closes:%y%b%d}".upper()
         thin = subject.kind != "weekly" and bool(rng.random() < self.settings.thin)
-        parts = _markets(subject, words, told, rng)
+        if subject.kind == "race":
+            markets = _race(subject, words, rng)
+        elif subject.kind == "yes-no":
+            markets = _yes_no(words, day, rng)
+        else:
+            markets = _ladder(subject, words, level, rng)
         return SimulatedEvent(
             number=number,
             kind=subject.kind,
             ticker=ticker,
             series=series,
             words=words,
-            tickers=tuple(f"{ticker}-{place}" for place in range(1, len(parts["labels"]) + 1)),
+            tickers=tuple(f"{ticker}-{place}" for place in range(1, len(markets["labels"]) + 1)),
             life=life,
             before_close=float(rng.choice([0.9, 0.75, 0.45], p=[0.5, 0.3, 0.2])),
             traded=(QUIET if thin else BUSY) * math.exp(0.8 * rng.standard_normal()),
             thin=thin,
             chance=self.chance,
-            **parts,
+            **markets,
         )
 
 
-def _markets(
-    subject: EventSubject, words: EventWording, told: dict[str, str], rng: np.random.Generator
-) -> dict[str, Any]:
-    """Labels, rules and the walk behind them."""
-    if subject.kind == "race":
-        return _race(subject, words, rng)
-    if subject.kind == "yes-no":
-        from scipy.special import ndtri
+# Labels and rules of the markets of an event, and the walk behind them.
 
-        rule = f"The market resolves to Yes if {words.claim} by {told['day']}."
-        return {
-            "labels": (words.claim[:1].upper() + words.claim[1:],),
-            "rules": (rule,),
-            "starts": (float(ndtri(rng.beta(*UNLIKELY))),),
-            "thresholds": (0.0,),
-        }
-    return _ladder(subject, words, float(told.get("level", 0.0)), rng)
+
+def _yes_no(words: EventWording, day: str, rng: np.random.Generator) -> dict[str, Any]:
+    from scipy.special import ndtri
+
+    return {
+        "labels": (words.claim[:1].upper() + words.claim[1:],),
+        "rules": (f"The market resolves to Yes if {words.claim} by {day}.",),
+        "starts": (float(ndtri(rng.beta(*UNLIKELY))),),
+        "thresholds": (0.0,),
+    }
 
 
 def _race(subject: EventSubject, words: EventWording, rng: np.random.Generator) -> dict[str, Any]:
     count = int(rng.integers(*RUNNERS))
-    labels = tuple(dict.fromkeys(_runner(subject.sort, rng) for _ in range(count)))
-    rules = tuple(f"The market resolves to Yes if it is {label}: {words.topic}." for label in labels)
-    starts = tuple(float(start) for start in 0.9 * rng.standard_normal(len(labels)))
-    return {"labels": labels, "rules": rules, "starts": starts, "thresholds": ()}
+    labels = tuple(dict.fromkeys(made_up_name(subject.sort, rng) for _ in range(count)))
+    return {
+        "labels": labels,
+        "rules": tuple(f"The market resolves to Yes if it is {label}: {words.topic}." for label in labels),
+        "starts": tuple(float(start) for start in 0.9 * rng.standard_normal(len(labels))),
+        "thresholds": (),
+    }
 
 
 def _ladder(subject: EventSubject, words: EventWording, level: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -278,20 +273,14 @@ def _ladder(subject: EventSubject, words: EventWording, level: float, rng: np.ra
     count = int(rng.integers(*RUNGS))
     ends = [round(level + move * z, digits) for z in np.linspace(*SPAN, count) + rng.uniform(-0.25, 0.25)]
     labels = tuple(f"Above {end:.{digits}f} {subject.unit}" for end in ends)
-    rules = tuple(f"The market resolves to Yes if {words.topic}: {label.lower()}." for label in labels)
-    thresholds = tuple((end - level) / move for end in ends)
-    walk: dict[str, Any] = {"starts": (0.0,), "thresholds": thresholds, "level": level, "move": move}
-    return {"labels": labels, "rules": rules, **walk}
-
-
-def _runner(sort: SubjectSort, rng: np.random.Generator) -> str:
-    return {"person": names.person, "firm": names.firm, "team": names.team, "thing": names.stem}[sort](rng)
-
-
-def _named(text: str, said: dict[str, str]) -> dict[str, str]:
-    """The names that a text uses, in its order."""
-    used = [name for name in said if f"{{{name}}}" in text]
-    return {name: said[name] for name in sorted(used, key=lambda name: text.index(f"{{{name}}}"))}
+    return {
+        "labels": labels,
+        "rules": tuple(f"The market resolves to Yes if {words.topic}: {label.lower()}." for label in labels),
+        "starts": (0.0,),
+        "thresholds": tuple((end - level) / move for end in ends),
+        "level": level,
+        "move": move,
+    }
 
 
 def _letters(name: str) -> str:

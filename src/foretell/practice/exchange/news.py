@@ -9,9 +9,9 @@ from datetime import datetime
 
 import numpy as np
 
-from foretell.practice.exchange.chance import HOUR, Floats, logit
+from foretell.practice.exchange.chance import HOUR, logit
 from foretell.practice.exchange.events import SimulatedEvent, moment
-from foretell.practice.exchange.names import one_of
+from foretell.practice.exchange.subjects import one_of
 
 # Who writes the news, and in which words.
 
@@ -67,9 +67,6 @@ IDLE = (
     "The museum shows {number} objects connected with {topic} until autumn.",
     "Nothing new was query about {topic}, said {number} people whom nobody had asked.",
 )
-CLOSING = "it is decided"
-
-
 A_DAY = 1.1
 """Reports on an event in a day."""
 IDLE_SHARE, LATE_SHARE = 0.3, 0.15
@@ -97,12 +94,22 @@ class NewsItem:
 
 
 def news_of(event: SimulatedEvent) -> Iterator[NewsItem]:
-    """Every report on an event, up to the one on how it came out."""
+    """Every report on an event, and within the hour the one on how it came out."""
     hours = event.hours[event.hours < event.life.ends]
     drawn = event.chance.hourly(hours, event.number, "report", normal=False)
     for place in np.flatnonzero((drawn < A_DAY / 24) | (np.arange(len(hours)) < AT_OPENING)):
         yield _report(event, int(place))
-    yield _answer(event)
+    known = float(event.life.known)
+    won = [label for label, outcome in zip(event.labels, event.outcomes, strict=True) if outcome]
+    yield NewsItem(
+        event=event.ticker,
+        outlet=OUTLETS[0].name,
+        title=_capital(f"{event.words.topic}: it is decided"),
+        text=f"It is decided about {event.words.topic}: {', '.join(won) if won else 'no'}.",
+        observed=moment(known),
+        published=moment(known + 20 * 60),
+        telling=True,
+    )
 
 
 def _report(event: SimulatedEvent, place: int) -> NewsItem:
@@ -112,77 +119,50 @@ def _report(event: SimulatedEvent, place: int) -> NewsItem:
     telling = place < AT_OPENING or bool(rng.random() >= IDLE_SHARE)
     late = place >= AT_OPENING and telling and bool(rng.random() < LATE_SHARE)
     published = observed + (HOUR * float(rng.integers(20, 90)) if late else 60.0 * float(rng.integers(5, 55)))
-    title, text = _telling(event, place, outlet, rng) if telling else _idle(event, rng)
+    if telling:
+        when = moment(observed)
+        sentence, short = _finding(event, place, outlet, rng)
+        words = {
+            "topic": event.words.topic,
+            "outlet": outlet.name,
+            "day": f"{when.day} {when:%B}, {when:%H}:00",
+            "short": short,
+        }
+        title = one_of(TITLES, rng).format(**words)
+        parts = [sentence, one_of(FIGURES, rng).format(**words), one_of(BACKGROUND, rng)]
+    else:
+        topic, number = event.words.topic, int(rng.integers(3, 90))
+        title = one_of(IDLE_TITLES, rng).format(topic=topic, number=number)
+        parts = [one_of(IDLE, rng).format(topic=topic, number=number + step) for step in range(3)]
     return NewsItem(
         event=event.ticker,
         outlet=outlet.name,
-        title=title,
-        text=text,
+        title=_capital(title),
+        text=" ".join(map(_capital, dict.fromkeys(parts))),
         observed=moment(observed),
         published=moment(published),
         telling=telling,
     )
 
 
-def _telling(event: SimulatedEvent, place: int, outlet: NewsOutlet, rng: np.random.Generator) -> tuple[str, str]:
-    when = moment(float(event.hours[place]))
-    day = f"{when.day} {when:%B}, {when:%H}:00"
-    told, short = _seen(event, place, outlet, rng)
-    said = {"topic": event.words.topic, "outlet": outlet.name, "day": day, "short": short}
-    title = one_of(TITLES, rng).format(**said)
-    parts = [told, one_of(FIGURES, rng).format(**said), one_of(BACKGROUND, rng).format(**said)]
-    return _capital(title), " ".join(map(_capital, parts))
-
-
-def _seen(event: SimulatedEvent, place: int, outlet: NewsOutlet, rng: np.random.Generator) -> tuple[str, str]:
+def _finding(event: SimulatedEvent, place: int, outlet: NewsOutlet, rng: np.random.Generator) -> tuple[str, str]:
     """The telling sentence of a report, and its figure in short."""
+    words, unit = event.words, event.words.unit
     if event.kind in ("ladder", "weekly"):
         left = np.sqrt(max(1e-4, 1 - event.informed[place]))
         value = event.quantity[place] + event.move * outlet.error * 0.5 * left * rng.standard_normal()
-        shown, usual = _figure(float(value), event.move), _figure(event.move * float(left), event.move)
-        unit = event.words.unit
-        told = f"{event.words.topic} stands at {shown} {unit}, with a usual move of {usual} {unit} until the end."
-        return told, f"{shown} {unit}"
-    blurred = _blurred(event.p[:, place], outlet, rng)
+        digits = max(0, 2 - int(np.floor(np.log10(event.move))))
+        shown, usual = f"{float(value):.{digits}f}", f"{event.move * float(left):.{digits}f}"
+        sentence = f"{words.topic} stands at {shown} {unit}, with a usual move of {usual} {unit} until the end."
+        return sentence, f"{shown} {unit}"
+    seen = outlet.boldness * logit(event.p[:, place], 0.02) + outlet.error * rng.standard_normal(len(event.p))
+    blurred = np.clip(1 / (1 + np.exp(-seen)), 0.01, 0.99)
     if event.kind == "yes-no":
         chance = round(100 * float(blurred[0]))
-        return f"{outlet.name} puts the chance that {event.words.claim} at {chance} in 100.", f"{chance} in 100"
+        return f"{outlet.name} puts the chance that {words.claim} at {chance} in 100.", f"{chance} in 100"
     shares = np.round(100 * blurred / blurred.sum()).astype(int)
-    told = ", ".join(f"{label} {share} in 100" for label, share in zip(event.labels, shares, strict=True))
-    return f"{outlet.name} on {event.words.topic}: {told}.", f"{event.labels[int(shares.argmax())]} ahead"
-
-
-def _blurred(p: Floats, outlet: NewsOutlet, rng: np.random.Generator) -> Floats:
-    seen = outlet.boldness * logit(p, 0.02) + outlet.error * rng.standard_normal(len(p))
-    return np.clip(1 / (1 + np.exp(-seen)), 0.01, 0.99)
-
-
-def _idle(event: SimulatedEvent, rng: np.random.Generator) -> tuple[str, str]:
-    number = int(rng.integers(3, 90))
-    title = one_of(IDLE_TITLES, rng).format(topic=event.words.topic, number=number)
-    parts = [one_of(IDLE, rng).format(topic=event.words.topic, number=number + step) for step in range(3)]
-    return _capital(title), " ".join(map(_capital, dict.fromkeys(parts)))
-
-
-def _answer(event: SimulatedEvent) -> NewsItem:
-    """The report on how it came out, within the hour."""
-    known = float(event.life.known)
-    won = [label for label, outcome in zip(event.labels, event.outcomes, strict=True) if outcome]
-    told = f"It is decided about {event.words.topic}: {', '.join(won) if won else 'no'}."
-    return NewsItem(
-        event=event.ticker,
-        outlet=OUTLETS[0].name,
-        title=_capital(f"{event.words.topic}: {CLOSING}"),
-        text=_capital(told),
-        observed=moment(known),
-        published=moment(known + 20 * 60),
-        telling=True,
-    )
-
-
-def _figure(value: float, move: float) -> str:
-    digits = max(0, 2 - int(np.floor(np.log10(move))))
-    return f"{value:.{digits}f}"
+    listed = ", ".join(f"{label} {share} in 100" for label, share in zip(event.labels, shares, strict=True))
+    return f"{outlet.name} on {words.topic}: {listed}.", f"{event.labels[int(shares.argmax())]} ahead"
 
 
 def _capital(text: str) -> str:

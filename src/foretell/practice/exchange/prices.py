@@ -1,16 +1,12 @@
 """Traders who half know the truth: prices with noise, lag, overreaction and a liking for longshots."""
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from foretell.practice.exchange.chance import HOUR, Floats, logit
 from foretell.practice.exchange.events import SimulatedEvent
-from foretell.practice.markets.kalshi import DAY_MINUTES, NEW_YORK_MIDNIGHT, Schema
 
 LONGSHOTS = 0.88
 """Prices in logits are so much of the truth: what is unlikely costs too much, what is likely too little."""
@@ -43,8 +39,6 @@ class PriceBook:
     volume: Floats
     """Contracts so far."""
     interest: Floats
-    empty: Floats
-    """1 where there is no order."""
 
     def place(self, second: float) -> int:
         """The hour that stands for a moment; −1 before the opening."""
@@ -71,7 +65,6 @@ def book_of(event: SimulatedEvent) -> PriceBook:
         last=last,
         volume=volume,
         interest=np.floor(0.45 * volume),
-        empty=empty.astype(np.float64),
     )
 
 
@@ -123,86 +116,3 @@ def _carried(prices: Floats, traded: npt.NDArray[np.bool_]) -> Floats:
     places = np.where(traded, np.arange(prices.shape[1])[None, :], -1)
     latest = np.maximum.accumulate(places, axis=1)
     return np.where(latest >= 0, np.take_along_axis(prices, np.maximum(latest, 0), axis=1), 0.0)
-
-
-# Candlesticks of a book in Kalshi's form. A candle is shown once its period is over, and not before.
-
-PERIODS = (1, 60, DAY_MINUTES)
-MOST = 10_000
-
-
-class CandlesUnavailable(ValueError):
-    """The request asks for what no exchange would send."""
-
-
-def candles(
-    book: PriceBook, row: int, query: Mapping[str, str], now: float, *, schema: Schema, historical: bool = False
-) -> list[dict[str, Any]]:
-    """All candles of a market that end within the window asked for, and by now."""
-    minutes = int(query["period_interval"])
-    if minutes not in PERIODS:
-        raise CandlesUnavailable("period_interval")
-    step = minutes * 60
-    offset = NEW_YORK_MIDNIGHT if minutes == DAY_MINUTES else 0
-    start, end = max(int(query["start_ts"]), book.opens + 1), min(int(query["end_ts"]), math.floor(now), _last(book))
-    first = start + (offset - start) % step
-    ends = list(range(first, end + 1, step))
-    if len(ends) > MOST:
-        raise CandlesUnavailable("too_many_candlesticks")
-    if query.get("include_latest_before_start") == "true" and first - step > book.opens:
-        ends.insert(0, first - step)
-    write = _written if schema == "dollars" else _in_cents
-    suffix = "_dollars" if schema == "dollars" and not historical else ""
-    return [_candle(book, row, (second - step, second), suffix, write) for second in ends]
-
-
-def _last(book: PriceBook) -> int:
-    """Nothing is traded after the last hour of the book."""
-    return book.opens + HOUR * book.bid.shape[1] + 24 * HOUR
-
-
-def _candle(book: PriceBook, row: int, span: tuple[int, int], suffix: str, write: Any) -> dict[str, Any]:
-    """From after the first second of a span to its last."""
-    begin, close = book.place(span[0]), book.place(span[1])
-    # What stood at the beginning of the period is its opening quote; before the market opened there was none.
-    places = np.arange(max(begin, 0), max(close, 0) + 1)
-    shown = {
-        "end_period_ts": span[1],
-        "yes_bid": _quotes(book.bid[row, places], suffix, write),
-        "yes_ask": _quotes(book.ask[row, places], suffix, write),
-        "price": _trades(book, row, (begin, close), suffix, write),
-    }
-    before = float(book.volume[row, begin]) if begin >= 0 else 0.0
-    traded, interest = float(book.volume[row, close]) - before, float(book.interest[row, close])
-    if not suffix:
-        return shown | {"volume": round(traded), "open_interest": round(interest)}
-    return shown | {"volume_fp": f"{traded:.2f}", "open_interest_fp": f"{interest:.2f}"}
-
-
-def _quotes(values: Floats, suffix: str, write: Any) -> dict[str, Any]:
-    told = {"open": values[0], "low": values.min(), "high": values.max(), "close": values[-1]}
-    return {f"{name}{suffix}": write(float(value)) for name, value in told.items()}
-
-
-def _trades(book: PriceBook, row: int, span: tuple[int, int], suffix: str, write: Any) -> dict[str, Any]:
-    """Prices of the period's trades; nothing but the previous price where nobody traded."""
-    begin, close = span
-    volume = book.volume[row]
-    traded = [at for at in range(begin + 1, close + 1) if volume[at] > (volume[at - 1] if at else 0.0)]
-    previous = float(book.last[row, begin]) if begin >= 0 else 0.0
-    told: dict[str, Any] = {"previous": write(previous) if previous else None}
-    names = ("open", "low", "high", "close", "mean")
-    if not traded:
-        return {f"{name}{suffix}": value for name, value in (told | dict.fromkeys(names)).items()}
-    prices = book.last[row, traded]
-    values = (prices[0], prices.min(), prices.max(), prices[-1], prices.mean())
-    told |= {name: write(float(value)) for name, value in zip(names, values, strict=True)}
-    return {f"{name}{suffix}": value for name, value in told.items()}
-
-
-def _written(dollars: float) -> str:
-    return f"{dollars:.4f}"
-
-
-def _in_cents(dollars: float) -> int:
-    return round(dollars * 100)

@@ -1,10 +1,17 @@
-"""The exchange's catalogue at a moment, in Kalshi's form: what is open, what it costs, what has come out."""
+"""The simulated exchange on a port of this machine: Kalshi's routes, search engines over the news, and its pages.
 
+`python -m foretell.practice.exchange.server --clock file:PATH` serves it to other processes, until interrupted.
+"""
+
+import argparse
+import asyncio
+import contextlib
 import math
 import os
 import re
+import signal
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,20 +19,23 @@ from typing import Any
 import numpy as np
 
 from foretell.data.corpus import CorpusDocument
-from foretell.practice.exchange.chance import HOUR
-from foretell.practice.exchange.events import SimulatedEvent, moment
+from foretell.practice.exchange.chance import HOUR, SimulationSettings
+from foretell.practice.exchange.events import DAY, SimulatedEvent, moment
 from foretell.practice.exchange.news import NewsItem
-from foretell.practice.exchange.prices import CandlesUnavailable, PriceBook, candles
+from foretell.practice.exchange.prices import PriceBook
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.markets.kalshi import (
     KalshiCatalogue,
+    KalshiService,
     SampleKalshiEvent,
     SampleKalshiMarket,
     Schema,
+    candle_ends,
     kalshi_event_body,
 )
 from foretell.practice.search import search_server
 from foretell.practice.server import (
+    Middleware,
     PracticeServer,
     ServerRequest,
     ServerResponse,
@@ -33,149 +43,20 @@ from foretell.practice.server import (
     html_response,
     json_response,
 )
+from foretell.practice.services import ENGINES
 from foretell.practice.world import SampleWebPage, SampleWorld
-from foretell.questions.as_of import instant
+from foretell.questions.as_of import Clock, instant
 
-DAY = 24
-"""Hours."""
+KEY = "fake"
+KALSHI, PAGES = "/trade-api/v2", "/pages"
+SITE = "https://news.example"
 VOID_PAYS = 0.5
-
-
-class ExchangeCatalogue:
-    """Answers what a Kalshi catalogue answers, as of a Unix second."""
-
-    def __init__(
-        self, world: SimulatedWorld, *, schema: Schema = "dollars", page: int = 200, archive_after: float = 60.0
-    ):
-        """Settled markets are in the archive only after so many days."""
-        self._world = world
-        self._schema: Schema = schema
-        self._page = page
-        self._archive_after = archive_after
-        self._bodies: dict[str, tuple[tuple[int, str], dict[str, Any]]] = {}
-
-    def cutoff(self, now: float) -> float:
-        """Markets settled before this moment are in the archive."""
-        return now - 24 * HOUR * self._archive_after
-
-    def archived(self, event: SimulatedEvent, now: float) -> bool:
-        """Whether only the archive knows its markets."""
-        return event.life.finalized < self.cutoff(now)
-
-    def answer(self, path: str, query: Mapping[str, str], now: float) -> StatusAndBody | None:
-        """Status and body; None for what is no part of the catalogue."""
-        events = [event for event in self._asked(path, query) if event.life.announced <= now]
-        if path.rstrip("/").endswith("/events") and "status" in query:
-            events = [event for event in events if _shown_as(event, now) == query["status"]]
-        catalogue = KalshiCatalogue(
-            [self._body(event, now) for event in events],
-            series={event.series: _series(event) for event in events},
-            archived=[ticker for event in events if self.archived(event, now) for ticker in event.tickers],
-            page=self._page,
-        )
-        return catalogue.answer(path, query)
-
-    def _asked(self, path: str, query: Mapping[str, str]) -> Iterable[SimulatedEvent]:
-        """The events that an answer can be about: making bodies of all others would be work for nothing."""
-        name = path.strip("/").rpartition("/")[2]
-        tickers = query["tickers"].split(",") if "tickers" in query else [query.get("event_ticker", name)]
-        known = self._world.by_ticker
-        if name in ("events", "markets") and not query.keys() & {"tickers", "event_ticker"}:
-            return self._world.events
-        if found := {known[ticker].ticker: known[ticker] for ticker in tickers if ticker in known}:
-            return found.values()
-        return [event for event in self._world.events if event.series == name]
-
-    def _body(self, event: SimulatedEvent, now: float) -> dict[str, Any]:
-        """An event as sent; made anew only when an hour has passed or its state has changed."""
-        state = (event.place(now), status_of(event, now))
-        kept = self._bodies.get(event.ticker)
-        if kept is None or kept[0] != state:
-            kept = state, kalshi_event_body(_event(event, self._world.book(event), now), self._schema)
-            self._bodies[event.ticker] = kept
-        return kept[1]
-
-
-def status_of(event: SimulatedEvent, now: float) -> str:
-    """The state of its markets."""
-    life = event.life
-    stages = (
-        (life.finalized, "finalized"),
-        (life.determined, "determined"),
-        (life.ends, "closed"),
-        (life.opens, "active"),
-    )
-    return next((name for since, name in stages if now >= since), "initialized")
-
-
-def _shown_as(event: SimulatedEvent, now: float) -> str:
-    told = {"initialized": "unopened", "active": "open", "finalized": "settled"}
-    return told.get(status_of(event, now), "closed")
-
-
-def _event(event: SimulatedEvent, book: PriceBook, now: float) -> SampleKalshiEvent:
-    return SampleKalshiEvent(
-        ticker=event.ticker,
-        series=event.series,
-        title=event.words.title,
-        period=event.words.period,
-        exclusive=event.exclusive,
-        category=event.words.category,
-        markets=tuple(_market(event, book, row, now) for row in range(len(event.tickers))),
-    )
-
-
-def _market(event: SimulatedEvent, book: PriceBook, row: int, now: float) -> SampleKalshiMarket:
-    life, status = event.life, status_of(event, now)
-    came_out = status in ("determined", "finalized")
-    yes = event.outcomes[row] if came_out else 0
-    closes = life.ends if now >= life.ends else life.closes
-    return SampleKalshiMarket(
-        ticker=event.tickers[row],
-        label=event.labels[row],
-        status=status,
-        result="" if not came_out or life.void else ("no", "yes")[yes],
-        opens=_iso(life.opens),
-        closes=_iso(closes),
-        settled=_iso(life.finalized) if status == "finalized" else None,
-        paid=None if not came_out else VOID_PAYS if life.void else float(yes),
-        rules=event.rules[row],
-        **_quoted(book, row, now),
-    )
-
-
-def _quoted(book: PriceBook, row: int, now: float) -> dict[str, Any]:
-    place = book.place(now)
-    if place < 0:
-        return {}
-    before = float(book.volume[row, place - DAY]) if place >= DAY else 0.0
-    volume = float(book.volume[row, place])
-    return {
-        "bid": float(book.bid[row, place]),
-        "ask": float(book.ask[row, place]),
-        "last": float(book.last[row, place]),
-        "volume": volume,
-        "volume_24h": volume - before,
-        "open_interest": float(book.interest[row, place]),
-    }
-
-
-def _series(event: SimulatedEvent) -> dict[str, Any]:
-    often = "weekly" if event.kind == "weekly" else "one_off"
-    return {"ticker": event.series, "title": event.words.topic, "category": event.words.category, "frequency": often}
-
-
-def _iso(second: float) -> str:
-    return moment(second).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-# Simulated time in a file: whoever drives the simulation sets it, everybody else reads it.
-
-Clock = Callable[[], datetime]
+SHOWN_AS = {"initialized": "unopened", "active": "open", "finalized": "settled"}
+"""How events are asked for, by the state of their markets; the rest is closed."""
 
 
 class FileClock:
-    """The moment that a file holds, read anew at every call."""
+    """The moment that a file holds, read anew at every call. Whoever drives the simulation sets it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -191,19 +72,183 @@ class FileClock:
         os.replace(new, self.path)
 
 
-def clock_of(given: str | Clock) -> Clock:
-    """A clock from `file:PATH`, or the one that was given."""
-    if not isinstance(given, str):
-        return given
-    kind, _, path = given.partition(":")
-    if kind != "file" or not path:
-        raise ValueError(f"{given!r} is no clock; write file:PATH")
-    return FileClock(path)
+class SimulatedExchange(KalshiService):
+    """A world as seen from outside at the moment its clock tells. Nothing later can be read from it."""
+
+    def __init__(
+        self,
+        world: SimulatedWorld,
+        clock: Clock,
+        *,
+        schema: Schema = "dollars",
+        archive_after: float = 60.0,
+        page: int = 200,
+        site: str = SITE,
+    ) -> None:
+        """Settled markets are in the archive only after so many days.
+
+        `site` is what the addresses of news begin with; the pages lie under `/pages` on the server itself, too.
+        """
+        self.world = world
+        self.clock = clock
+        self.schema: Schema = schema
+        self.news = NewsSearch(world.news, clock, site)
+        self._archive_after = archive_after
+        self._page = page
+        self._bodies: dict[str, tuple[tuple[int, str], dict[str, Any]]] = {}
+
+    def server(self, middleware: Middleware | None = None, *, port: int = 0, latency: float = 0.0) -> PracticeServer:
+        """A server with all of it: Kalshi under /trade-api/v2, engines under their names, pages under /pages."""
+
+        def kalshi(request: ServerRequest) -> ServerResponse:
+            status, body = self.answer(request.path.removeprefix(KALSHI), request.query)
+            return json_response(body, status)
+
+        def page(request: ServerRequest) -> ServerResponse:
+            found = self.news.page(request.path.removeprefix(PAGES))
+            return html_response("not found", 404) if found is None else html_response(found.html())
+
+        server = search_server(self.news, KEY)
+        server.middleware, server.port, server.latency = middleware, port, latency
+        server.route("GET", f"{KALSHI}/*", kalshi)
+        server.route("GET", f"{PAGES}/*", page)
+        return server
+
+    def cutoff_second(self) -> float:
+        """So many days ago."""
+        return self.clock().timestamp() - DAY * self._archive_after
+
+    def listed(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
+        """What a Kalshi catalogue of the events that are announced by now answers."""
+        now, cutoff = self.clock().timestamp(), self.cutoff_second()
+        events = [event for event in self._meant(path, query) if event.life.announced <= now]
+        if path.rstrip("/").endswith("/events") and "status" in query:
+            events = [e for e in events if SHOWN_AS.get(status_of(e, now), "closed") == query["status"]]
+        catalogue = KalshiCatalogue(
+            [self._body(event, now) for event in events],
+            series={event.series: _series(event) for event in events},
+            archived=[ticker for event in events if event.life.finalized < cutoff for ticker in event.tickers],
+            page=self._page,
+        )
+        return catalogue.answer(path, query)
+
+    def _meant(self, path: str, query: Mapping[str, str]) -> Iterable[SimulatedEvent]:
+        """The events that an answer can be about: making bodies of all others would be work for nothing."""
+        name = path.strip("/").rpartition("/")[2]
+        tickers = query["tickers"].split(",") if "tickers" in query else [query.get("event_ticker", name)]
+        known = self.world.by_ticker
+        if name in ("events", "markets") and not query.keys() & {"tickers", "event_ticker"}:
+            return self.world.events
+        if found := {known[ticker].ticker: known[ticker] for ticker in tickers if ticker in known}:
+            return found.values()
+        return [event for event in self.world.events if event.series == name]
+
+    def _body(self, event: SimulatedEvent, now: float) -> dict[str, Any]:
+        """An event as sent; made anew only when an hour has passed or its state has changed."""
+        state = (event.place(now), status_of(event, now))
+        stored = self._bodies.get(event.ticker)
+        if stored is None or stored[0] != state:
+            book = self.world.book(event)
+            sample = SampleKalshiEvent(
+                ticker=event.ticker,
+                series=event.series,
+                title=event.words.title,
+                period=event.words.period,
+                exclusive=event.exclusive,
+                category=event.words.category,
+                markets=tuple(_market(event, book, row, now) for row in range(len(event.tickers))),
+            )
+            stored = self._bodies[event.ticker] = state, kalshi_event_body(sample, self.schema)
+        return stored[1]
+
+    def candles(self, ticker: str, query: Mapping[str, str], *, archived: bool) -> list[dict[str, Any]] | None:
+        """All candles of a market that end within the window asked for, and by now: none is shown before its end."""
+        now, event = self.clock().timestamp(), self.world.by_ticker.get(ticker)
+        if event is None or ticker == event.ticker or event.life.announced > now:
+            return None
+        if (event.life.finalized < self.cutoff_second()) != archived:
+            return None
+        book, row = self.world.book(event), event.tickers.index(ticker)
+        last = book.opens + HOUR * book.bid.shape[1] + DAY  # Nothing is traded after the last hour of the book.
+        start, end = max(int(query["start_ts"]), book.opens + 1), min(int(query["end_ts"]), math.floor(now), last)
+        ends = candle_ends(query, start, end)
+        if query.get("include_latest_before_start") == "true" and ends.start - ends.step > book.opens:
+            ends = [ends.start - ends.step, *ends]
+        step = 60 * int(query["period_interval"])
+        return [self._candle(book, row, end - step, end, archived) for end in ends]
+
+    def _candle(self, book: PriceBook, row: int, begin: int, end: int, archived: bool) -> dict[str, Any]:
+        """From after the first second of a period to its last."""
+        first, last = book.place(begin), book.place(end)
+        # What stood at the beginning of the period is its opening quote; before the market opened there was none.
+        places = np.arange(max(first, 0), max(last, 0) + 1)
+        volume = book.volume[row]
+        before = float(volume[first]) if first >= 0 else 0.0
+        traded = [at for at in range(first + 1, last + 1) if volume[at] > (volume[at - 1] if at else 0.0)]
+        previous = float(book.last[row, first]) if first >= 0 else 0.0
+        return self.candle(
+            end,
+            (book.bid[row, places].tolist(), book.ask[row, places].tolist()),
+            book.last[row, traded].tolist(),
+            previous=previous or None,
+            counts=(float(volume[last]) - before, float(book.interest[row, last])),
+            archived=archived,
+        )
+
+
+def status_of(event: SimulatedEvent, now: float) -> str:
+    """The state of its markets."""
+    life = event.life
+    stages = (
+        (life.finalized, "finalized"),
+        (life.determined, "determined"),
+        (life.ends, "closed"),
+        (life.opens, "active"),
+    )
+    return next((name for since, name in stages if now >= since), "initialized")
+
+
+def _market(event: SimulatedEvent, book: PriceBook, row: int, now: float) -> SampleKalshiMarket:
+    life, status = event.life, status_of(event, now)
+    decided = status in ("determined", "finalized")
+    yes = event.outcomes[row] if decided else 0
+    place = book.place(now)
+    quotes: dict[str, Any] = {}
+    if place >= 0:
+        volume = float(book.volume[row, place])
+        quotes = {
+            "bid": float(book.bid[row, place]),
+            "ask": float(book.ask[row, place]),
+            "last": float(book.last[row, place]),
+            "volume": volume,
+            "volume_24h": volume - (float(book.volume[row, place - 24]) if place >= 24 else 0.0),
+            "open_interest": float(book.interest[row, place]),
+        }
+    return SampleKalshiMarket(
+        ticker=event.tickers[row],
+        label=event.labels[row],
+        status=status,
+        result="" if not decided or life.void else ("no", "yes")[yes],
+        opens=_iso(life.opens),
+        closes=_iso(life.ends if now >= life.ends else life.closes),
+        settled=_iso(life.finalized) if status == "finalized" else None,
+        paid=None if not decided else VOID_PAYS if life.void else float(yes),
+        rules=event.rules[row],
+        **quotes,
+    )
+
+
+def _series(event: SimulatedEvent) -> dict[str, Any]:
+    often = "weekly" if event.kind == "weekly" else "one_off"
+    return {"ticker": event.series, "title": event.words.topic, "category": event.words.category, "frequency": often}
+
+
+def _iso(second: float) -> str:
+    return moment(second).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # The news as a search engine sees it: an index over everything, of which only what is out by now is ever found.
 
-SITE = "https://news.example"
 FITTING = 0.4
 """Pages below this share of the best one's score are not found."""
 MOST = 60
@@ -213,28 +258,35 @@ _WORD = re.compile(r"\w+")
 
 
 class NewsSearch(SampleWorld):
-    """Answers the fake search engines. Nothing that is published after the clock's moment is on it."""
+    """Answers the practice search engines. Nothing that is published after the clock's moment is on it."""
 
     def __init__(self, items: Iterable[NewsItem], clock: Clock, site: str = SITE) -> None:
         """`items` in the order of their publication; `site` is what the addresses of pages begin with."""
-        super().__init__(now=clock(), pages=[_page(item, site) for item in items])
+        pages = [
+            SampleWebPage(
+                url=f"{site}{item.path}",
+                title=item.title,
+                text=item.text,
+                published=item.published,
+                crawled=item.published,
+            )
+            for item in items
+        ]
+        super().__init__(now=clock(), pages=pages)
         self._clock = clock
-        self._published = np.array([page.published.timestamp() for page in self.pages if page.published])
-        self._holding = self._index()
-        self._by_path = {page.path: page for page in self.pages}
-
-    def _index(self) -> dict[str, "np.ndarray"]:
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for place, page in enumerate(self.pages):
+        self._published = np.array([page.published.timestamp() for page in pages if page.published])
+        self._by_path = {page.path: page for page in pages}
+        holding: defaultdict[str, list[int]] = defaultdict(list)
+        for place, page in enumerate(pages):
             for word in set(_WORD.findall(f"{page.title} {page.text}".casefold())):
-                found[word].append(place)
-        return {word: np.array(places) for word, places in found.items()}
+                holding[word].append(place)
+        self._holding = {word: np.array(places) for word, places in holding.items()}
 
     def find(self, query: str, *, until: datetime | None = None) -> list[SampleWebPage]:
         """Pages that share telling words with the query, the best first; what is new counts for more."""
         self.now = self._clock()
         latest = min(self.now, until) if until is not None else self.now
-        out = int(np.searchsorted(self._published, latest.timestamp(), side="right"))
+        out = self._out_by(latest)
         scores = np.zeros(out)
         for word in set(_WORD.findall(query.casefold())):
             places = self._holding.get(word)
@@ -258,103 +310,49 @@ class NewsSearch(SampleWorld):
 
     def documents(self) -> list[CorpusDocument]:
         """Everything that is out by now, for a local corpus."""
-        now = self._clock()
         return [
             CorpusDocument(url=page.url, title=page.title, text=page.text, published=page.published, source="news")
-            for page in self.pages
-            if page.published is not None and page.published <= now
+            for page in self.pages[: self._out_by(self._clock())]
         ]
 
-
-def _page(item: NewsItem, site: str) -> SampleWebPage:
-    return SampleWebPage(
-        url=f"{site}{item.path}", title=item.title, text=item.text, published=item.published, crawled=item.published
-    )
+    def _out_by(self, at: datetime) -> int:
+        return int(np.searchsorted(self._published, at.timestamp(), side="right"))
 
 
-# The simulated exchange on a port of this machine: Kalshi's routes, search engines over the news, and its pages.
+def main() -> None:
+    """Listen, say where, and serve."""
+    usual = SimulationSettings()
+    parser = argparse.ArgumentParser(prog="python -m foretell.practice.exchange.server", description=__doc__)
+    parser.add_argument("--clock", required=True, help="file:PATH, a file that holds the simulated moment")
+    parser.add_argument("--seed", type=int, default=usual.seed)
+    parser.add_argument("--days", type=int, default=usual.days)
+    parser.add_argument("--events-per-day", type=float, default=usual.events_per_day)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before every reply")
+    parser.add_argument("--site", default=SITE, help="what the addresses of news begin with; `here`: this server")
+    asyncio.run(_serve(parser.parse_args()))
 
-KEY = "fake"
-KALSHI = "/trade-api/v2"
-PAGES = "/pages"
-BATCH = 100
-MOST_CANDLES = 10_000
-NOT_FOUND = 404, {"error": {"code": "not_found", "message": "not found"}}
+
+async def _serve(options: argparse.Namespace) -> None:
+    settings = SimulationSettings(seed=options.seed, days=options.days, events_per_day=options.events_per_day)
+    if not options.clock.startswith("file:"):
+        raise SystemExit(f"{options.clock!r} is no clock; write file:PATH")
+    if options.site == "here" and not options.port:
+        raise SystemExit("--site here needs --port")
+    # Pages are named, not numbered: a fence refuses hosts that are only a number.
+    site = f"http://localhost:{options.port}{PAGES}" if options.site == "here" else options.site
+    exchange = SimulatedExchange(SimulatedWorld(settings), FileClock(options.clock.removeprefix("file:")), site=site)
+    stopped = asyncio.Event()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(sign, stopped.set)
+    async with exchange.server(port=options.port, latency=options.latency) as server:
+        print(f"FORETELL_KALSHI_URL={server.url}{KALSHI}", flush=True)
+        for engine in ENGINES:
+            print(f"FORETELL_{engine.upper()}_URL={server.url}/{engine}", flush=True)
+        print(f"serving a world from {settings.start} to {settings.ends}", flush=True)
+        await stopped.wait()
 
 
-class SimulatedExchange:
-    """A world as seen from outside at the moment its clock tells. Nothing later can be read from it."""
-
-    def __init__(
-        self,
-        world: SimulatedWorld,
-        clock: str | Clock,
-        *,
-        schema: Schema = "dollars",
-        archive_after: float = 60.0,
-        page: int = 200,
-        site: str = SITE,
-    ) -> None:
-        """`site` is what the addresses of news begin with; the pages lie under `/pages` on the server itself, too."""
-        self.world = world
-        self.clock = clock_of(clock)
-        self.news = NewsSearch(world.news, self.clock, site)
-        self._schema: Schema = schema
-        self._board = ExchangeCatalogue(world, schema=schema, archive_after=archive_after, page=page)
-
-    def server(self, *, port: int = 0, latency: float = 0.0) -> PracticeServer:
-        """A server with all of it: Kalshi under /trade-api/v2, engines under their names, pages under /pages."""
-        server = search_server(self.news, KEY)
-        server.port, server.latency = port, latency
-        server.route("GET", f"{KALSHI}/*", self._kalshi)
-        server.route("GET", f"{PAGES}/*", self._page)
-        return server
-
-    def _kalshi(self, request: ServerRequest) -> ServerResponse:
-        path = request.path.removeprefix(KALSHI)
-        status, body = self.answer(path, request.query)
-        return json_response(body, status)
-
-    def _page(self, request: ServerRequest) -> ServerResponse:
-        page = self.news.page(request.path.removeprefix(PAGES))
-        return html_response("not found", 404) if page is None else html_response(page.html())
-
-    def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody:
-        """Status and body of a Kalshi route."""
-        now = self.clock().timestamp()
-        if path == "/historical/cutoff":
-            return 200, {"market_settled_ts": moment(self._board.cutoff(now)).isoformat()}
-        if not path.endswith("/candlesticks"):
-            return self._board.answer(path, query, now) or NOT_FOUND
-        try:
-            if "market_tickers" in query:
-                return self._batch(query, now)
-            ticker = path.removesuffix("/candlesticks").rpartition("/")[2]
-            historical = path.startswith("/historical/")
-            found = self._candles(ticker, query, now, historical=historical)
-        except CandlesUnavailable as error:
-            return 400, {"error": {"code": "invalid_parameters", "message": str(error)}}
-        return NOT_FOUND if found is None else (200, {"ticker": ticker, "candlesticks": found})
-
-    def _batch(self, query: Mapping[str, str], now: float) -> StatusAndBody:
-        tickers = query["market_tickers"].split(",")
-        if len(tickers) > BATCH:
-            raise CandlesUnavailable("market_tickers")
-        found = {ticker: self._candles(ticker, query, now) for ticker in tickers}
-        rows = [
-            {"market_ticker": ticker, "candlesticks": shown} for ticker, shown in found.items() if shown is not None
-        ]
-        if sum(len(row["candlesticks"]) for row in rows) > MOST_CANDLES:
-            raise CandlesUnavailable("too_many_candlesticks")
-        return 200, {"markets": rows}
-
-    def _candles(
-        self, ticker: str, query: Mapping[str, str], now: float, *, historical: bool = False
-    ) -> list[dict[str, Any]] | None:
-        event = self.world.by_ticker.get(ticker)
-        if event is None or ticker == event.ticker or event.life.announced > now:
-            return None
-        if self._board.archived(event, now) != historical:
-            return None
-        book, row = self.world.book(event), event.tickers.index(ticker)
-        return candles(book, row, query, now, schema=self._schema, historical=historical)
+if __name__ == "__main__":
+    main()

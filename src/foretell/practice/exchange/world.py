@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 
-from foretell.practice.exchange import names
 from foretell.practice.exchange.chance import HOUR, SeededChance, SimulationSettings
 from foretell.practice.exchange.events import DAY, EventMaker, SimulatedEvent
 from foretell.practice.exchange.news import NewsItem, news_of
 from foretell.practice.exchange.prices import PriceBook, book_of
-from foretell.practice.exchange.subjects import EventSubject, subjects
+from foretell.practice.exchange.subjects import made_up_names, subjects
 
 WEEKLY_SHARE = 3
 """There is a weekly series for every so many events a day."""
@@ -66,25 +65,24 @@ class SimulatedWorld:
 
     def _made(self) -> Iterator[SimulatedEvent]:
         settings, maker = self.settings, EventMaker(settings=self.settings, chance=self._chance)
-        series = max(2, round(settings.events_per_day / WEEKLY_SHARE))
-        weekly = [self._series(place) for place in range(series)]
-        levels = [0.0] * series
-        hourly = max(0.0, settings.events_per_day - series / 7) / 24
+        count = max(2, round(settings.events_per_day / WEEKLY_SHARE))
+        choices = subjects("weekly")
+        weekly = [
+            (choices[place % len(choices)], made_up_names(self._chance.at(settings.begins, "series", place)))
+            for place in range(count)
+        ]
+        levels = [0.0] * count
+        hourly = max(0.0, settings.events_per_day - count / 7) / 24
         number = 0
         for hour in range(int(settings.begins.timestamp()), int(settings.ends.timestamp()), HOUR):
             rng = self._chance.at(hour, "hour", hour)
             for _ in range(int(rng.poisson(hourly))):
                 yield maker.event(number, hour, rng)
                 number += 1
-            for place, (subject, said) in enumerate(weekly):
+            for place, about in enumerate(weekly):
                 # Each opens on Monday morning, an hour after the one before it.
                 if (hour - MONDAY) % (7 * DAY) == (4 + place % 12) * HOUR:
-                    event = maker.week(number, subject, said, hour, levels[place])
+                    event = maker.week(number, about, hour, levels[place])
                     levels[place] = float(event.quantity[-1])
                     yield event
                     number += 1
-
-    def _series(self, place: int) -> tuple[EventSubject, dict[str, str]]:
-        rng = self._chance.at(self.settings.begins, "series", place)
-        choices = subjects("weekly")
-        return choices[place % len(choices)], names.made_up(rng)

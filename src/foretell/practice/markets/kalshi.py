@@ -1,9 +1,11 @@
 """Kalshi for practice: candlesticks in both notations and both tiers, and a catalogue of events and markets."""
 
+from abc import abstractmethod
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import fmean
 from typing import Any, Literal
 
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
@@ -234,8 +236,107 @@ def _old(market: SampleKalshiMarket) -> dict[str, Any]:
 
 
 DAY_MINUTES = 1440
+PERIODS = (1, 60, DAY_MINUTES)
 NEW_YORK_MIDNIGHT = 5 * 3600
 """Daily candles end at midnight in New York."""
+MAX_TICKERS, MAX_CANDLES = 100, 10_000
+Prices = Sequence[float | None]
+
+
+class RequestRefused(ValueError):
+    """The request asks for what no exchange would send."""
+
+
+class KalshiService(PracticeService):
+    """Routes of the exchange over a catalogue and candlesticks, which those who inherit it know."""
+
+    schema: Schema
+
+    @abstractmethod
+    def cutoff_second(self) -> float:
+        """Markets settled before this Unix second are in the archive."""
+
+    @abstractmethod
+    def listed(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
+        """What the catalogue answers; None for what is no part of it."""
+
+    @abstractmethod
+    def candles(self, ticker: str, query: Mapping[str, str], *, archived: bool) -> list[dict[str, Any]] | None:
+        """Of a market that is in the archive, or of one that is not; None where there is none."""
+
+    def get(self, request: ServerRequest) -> StatusAndBody:
+        """Status and body."""
+        return self.answer(request.path, request.query)
+
+    def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody:
+        """Status and body of a route."""
+        if path.endswith("/historical/cutoff"):
+            return 200, {"market_settled_ts": datetime.fromtimestamp(self.cutoff_second(), UTC).isoformat()}
+        if not path.endswith("/candlesticks"):
+            return self.listed(path, query) or _missing()
+        try:
+            if "market_tickers" in query:
+                return 200, {"markets": self._batch(query)}
+            ticker = path.removesuffix("/candlesticks").rpartition("/")[2]
+            found = self.candles(ticker, query, archived="/historical/" in path)
+        except RequestRefused as error:
+            return 400, {"error": {"code": "invalid_parameters", "message": str(error)}}
+        return _missing() if found is None else (200, {"ticker": ticker, "candlesticks": found})
+
+    def _batch(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
+        tickers = query["market_tickers"].split(",")
+        if len(tickers) > MAX_TICKERS:
+            raise RequestRefused("market_tickers")
+        found = {ticker: self.candles(ticker, query, archived=False) for ticker in tickers}
+        rows = [{"market_ticker": ticker, "candlesticks": one} for ticker, one in found.items() if one is not None]
+        if sum(len(row["candlesticks"]) for row in rows) > MAX_CANDLES:
+            raise RequestRefused("too_many_candlesticks")
+        return rows
+
+    def candle(
+        self,
+        end: int,
+        quotes: tuple[Prices, Prices],
+        trades: Prices,
+        *,
+        previous: float | None = None,
+        counts: tuple[float, float] = (0.0, 0.0),
+        archived: bool,
+    ) -> dict[str, Any]:
+        """One candle as sent; `quotes` are bids and asks, `counts` contracts traded and held. The archive is older."""
+        new = self.schema == "dollars" and not archived
+        suffix = "_dollars" if new else ""
+
+        def price(dollars: float | None) -> str | int | None:
+            if dollars is None:
+                return None
+            return f"{dollars:.4f}" if self.schema == "dollars" else round(dollars * 100)
+
+        def span(values: Prices) -> dict[str, Any]:
+            known = [value for value in values if value is not None]
+            low, high = (min(known), max(known)) if known else (None, None)
+            summary = {"open": values[0], "low": low, "high": high, "close": values[-1]} if values else {}
+            return {f"{name}{suffix}": price(summary.get(name)) for name in ("open", "low", "high", "close")}
+
+        traded = {f"previous{suffix}": price(previous), **span(trades)}
+        traded[f"mean{suffix}"] = price(fmean(one for one in trades if one is not None)) if trades else None
+        body = {"end_period_ts": end, "yes_bid": span(quotes[0]), "yes_ask": span(quotes[1]), "price": traded}
+        for name, count in zip(("volume", "open_interest"), counts, strict=True):
+            body |= {f"{name}_fp": f"{count:.2f}"} if new else {name: round(count)}
+        return body
+
+
+def candle_ends(query: Mapping[str, str], start: int, end: int) -> range:
+    """The seconds at which the candles of a request end, from `start` to `end`."""
+    minutes = int(query["period_interval"])
+    if minutes not in PERIODS:
+        raise RequestRefused("period_interval")
+    step = minutes * 60
+    first = start + ((NEW_YORK_MIDNIGHT if minutes == DAY_MINUTES else 0) - start) % step
+    ends = range(first, end + 1, step)
+    if len(ends) > MAX_CANDLES:
+        raise RequestRefused("too_many_candlesticks")
+    return ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,14 +347,9 @@ class SampleKalshiBook:
     archived: bool = False
     """Settled before the cutoff of the archive."""
 
-    def at(self, second: int) -> tuple[float | None, float | None] | None:
-        """The quotes at that moment."""
-        known = [(bid, ask) for since, bid, ask in self.quotes if since <= second]
-        return known[-1] if known else None
 
-
-class PracticeKalshi(PracticeService):
-    """Answers the candlestick routes, the archive's cutoff, and what its catalogue knows."""
+class PracticeKalshi(KalshiService):
+    """Candlesticks of some books, the archive's cutoff, and what its catalogue knows."""
 
     def __init__(
         self,
@@ -269,59 +365,23 @@ class PracticeKalshi(PracticeService):
         self.schema: Schema = schema
         self.catalogue = catalogue or KalshiCatalogue()
 
-    def get(self, request: ServerRequest) -> StatusAndBody:
-        """Status and body."""
-        path, query = request.path, request.query
-        if path.endswith("/historical/cutoff"):
-            return 200, {"market_settled_ts": datetime.fromtimestamp(self.cutoff, UTC).isoformat()}
-        if path.endswith("/markets/candlesticks") and "market_tickers" in query:
-            return self._batch(query)
-        if not path.endswith("/candlesticks") and (found := self.catalogue.answer(path, query)) is not None:
-            return found
-        ticker = path.removesuffix("/candlesticks").rpartition("/")[2]
+    def cutoff_second(self) -> float:
+        """As it was given."""
+        return self.cutoff
+
+    def listed(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
+        """What the catalogue answers."""
+        return self.catalogue.answer(path, query)
+
+    def candles(self, ticker: str, query: Mapping[str, str], *, archived: bool) -> list[dict[str, Any]] | None:
+        """The quotes that stood at the end of every period."""
         book = self.books.get(ticker)
-        if "/historical/markets/" not in path or book is None or not book.archived:
-            return 404, {"error": {"code": "not_found", "message": "not found"}}
-        return 200, {"ticker": ticker, "candlesticks": self._candles(book, query, historical=True)}
-
-    def _batch(self, query: Mapping[str, str]) -> StatusAndBody:
-        tickers = query["market_tickers"].split(",")
-        live = {ticker: book for ticker in tickers if (book := self.books.get(ticker)) and not book.archived}
-        rows = [
-            {
-                "market_ticker": ticker,
-                "candlesticks": self._candles(book, query, historical=False),
-                "status": "active",
-                "result": "",
-                "close_time": "2027-01-01T00:00:00Z",
-            }
-            for ticker, book in live.items()
-        ]
-        if len(tickers) > 100 or sum(len(row["candlesticks"]) for row in rows) > 10_000:
-            return 400, {"error": {"code": "too_many_candlesticks"}}
-        return 200, {"markets": rows}
-
-    def _candles(self, book: SampleKalshiBook, query: Mapping[str, str], *, historical: bool) -> list[dict[str, Any]]:
-        start, end = int(query["start_ts"]), int(query["end_ts"])
-        step = int(query["period_interval"]) * 60
-        offset = NEW_YORK_MIDNIGHT if step == DAY_MINUTES * 60 else 0
-        first = start + (offset - start) % step
-        found = [(second, book.at(second)) for second in range(first, end + 1, step)]
-        return [self._candle(second, *quotes, historical) for second, quotes in found if quotes is not None]
-
-    def _candle(self, second: int, bid: float | None, ask: float | None, historical: bool) -> dict[str, Any]:
-        suffix = "_dollars" if self.schema == "dollars" and not historical else ""
-        count = "_fp" if self.schema == "dollars" and not historical else ""
-        return {
-            "end_period_ts": second,
-            "yes_bid": {f"open{suffix}": self._price(bid), f"close{suffix}": self._price(bid)},
-            "yes_ask": {f"open{suffix}": self._price(ask), f"close{suffix}": self._price(ask)},
-            "price": {f"close{suffix}": None, f"previous{suffix}": None},
-            f"volume{count}": "0.00" if count else 0,
-            f"open_interest{count}": "0.00" if count else 0,
-        }
-
-    def _price(self, dollars: float | None) -> str | int | None:
-        if dollars is None:
+        if book is None or book.archived != archived:
             return None
-        return f"{dollars:.4f}" if self.schema == "dollars" else round(dollars * 100)
+        rows: list[dict[str, Any]] = []
+        for second in candle_ends(query, int(query["start_ts"]), int(query["end_ts"])):
+            known = [(bid, ask) for since, bid, ask in book.quotes if since <= second]
+            if known:
+                bid, ask = known[-1]
+                rows.append(self.candle(second, ([bid], [ask]), (), archived=archived))
+        return rows

@@ -1,183 +1,177 @@
-"""Arenas: the list, the board with its filters, events and the life of one."""
+"""Arenas: the list, the board with its filters, events and the life of one; and two entries or runs compared."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from foretell.arena.status import ArenaEventHistory
+from foretell.arena.status import ArenaEventHistory, event_history
+from foretell.arena.store import ArenaStore
+from foretell.metrics.bootstrap import Resampling
+from foretell.operations.study_data import run_table
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import MarketHistory, history_plot
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
-from foretell.scoring.event_sums import MomentChoice
-from foretell.studies.comparison import ADVICE
-from foretell.web.rendering import html_page
+from foretell.runs.store import RunStore
+from foretell.scoring.arena_table import arena_as_table
+from foretell.scoring.score import ScoringOptions
+from foretell.studies.comparison import ADVICE, comparison_study
+from foretell.web.boards import ArenaFilters, filter_options
+from foretell.web.rendering import html_page, json_and_page
 from foretell.web.state import CurrentState, WebState
-from foretell.web.views.arena import (
-    ArenaFilters,
-    ArenaList,
-    CompareChoices,
-    EventList,
-    compare_entries,
-    compare_runs,
-    entry_choices,
-    event_timeline,
-    filter_options,
-    has_arena,
-    list_arenas,
-    list_events,
-    run_choices,
-)
 
-arena_router = APIRouter(tags=["arena"])
-ARENA_RESPONSES: dict[int | str, dict[str, Any]] = {404: {"description": "No such arena, or no such event in it."}}
-MARKETS = 12
-"""Markets of an event that get a picture."""
-WordQuery = Annotated[str, Query(max_length=200)]
+router = APIRouter()
+NO_ARENA: dict[int | str, dict[str, Any]] = {404: {"description": "No such arena, or no such event in it."}}
+CHARTED_MARKETS = 12
+EVENTS_PER_PAGE = 100
+MAX_CHOICES = 200
+COMPARE_RESAMPLING = Resampling(draws=1000)
+_COUNTS_SQL = """
+select count(*), coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
+_EVENTS_SQL = """
+select event, category, status, closes_at, settled from listed where arena = ? and decision = 'selected'
+order by coalesce(closes_at, '') desc, event limit ? offset ?"""
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+Name = Annotated[str, Query(max_length=300)]
 
 
-def filters_of(
-    category: WordQuery = "",
-    platform: WordQuery = "",
-    lead_time: WordQuery = "",
-    since: date | None = None,
-    until: date | None = None,
-    moments: MomentChoice = "mean",
-) -> ArenaFilters:
-    """From the address."""
-    return ArenaFilters(
-        category=category, platform=platform, lead_time=lead_time, since=since, until=until, moments=moments
-    )
+def arena_rows(store: RunStore) -> list[dict[str, Any]]:
+    """Every arena in the store, the newest first."""
+    ArenaStore(store.database, "")  # Makes the tables where there was no arena yet.
+    rows: list[dict[str, Any]] = []
+    for name, created in store.database.read("select name, created from arena order by created desc, name"):
+        events, settled = store.database.read(_COUNTS_SQL, (name,))[0]
+        rows.append({"name": name, "created": created, "events": events, "settled": settled})
+    return rows
 
 
-Chosen = Annotated[ArenaFilters, Depends(filters_of)]
-
-
-@arena_router.get("/api/arenas")
-def read_arenas(here: CurrentState) -> ArenaList:
-    """Every arena of this machine."""
-    return list_arenas(here.store)
-
-
-@arena_router.get("/arena", include_in_schema=False)
-def show_arenas(request: Request, here: CurrentState) -> Response:
-    """The list."""
-    return html_page(request, "arenas.html", list_arenas(here.store))
-
-
-@arena_router.get("/api/arena/{arena}/board", responses=ARENA_RESPONSES)
-def read_board(here: CurrentState, arena: str, chosen: Chosen) -> dict[str, Any]:
-    """The leaderboard with intervals, completion, returns, pairs and lead times, on all events or some."""
-    _require(here, arena)
-    return here.boards.board(arena, chosen).to_dict()
-
-
-@arena_router.get("/api/arena/{arena}/events", responses=ARENA_RESPONSES)
-def read_events(here: CurrentState, arena: str, offset: Offset = 0) -> EventList:
-    """Events that were taken up, those that close last first."""
-    _require(here, arena)
-    return list_events(here.store, arena, offset=offset)
-
-
-@arena_router.get("/api/arena/{arena}/event/{event:path}", responses=ARENA_RESPONSES)
-def read_event(here: CurrentState, arena: str, event: str) -> dict[str, Any]:
-    """Prices, moments, forecasts and result of one event."""
-    return _event_history(here, arena, event).to_dict()
-
-
-@arena_router.get("/arena/{arena}", include_in_schema=False)
-def show_board(request: Request, here: CurrentState, arena: str, chosen: Chosen) -> Response:
-    """The board."""
-    _require(here, arena)
-    more: dict[str, Any] = {"arena": arena, "chosen": chosen, "offer": filter_options(here.boards.standings(arena))}
-    try:
-        study, parts = here.boards.page(arena, chosen)
-    except InputError as reason:
-        return html_page(request, "arena.html", None, reason=str(reason), parts=[], **more)
-    return html_page(request, "arena.html", study, reason="", parts=parts, **more)
-
-
-@arena_router.get("/arena/{arena}/events", include_in_schema=False)
-def show_events(request: Request, here: CurrentState, arena: str, offset: Offset = 0) -> Response:
-    """The list of events."""
-    _require(here, arena)
-    return html_page(request, "events.html", list_events(here.store, arena, offset=offset), size=100)
-
-
-@arena_router.get("/arena/{arena}/event/{event:path}", include_in_schema=False)
-def show_event(request: Request, here: CurrentState, arena: str, event: str) -> Response:
-    """One event."""
-    life = _event_history(here, arena, event)
-    return html_page(request, "event.html", life, arena=arena, figures=histories(life))
-
-
-def histories(life: ArenaEventHistory) -> list[Chart]:
-    """Price and forecasts of every market, those that were traded most evenly first."""
-    return [history_plot(_market(life, target)) for target in list(life.prices)[:MARKETS]]
-
-
-def _market(life: ArenaEventHistory, target: str) -> MarketHistory:
-    forecasts: dict[str, list[tuple[datetime, float]]] = {}
-    for moment in life.moments:
-        for name, said in moment.said.items():
-            if target in said:
-                forecasts.setdefault(name, []).append((moment.at, said[target]))
-    told = life.outcomes.get(target, "")
-    outcome = {"yes": 1.0, "no": 0.0}.get(told)
-    return MarketHistory(
-        title=life.labels[target],
-        prices=[(instant(at), p) for at, p in life.prices[target]],
-        forecasts=forecasts,
-        outcome=float(told.removeprefix("paid ")) if told.startswith("paid ") else outcome,
-        closes=life.question.closes_at,
-    )
-
-
-def _require(here: WebState, arena: str) -> None:
-    if not has_arena(here.store, arena):
+def known_arena(here: CurrentState, arena: str) -> str:
+    """The arena that the address names."""
+    if not any(row["name"] == arena for row in arena_rows(here.store)):
         raise HTTPException(404, f"there is no arena {arena[:80]!r}")
+    return arena
 
 
-def _event_history(here: WebState, arena: str, event: str) -> ArenaEventHistory:
-    _require(here, arena)
+Arena = Annotated[str, Depends(known_arena)]
+Filters = Annotated[ArenaFilters, Depends(ArenaFilters)]
+
+
+@json_and_page(router, "/api/arenas", "/arena", "arenas.html", tags=["arena"])
+def list_arenas(here: CurrentState) -> dict[str, Any]:
+    """Every arena of this machine."""
+    return {"arenas": arena_rows(here.store)}
+
+
+@router.get("/api/arena/{arena}/board", tags=["arena"], responses=NO_ARENA)
+def read_board(here: CurrentState, arena: Arena, filters: Filters) -> dict[str, Any]:
+    """The leaderboard with intervals, completion, returns, pairs and lead times, on all events or some."""
+    return here.boards.board(arena, filters).to_dict()
+
+
+@router.get("/arena/{arena}", include_in_schema=False)
+def show_board(request: Request, here: CurrentState, arena: Arena, filters: Filters) -> Response:
+    """The board."""
+    study, parts, reason = None, [], ""
     try:
-        return event_timeline(here.store, arena, event)
+        study, parts = here.boards.page(arena, filters)
+    except InputError as error:
+        reason = str(error)
+    offer = filter_options(here.boards.table(arena))
+    return html_page(request, "arena.html", study, reason=reason, parts=parts, arena=arena, chosen=filters, offer=offer)
+
+
+@json_and_page(
+    router, "/api/arena/{arena}/events", "/arena/{arena}/events", "events.html", tags=["arena"], responses=NO_ARENA
+)
+def list_events(here: CurrentState, arena: Arena, offset: Offset = 0) -> dict[str, Any]:
+    """Events that were taken up, those that close last first."""
+    rows = here.store.database.read(_EVENTS_SQL, (arena, EVENTS_PER_PAGE, offset))
+    events = [
+        {"id": id, "category": category, "status": status, "closes_at": closes, "settled": bool(settled)}
+        for id, category, status, closes, settled in rows
+    ]
+    total = here.store.database.read(_COUNTS_SQL, (arena,))[0][0]
+    return {"arena": arena, "events": events, "total": total, "offset": offset, "size": EVENTS_PER_PAGE}
+
+
+def known_event(here: CurrentState, arena: Arena, event: str) -> ArenaEventHistory:
+    """The event that the address names, from its first price to its result."""
+    try:
+        return event_history(ArenaStore(here.store.database, arena), event)
     except InputError as error:
         raise HTTPException(404, str(error)) from None
 
 
+Event = Annotated[ArenaEventHistory, Depends(known_event)]
+
+
+@router.get("/api/arena/{arena}/event/{event:path}", tags=["arena"], responses=NO_ARENA)
+def read_event(event: Event) -> dict[str, Any]:
+    """Prices, moments, forecasts and result of one event."""
+    return event.to_dict()
+
+
+@router.get("/arena/{arena}/event/{event:path}", include_in_schema=False)
+def show_event(request: Request, arena: str, event: Event) -> Response:
+    """One event."""
+    charts = [_price_chart(event, target) for target in list(event.prices)[:CHARTED_MARKETS]]
+    return html_page(request, "event.html", event, arena=arena, figures=charts)
+
+
+def _price_chart(event: ArenaEventHistory, target: str) -> Chart:
+    """Price and forecasts of one market."""
+    forecasts: dict[str, list[tuple[datetime, float]]] = {}
+    for moment in event.moments:
+        for name, p in moment.said.items():
+            if target in p:
+                forecasts.setdefault(name, []).append((moment.at, p[target]))
+    result = event.outcomes.get(target, "")
+    paid = float(result.removeprefix("paid ")) if result.startswith("paid ") else None
+    return history_plot(
+        MarketHistory(
+            title=event.labels[target],
+            prices=[(instant(at), p) for at, p in event.prices[target]],
+            forecasts=forecasts,
+            outcome={"yes": 1.0, "no": 0.0}.get(result, paid),
+            closes=event.question.closes_at,
+        )
+    )
+
+
 # Comparing two runs, or two entries of an arena.
 
-compare_router = APIRouter(tags=["compare"])
-NameQuery = Annotated[str, Query(max_length=300)]
+
+@router.get("/api/compare/choices", tags=["compare"])
+def read_choices(here: CurrentState, arena: Name = "") -> dict[str, Any]:
+    """Who can be compared: runs that have forecasts, or with `arena` its entries."""
+    if arena:
+        names = here.boards.table(known_arena(here, arena)).names
+        return {"arena": arena, "choices": [{"id": name, "name": name} for name in names]}
+    runs = [row for row in here.store.runs() if row.done][:MAX_CHOICES]
+    models = [row.spec.get("models", {}).get("agent") or row.spec.get("forecaster", "") for row in runs]
+    choices = [{"id": row.id, "name": f"{model} · {row.id}"} for row, model in zip(runs, models, strict=True)]
+    return {"arena": "", "choices": choices}
 
 
-@compare_router.get("/api/compare/choices")
-def read_choices(here: CurrentState, arena: NameQuery = "") -> CompareChoices:
-    """Who can be compared: runs, or with `arena` its entries."""
-    return _choices(here, arena)
-
-
-@compare_router.get("/api/compare")
-def read_comparison(here: CurrentState, first: NameQuery, second: NameQuery, arena: NameQuery = "") -> dict[str, Any]:
+@router.get("/api/compare", tags=["compare"])
+def read_comparison(here: CurrentState, first: Name, second: Name, arena: Name = "") -> dict[str, Any]:
     """Who is better and by how much more than noise, group by group, and where the two part."""
-    return _study(here, first, second, arena).to_dict()
+    return _comparison(here, first, second, arena).to_dict()
 
 
-@compare_router.get("/compare", include_in_schema=False)
+@router.get("/compare", include_in_schema=False)
 def show_comparison(
-    request: Request, here: CurrentState, first: NameQuery = "", second: NameQuery = "", arena: NameQuery = ""
+    request: Request, here: CurrentState, first: Name = "", second: Name = "", arena: Name = ""
 ) -> Response:
     """The page: a form, and below it the comparison."""
-    choices = _choices(here, arena)
+    choices = read_choices(here, arena)
     study, reason = None, ""
     if first and second:
         try:
-            study = _study(here, first, second, arena)
+            study = _comparison(here, first, second, arena)
         except InputError as error:
             reason = str(error)
     parts = study_parts(study, ADVICE) if study else []
@@ -186,19 +180,17 @@ def show_comparison(
     )
 
 
-def _choices(here: WebState, arena: str) -> CompareChoices:
-    if arena and not has_arena(here.store, arena):
-        raise HTTPException(404, f"there is no arena {arena[:80]!r}")
-    return entry_choices(here.boards, arena) if arena else run_choices(here.store)
-
-
-def _study(here: WebState, first: str, second: str, arena: str) -> StudyResult:
+def _comparison(here: WebState, first: str, second: str, arena: str) -> StudyResult:
+    """On every market both entries answered, or of runs, whose trials are combined as each says."""
     if first == second:
         raise InputError("one and the same cannot be compared", column="second", hint="name two different ones")
-    known = {choice.id for choice in _choices(here, arena).choices}
+    known = {choice["id"] for choice in read_choices(here, arena)["choices"]}
     for name in (first, second):
         if name not in known:
             raise HTTPException(404, f"there is nobody called {name[:80]!r} here")
     if arena:
-        return compare_entries(here.boards, arena, first, second, {})
-    return compare_runs(here.settings, first, second)
+        scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("category",), metric="brier")
+        return comparison_study(arena_as_table(here.boards.table(arena)), first, second, texts={}, scoring=scoring)
+    table, names, texts = run_table(here.settings, (first, second))
+    scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("source",))
+    return comparison_study(table, names[0], names[1], texts=texts, scoring=scoring)

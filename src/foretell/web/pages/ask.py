@@ -1,6 +1,8 @@
 """Ask: the outside view at once and for free, or a researched answer in the background for those with the token."""
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -11,15 +13,17 @@ from foretell.operations.ask import AskResult, prepare_ask, stored_answer
 from foretell.operations.ask import ask as answer_now
 from foretell.operations.requests import NO_CHOICE, AskRequest
 from foretell.questions.errors import InputError
+from foretell.request import OperationRequest, environment_values
 from foretell.runs.runner import PreparedRun
-from foretell.runs.spec import spec_from_json
+from foretell.runs.services import SEARCH_ENGINES
+from foretell.runs.settings import Settings
+from foretell.runs.spec import COMBINATIONS, spec_from_json
 from foretell.runs.store import CellKey
-from foretell.web.background_runs import RunNotStarted
-from foretell.web.forms import body_of, form_values
+from foretell.web.forms import FormField, body_of, form_fields, form_values
+from foretell.web.pages.home import model_keys
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
-from foretell.web.views.ask import AskView, StartedRun, ask_view
 
 START_SECONDS = 10.0
 """Seconds that a new run may take to show up in the store."""
@@ -28,20 +32,66 @@ OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "criteria", "price")
 router = APIRouter()
 
 
+@dataclass(frozen=True, kw_only=True)
+class AskView:
+    """What this machine can do with a question."""
+
+    providers: list[str]
+    """Providers of models that there is a key for."""
+    missing: list[str]
+    """Environment variables that would bring one."""
+    engines: tuple[str, ...]
+    """Search engines that can be used."""
+    model: str
+    search: tuple[str, ...]
+    """What is chosen unless somebody chooses otherwise."""
+    fields: tuple[FormField, ...]
+    """Everything that can be said about a question and its answering."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartedRun:
+    """A run that was started in the background."""
+
+    run: str
+    question: str
+    due: str
+    warnings: tuple[str, ...]
+
+
 class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))):
     """A question for the outside view."""
+
+
+def usable_engines(settings: Settings) -> tuple[str, ...]:
+    """Search engines that keys and corpora allow."""
+    usable = {"gdelt", *(("local",) if settings.corpus.exists() else ()), *settings.services}
+    return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
 
 
 @router.get("/api/ask", tags=["ask"])
 def read_ask(here: CurrentState) -> AskView:
     """What a question can be asked with here."""
-    return ask_view(here.settings)
+    engines, chosen = usable_engines(here.settings), environment_values(AskRequest)
+    combine = ("default", *(name for name in COMBINATIONS if name != "default"))
+    return AskView(
+        **model_keys(here.settings),
+        engines=engines,
+        model=chosen.get("model", ""),
+        search=chosen.get("search", ()),
+        fields=form_fields(AskRequest, choices={"search": engines, "combine": combine}),
+    )
 
 
 @router.get("/api/ask/outside", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
     """The answer without any model: how questions like it ended. Costs nothing and stores nothing."""
     return _outside(wording.model_dump(), here).to_dict()
+
+
+def _outside(given: dict[str, Any], here: WebState) -> AskResult:
+    """The outside view, even where FORETELL_MODEL names a model: a page that is only looked at spends nothing."""
+    return answer_now(AskRequest.read({**given, "model": NO_CHOICE}), here.settings)
 
 
 @router.post("/api/ask", tags=["ask"], status_code=202)
@@ -67,62 +117,73 @@ def read_answer(here: CurrentState, run: str, question: str | None = None, due: 
     return stored_answer(here.store, spec_from_json(row.spec), found).to_dict()
 
 
-def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50) -> StartedRun:
-    """Start a run in the background and wait until it is in the store."""
-    question = prepared.questions[0]
-    try:
-        here.jobs.start(prepared, concurrency=concurrency)
-    except RunNotStarted as reason:
-        raise HTTPException(409, str(reason)) from None
-    until = time.monotonic() + START_SECONDS
-    while here.store.run(prepared.spec.id) is None and time.monotonic() < until:
-        time.sleep(0.02)
-    due = question.due.isoformat()
-    return StartedRun(run=prepared.spec.id, question=question.id, due=due, warnings=prepared.warnings)
-
-
-def _outside(given: dict[str, Any], here: WebState) -> AskResult:
-    """The outside view, even where FORETELL_MODEL names a model: a page that is only looked at spends nothing."""
-    return answer_now(AskRequest.read({**given, "model": NO_CHOICE}), here.settings)
-
-
 @router.get("/ask", include_in_schema=False)
 def show_ask(request: Request, here: CurrentState) -> Response:
     """The form; with a question in the address, also its outside view."""
     given = form_values(AskRequest, {name: request.query_params.getlist(name) for name in request.query_params})
-    if not given.get("question"):
-        return _form(request, here, given)
-    try:
-        answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
-    except InputError as error:
-        return _form(request, here, given, problem=str(error))
-    return _form(request, here, given, answer=answer)
+    answer, problem = None, ""
+    if given.get("question"):
+        try:
+            answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
+        except InputError as error:
+            problem = str(error)
+    return _ask_page(request, here, given, problem, answer)
 
 
 @router.post("/ask", include_in_schema=False)
 async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Response:
     """Start the research and go to where it can be watched."""
-    sent = await form_of(request)
-    sent.pop(FIELD, None)
-    outside = sent.pop("outside", None)
-    given = form_values(AskRequest, sent)
-    if outside:
+    given = await form_given(request, AskRequest)
+    if given.pop("outside", None):
         address = {name: given[name] for name in OUTSIDE_FIELDS if name in given}
         lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in address.items()}
         return RedirectResponse(link_to("ask", **lines), status_code=303)
-    # A form says what it says: no engine ticked means no search, whatever the environment names.
-    chosen = {"model": NO_CHOICE, "search": [NO_CHOICE], **given}
-    try:
-        begun = await run_in_threadpool(lambda: ask(here, None, AskRequest.read(chosen)))
-    except InputError as error:
-        return await run_in_threadpool(_form, request, here, given, problem=str(error))
-    return RedirectResponse(link_to("question", begun.run, begun.question, due=begun.due), status_code=303)
-
-
-def _form(
-    request: Request, here: WebState, given: dict[str, Any], *, problem: str = "", answer: AskResult | None = None
-) -> Response:
-    status = 422 if problem else 200
-    return html_page(
-        request, "ask.html", ask_view(here.settings), status=status, given=given, problem=problem, answer=answer
+    return await start_from_form(
+        lambda: ask(here, None, AskRequest.read(NOTHING_CHOSEN | given)),
+        lambda problem: _ask_page(request, here, given, problem),
     )
+
+
+def _ask_page(
+    request: Request, here: WebState, given: dict[str, Any], problem: str, answer: AskResult | None = None
+) -> Response:
+    status, view = 422 if problem else 200, read_ask(here)
+    return html_page(request, "ask.html", view, status=status, given=given, problem=problem, answer=answer)
+
+
+# Starting runs in the background, from requests and from forms.
+
+NOTHING_CHOSEN: dict[str, Any] = {"model": NO_CHOICE, "search": [NO_CHOICE]}
+"""A form says what it says: no engine ticked means no search, whatever the environment names."""
+
+
+def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50) -> StartedRun:
+    """Start a run in the background and wait until it is in the store."""
+    here.jobs.start(prepared, concurrency=concurrency)
+    until = time.monotonic() + START_SECONDS
+    while here.store.run(prepared.spec.id) is None and time.monotonic() < until:
+        time.sleep(0.02)
+    question = prepared.questions[0]
+    due = question.due.isoformat()
+    return StartedRun(run=prepared.spec.id, question=question.id, due=due, warnings=prepared.warnings)
+
+
+async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str, Any]:
+    """What was typed into the form of a request."""
+    sent = await form_of(request)
+    sent.pop(FIELD, None)
+    return form_values(kind, sent)
+
+
+async def start_from_form(
+    start: Callable[[], StartedRun], show_again: Callable[[str], Response], *, watch: str = "question"
+) -> Response:
+    """Start a run and lead to where it can be watched; or show the form again with what is wrong."""
+    try:
+        begun = await run_in_threadpool(start)
+    except InputError as error:
+        return await run_in_threadpool(show_again, str(error))
+    address = link_to("run", begun.run)
+    if watch == "question":
+        address = link_to("question", begun.run, begun.question, due=begun.due)
+    return RedirectResponse(address, status_code=303)

@@ -1,77 +1,76 @@
-"""The first page."""
+"""The first page, coming in, studies, and the JSON API for people."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from foretell.operations.saved_studies import open_study, saved_studies
+from foretell.plugins import names
+from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
-from foretell.web.rendering import html_page, link_to
+from foretell.runs.settings import KEYS, Settings
+from foretell.studies.registry import study_questions
+from foretell.web.pages.arena import arena_rows
+from foretell.web.rendering import html_page, json_and_page, link_to
+from foretell.web.run_rows import list_runs
 from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of
-from foretell.web.state import CurrentState, WebState
-from foretell.web.views.home import HomeView, StudyList, home_view, list_studies
+from foretell.web.state import CurrentState
 
-# The JSON API for people: every address with what it is for.
-
-api_router = APIRouter(include_in_schema=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApiOperation:
-    """One thing that can be asked of the API."""
-
-    method: str
-    path: str
-    told: str
+router = APIRouter()
+MODEL_PROVIDERS = ("openai", "anthropic", "google", "openrouter")
+NEWEST_RUNS = 8
+NO_STUDY: dict[int | str, dict[str, Any]] = {404: {"description": "No such study was kept."}}
 
 
-@api_router.get("/api")
+def model_keys(settings: Settings) -> dict[str, list[str]]:
+    """Providers of models that there is a key for, and the environment variables that would bring the others."""
+    providers = [name for name in MODEL_PROVIDERS if name in settings.services]
+    return {"providers": providers, "missing": [KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers]}
+
+
+@json_and_page(router, "/api/home", "/", "home.html", tags=["home"])
+def home(here: CurrentState) -> dict[str, Any]:
+    """What is on this machine: runs, trees, arenas, studies."""
+    runs = list_runs(here.store, limit=NEWEST_RUNS)
+    return {
+        "runs": runs.runs,
+        "run_count": runs.total,
+        "trees": sum(1 for _ in (here.settings.home / "trees").rglob("*.json")),
+        "arenas": len(arena_rows(here.store)),
+        "studies": len(names("studies")),
+        **model_keys(here.settings),
+    }
+
+
+@router.get("/api", include_in_schema=False)
 def show_api(request: Request) -> Response:
-    """The list."""
+    """Every address of the API with what it is for."""
     paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
-    found = [
-        ApiOperation(method=method.upper(), path=path, told=str(operation.get("description", "")))
+    operations = [
+        {"method": method.upper(), "path": path, "description": operation.get("description", "")}
         for path, methods in paths.items()
         for method, operation in methods.items()
     ]
-    return html_page(request, "api.html", found)
-
-
-home_router = APIRouter()
-
-
-@home_router.get("/api/home", tags=["home"])
-def read_home(here: CurrentState) -> HomeView:
-    """What is on this machine: runs, trees, arenas, studies."""
-    return home_view(here.store, here.settings)
-
-
-@home_router.get("/", include_in_schema=False)
-def show_home(request: Request, here: CurrentState) -> Response:
-    """The first page."""
-    return html_page(request, "home.html", home_view(here.store, here.settings))
+    return html_page(request, "api.html", operations)
 
 
 # Coming in: the link that `foretell serve` printed, or its token typed into a form.
 
-login_router = APIRouter(include_in_schema=False)
 
-
-@login_router.get("/login")
+@router.get("/login", include_in_schema=False)
 def login(request: Request, token: str = "") -> Response:
     """With the token, straight in; without, a form that asks for it."""
-    return _entered(access_of(request), token) if token else html_page(request, "login.html", None)
+    return _enter(access_of(request), token) if token else html_page(request, "login.html", None)
 
 
-@login_router.post("/login")
+@router.post("/login", include_in_schema=False)
 async def login_by_form(request: Request) -> Response:
     """The form, sent."""
-    return _entered(access_of(request), (await form_of(request)).get("token", [""])[0].strip())
+    return _enter(access_of(request), (await form_of(request)).get("token", [""])[0].strip())
 
 
-@login_router.post("/logout")
+@router.post("/logout", include_in_schema=False)
 def logout(_: TokenRequired) -> Response:
     """Forget the session."""
     answer = RedirectResponse(link_to("home"), status_code=303)
@@ -79,7 +78,7 @@ def logout(_: TokenRequired) -> Response:
     return answer
 
 
-def _entered(access: AccessRules, token: str) -> Response:
+def _enter(access: AccessRules, token: str) -> Response:
     if not access.holds(token):
         raise HTTPException(403, "that is not the token of this server; it was printed when the server was started")
     answer = RedirectResponse(link_to("home"), status_code=303)
@@ -89,37 +88,44 @@ def _entered(access: AccessRules, token: str) -> Response:
 
 # Studies that were kept: tables with intervals, and pictures.
 
-studies_router = APIRouter(tags=["studies"])
-STUDY_RESPONSES: dict[int | str, dict[str, Any]] = {404: {"description": "No such study was kept."}}
+
+def study_rows(settings: Settings) -> list[dict[str, Any]]:
+    """Every registered study, after what was kept; one that is no study of this version has no command."""
+    kept, asks, registered = saved_studies(settings), study_questions(), names("studies")
+    return [
+        {
+            "name": name,
+            "asks": asks.get(name, ""),
+            "kept": name in kept,
+            "command": f"foretell study {name} --keep" if name in registered else "",
+        }
+        for name in dict.fromkeys([*kept, *asks])
+    ]
 
 
-@studies_router.get("/api/studies")
-def read_studies(here: CurrentState) -> StudyList:
+@json_and_page(router, "/api/studies", "/studies", "studies.html", tags=["studies"])
+def list_studies(here: CurrentState) -> dict[str, Any]:
     """Every study, and whether a result of it was kept."""
-    return list_studies(here.settings)
+    return {"studies": study_rows(here.settings)}
 
 
-@studies_router.get("/studies", include_in_schema=False)
-def show_studies(request: Request, here: CurrentState) -> Response:
-    """The list."""
-    return html_page(request, "studies.html", list_studies(here.settings))
-
-
-@studies_router.get("/api/studies/{name}", responses=STUDY_RESPONSES)
-def read_study(here: CurrentState, name: str) -> dict[str, Any]:
-    """A study that was kept: finding, tables, notes."""
-    _require_study(here, name)
-    return open_study(here.settings, name)[0].to_dict()
-
-
-@studies_router.get("/studies/{name}", include_in_schema=False)
-def show_study(request: Request, here: CurrentState, name: str) -> Response:
-    """The page of a study."""
-    _require_study(here, name)
-    study, _ = open_study(here.settings, name)
-    return html_page(request, "study.html", study, parts=study_parts(study))
-
-
-def _require_study(here: WebState, name: str) -> None:
+def kept_study(here: CurrentState, name: str) -> StudyResult:
+    """The study that the address names."""
     if name not in saved_studies(here.settings):
         raise HTTPException(404, f"no study {name[:80]!r} was kept; foretell study NAME --keep keeps one")
+    return open_study(here.settings, name)[0]
+
+
+KeptStudy = Annotated[StudyResult, Depends(kept_study)]
+
+
+@router.get("/api/studies/{name}", tags=["studies"], responses=NO_STUDY)
+def read_study(study: KeptStudy) -> dict[str, Any]:
+    """A study that was kept: finding, tables, notes."""
+    return study.to_dict()
+
+
+@router.get("/studies/{name}", include_in_schema=False)
+def show_study(request: Request, study: KeptStudy) -> Response:
+    """The page of a study."""
+    return html_page(request, "study.html", study, parts=study_parts(study))

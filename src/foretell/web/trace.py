@@ -2,14 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, cast
 
 from foretell.questions import trace as kinds
 from foretell.questions.trace import TraceEvent
 from foretell.report.trace import describe_event
 from foretell.tools.names import WEB_SEARCH
+from foretell.web.run_rows import SpendingView
 
 TraceEventKind = Literal["model", "tool", "withheld", "belief", "tree", "answer", "failed"]
 Probabilities = dict[str, float]
@@ -69,35 +71,6 @@ class TraceEventView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpendingView:
-    """What a trial or a run cost so far."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    dollars: float = 0.0
-
-    def __add__(self, other: "SpendingView") -> "SpendingView":
-        return SpendingView(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            dollars=self.dollars + other.dollars,
-        )
-
-    @classmethod
-    def of(cls, happened: Iterable[TraceEvent]) -> "SpendingView":
-        """Summed over the calls among the events."""
-        calls = [event for event in happened if isinstance(event, kinds.ModelCalled)]
-        return cls(
-            calls=len(calls),
-            input_tokens=sum(call.input_tokens for call in calls),
-            output_tokens=sum(call.output_tokens for call in calls),
-            dollars=sum(call.dollars or 0.0 for call in calls),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class TraceView:
     """All that is known of how a trial went."""
 
@@ -118,7 +91,7 @@ class TraceView:
     """How it came to its answer."""
 
 
-def trace_of(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") -> TraceView:
+def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") -> TraceView:
     """The trace that the events of one cell tell; the rationale adds the addresses of what was cited."""
     happened = [event for _, event in events]
     beliefs = [event for event in happened if isinstance(event, kinds.BeliefRevised)]
@@ -137,73 +110,56 @@ def trace_of(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") -> T
         searches=tuple(str(event.arguments.get("query", "")) for event in used if event.tool == WEB_SEARCH),
         tools=dict(Counter(event.tool for event in used)),
         withheld=dict(Counter(event.layer for event in happened if isinstance(event, kinds.LeakBlocked))),
-        spending=SpendingView.of(happened),
+        spending=SpendingView().plus(happened),
         how=next((event.how for event in reversed(happened) if isinstance(event, kinds.ForecastMade)), ""),
     )
 
 
 def _event_view(number: int, event: TraceEvent) -> TraceEventView:
+    make = partial(TraceEventView, id=number)
     match event:
         case kinds.ModelCalled():
-            words = f"{event.model}: {event.input_tokens:,} tokens read, {event.output_tokens:,} written"
-            return TraceEventView(
-                id=number,
-                kind="model",
-                title=event.role,
-                text=words,
-                dollars=event.dollars,
-                replayed=event.replayed,
-            )
+            text = f"{event.model}: {event.input_tokens:,} tokens read, {event.output_tokens:,} written"
+            return make(kind="model", title=event.role, text=text, dollars=event.dollars, replayed=event.replayed)
         case kinds.ToolUsed():
-            given = {name: str(value) for name, value in event.arguments.items() if name != "updated_belief"}
-            return TraceEventView(
-                id=number,
+            return make(
                 kind="tool",
                 step=event.step,
                 title=event.tool,
                 text=event.result,
-                arguments=given,
+                arguments={name: str(value) for name, value in event.arguments.items() if name != "updated_belief"},
                 sources=tuple(event.sources),
                 failed=event.failed,
             )
         case kinds.LeakBlocked():
-            return TraceEventView(
-                id=number,
-                kind="withheld",
-                title=event.title or event.layer,
-                text=f"{event.layer}: {event.reason}",
-                url=event.url,
-                published=event.published,
-            )
+            text, title = f"{event.layer}: {event.reason}", event.title or event.layer
+            return make(kind="withheld", title=title, text=text, url=event.url, published=event.published)
         case kinds.BeliefRevised():
-            return TraceEventView(id=number, kind="belief", step=event.step, text=event.reason, p=dict(event.p))
+            return make(kind="belief", step=event.step, text=event.reason, p=dict(event.p))
         case kinds.ForecastMade():
-            return TraceEventView(id=number, kind="answer", text=event.how, p=dict(event.p))
+            return make(kind="answer", text=event.how, p=dict(event.p))
         case kinds.Failed():
-            return TraceEventView(id=number, kind="failed", text=event.error, failed=True)
+            return make(kind="failed", text=event.error, failed=True)
         case _:
-            return TraceEventView(id=number, kind="tree", text=describe_event(event))
+            return make(kind="tree", text=describe_event(event))
 
 
 def _evidence(written: Any, sources: Mapping[str, SourceView]) -> tuple[EvidenceView, ...]:
     if not isinstance(written, list | tuple):
         return ()
-    return tuple(
-        EvidenceView(claim=str(item.get("claim", "")), source=_named(str(item.get("source_id", "")), sources))
-        for item in written  # pyright: ignore[reportUnknownVariableType] - stored JSON
-        if isinstance(item, dict)
-    )
-
-
-def _named(id: str, sources: Mapping[str, SourceView]) -> SourceView | None:
-    if id == "question":
-        return SourceView(id=id, title="the question itself")
-    return sources.get(id) or (SourceView(id=id, title=id) if id else None)
+    found: list[EvidenceView] = []
+    for item in cast("Sequence[Any]", written):
+        if isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            id = str(fields.get("source_id", ""))
+            source = sources.get(id) or (SourceView(id=id, title=id) if id else None)
+            found.append(EvidenceView(claim=str(fields.get("claim", "")), source=source))
+    return tuple(found)
 
 
 def _sources(used: Sequence[kinds.ToolUsed], rationale: str) -> dict[str, SourceView]:
     """By id: the title as the model saw it, with the address where the rationale or the call tells it."""
-    found: dict[str, SourceView] = {}
+    found = {"question": SourceView(id="question", title="the question itself")}
     for event in used:
         heads = {id: title for id, title in SOURCE_HEAD.findall(event.result)[:200]}
         url = str(event.arguments.get("url", "")) if len(event.sources) == 1 else ""

@@ -1,0 +1,104 @@
+"""Runs as lists show them, and what a run or a trial has cost."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from foretell.questions.codec import from_json
+from foretell.questions.question import Question
+from foretell.questions.trace import ModelCalled, TraceEvent
+from foretell.runs.spec import TYPED_PREFIX
+from foretell.runs.store import RunRow, RunStore
+
+TITLE_LENGTH = 200
+"""Characters of a title at most."""
+RUNS_PER_PAGE = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRowView:
+    """One run in a list."""
+
+    id: str
+    title: str
+    """The question of a run that has one, else its data set."""
+    created: str
+    forecaster: str
+    model: str
+    """Of the agent, where it has one."""
+    questions: int
+    trials: int
+    cells: int
+    """How many answers it will have when it is finished."""
+    done: int
+    """Answers that are forecasts."""
+    failed: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether every cell has an answer or a failure."""
+        return self.done + self.failed >= self.cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunList:
+    """A part of all runs, the newest first."""
+
+    runs: tuple[RunRowView, ...]
+    total: int
+    offset: int
+
+
+def list_runs(store: RunStore, *, offset: int = 0, limit: int = RUNS_PER_PAGE) -> RunList:
+    """So many runs from a place in the list on."""
+    rows = store.runs()
+    views = tuple(run_row_view(store, row) for row in rows[offset : offset + limit])
+    return RunList(runs=views, total=len(rows), offset=offset)
+
+
+def run_row_view(store: RunStore, row: RunRow) -> RunRowView:
+    """A run as one line."""
+    spec = row.spec
+    ((questions,),) = store.database.read("select count(*) from question where run = ?", (row.id,))
+    title = str(spec.get("questions", {}).get("dataset", ""))
+    if title.startswith(TYPED_PREFIX):
+        found = store.database.read("select body from question where run = ? limit 1", (row.id,))
+        title = from_json(found[0][0], Question).text if found else title
+    return RunRowView(
+        id=row.id,
+        title=title[:TITLE_LENGTH],
+        created=row.created,
+        forecaster=str(spec.get("forecaster", "")),
+        model=str(spec.get("models", {}).get("agent", "")),
+        questions=questions,
+        trials=int(spec.get("trials", 1)),
+        cells=questions * cells_each(spec),
+        done=row.done,
+        failed=row.failed,
+    )
+
+
+def cells_each(spec: dict[str, Any]) -> int:
+    """Cells of one question: its trials, and the panel that reads them where one does."""
+    trials = int(spec.get("trials", 1))
+    return trials + (spec.get("aggregate") == "judged" and trials > 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpendingView:
+    """What a trial or a run cost so far."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float = 0.0
+
+    def plus(self, events: Iterable[TraceEvent]) -> "SpendingView":
+        """With the calls among more events."""
+        calls = [event for event in events if isinstance(event, ModelCalled)]
+        return SpendingView(
+            calls=self.calls + len(calls),
+            input_tokens=self.input_tokens + sum(call.input_tokens for call in calls),
+            output_tokens=self.output_tokens + sum(call.output_tokens for call in calls),
+            dollars=self.dollars + sum(call.dollars or 0.0 for call in calls),
+        )

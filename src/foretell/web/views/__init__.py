@@ -1,1 +1,0 @@
-"""What a page shows, as data made from the store; no HTML."""
