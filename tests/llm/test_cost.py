@@ -11,7 +11,7 @@ from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
-PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)}, public=False)
+PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)})
 UNKNOWN = "compat:x@http://example.org/v1"
 
 
@@ -50,13 +50,6 @@ def test_price_that_nobody_knows_stays_unknown():
     assert prices.dollars(UNKNOWN, TokenCount(input=1)) is None
     assert prices.of("local:model.gguf") == FREE_OF_CHARGE
     assert prices.of("compat:x@http://localhost:1/v1") == FREE_OF_CHARGE
-    assert PriceList(public=False).of("openai:gpt-5.4") is None
-    assert set(prices.table()) == {
-        "openai:no-such-model",
-        UNKNOWN,
-        "local:model.gguf",
-        "compat:x@http://localhost:1/v1",
-    }
 
 
 def test_budget_is_checked_before_anything_is_sent():

@@ -286,7 +286,7 @@ def test_failures_told_apart(place: Place, error: Exception, unsure: int):
 def test_spend_by_model(place: Place):
     async def main() -> None:
         journal = Journal(place)
-        prices = PriceList({"openai:m": TokenPrice(input=1, output=10)}, public=False)
+        prices = PriceList({"openai:m": TokenPrice(input=1, output=10)})
         reply = Reply(text="x", tokens=TokenCount(input=1_000_000, output=100_000))
         script = ScriptedModel(lambda _: reply)
         exchange = ModelRouter({}, journal=journal, prices=prices, wire=lambda _: _Unwired(script))

@@ -20,7 +20,7 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.rate_limiter import TokenBucket
+from foretell.models.rate_limiter import RateFlow
 from foretell.models.router import open_provider
 
 QUICK = ModelLimits(first_pause=0.001, longest_pause=5.0)
@@ -55,12 +55,13 @@ def test_never_more_at_once_than_allowed():
     amount=st.integers(1, 3),
 )
 def test_no_minute_sees_more_than_the_limit(limit: int, gaps: list[float], amount: int):
-    now = 0.0
-    bucket = TokenBucket(limit, clock=lambda: now)
+    now = booked = 0.0
+    flow = RateFlow(limit=limit)
     left: list[float] = []
     for gap in gaps:
         now += gap
-        left.append(now + bucket.take(amount))
+        booked = flow.book(booked, now, amount)
+        left.append(now + flow.wait(booked, now))
     for start in left:
         used = sum(amount for moment in left if start <= moment < start + 60 - 1e-6)
         assert used <= limit + max(0, amount - max(1, limit * 5 / 60)) + 1e-6

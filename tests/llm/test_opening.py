@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.models.capabilities import KNOWLEDGE_CUTOFFS, KnowledgeCutoff, check_knowledge_cutoff, knowledge_cutoff
+from foretell.models.capabilities import KNOWLEDGE_CUTOFFS, check_knowledge_cutoff, knowledge_cutoff
 from foretell.models.model import ModelBusy, ModelError, ModelSettings, Reply, Request, ToolCall, UserMessage
 from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles
 from foretell.models.providers.scripted import ScriptCue, ScriptedModel
@@ -168,7 +168,5 @@ def test_backtest_on_what_a_model_may_remember():
     unknown = check_knowledge_cutoff("local:x.gguf", instant("2026-01-01"))
     assert unknown is not None
     assert unknown.text == "the knowledge cutoff of local:x.gguf is unknown"
-    own = (KnowledgeCutoff(pattern="x.gguf", day=date(2024, 1, 1), source="its card"),)
-    assert check_knowledge_cutoff("local:x.gguf", instant("2026-01-01"), extra=own) is None
     assert check_knowledge_cutoff("openai:gpt-5.4", None) is not None
     assert check_knowledge_cutoff("scripted:x.jsonl", None) is None

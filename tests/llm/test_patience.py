@@ -8,7 +8,7 @@ from foretell.models.budget import Budget, BudgetedModel, BudgetWaitingModel, Pe
 from foretell.models.model import BudgetExceeded, ModelError, Reply, Request, TokenCount, UserMessage
 from foretell.models.prices import PriceList, TokenPrice
 
-PRICES = PriceList({"openai:x": TokenPrice(input=0, output=1)}, public=False)
+PRICES = PriceList({"openai:x": TokenPrice(input=0, output=1)})
 ASIDE = 4096 / 1_000_000
 """What a call may cost at most."""
 

@@ -14,7 +14,7 @@ from foretell.models.database import open_database
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits, parse_limits
 from foretell.models.model import Request, UserMessage
-from foretell.models.rate_limiter import HORIZON, RateBooking, RateFlow, SharedConcurrency, fair_shares, grant_turns
+from foretell.models.rate_limiter import HORIZON, RateBooking, RateLimits, SharedConcurrency, fair_shares
 from foretell.models.router import ModelRouter
 from foretell.questions.errors import InputError
 
@@ -142,7 +142,7 @@ def test_no_minute_sees_more_than_the_limit(limit: int, rounds: list[tuple[float
     now, booked, left = 0.0, RateBooking(), []
     for gap, waiting in rounds:
         now += gap
-        found = grant_turns(booked, now, [100] * waiting, RateFlow(limit=limit), RateFlow(limit=None))
+        found = RateLimits(requests=limit).grant(booked, now, [100] * waiting)
         booked = found.booked
         left += [now + wait for wait in found.waits]
         assert len(found.waits) == waiting or found.again > 0
@@ -181,10 +181,10 @@ def test_limits_that_cannot_be_read(text: str):
 
 
 def test_a_large_request_is_not_waited_for_in_vain():
-    flow = RateFlow(limit=600)
-    found = grant_turns(RateBooking(), 1000.0, [10_000], RateFlow(limit=None), flow)
+    limits = RateLimits(tokens=600)
+    found = limits.grant(RateBooking(), 1000.0, [10_000])
     assert len(found.waits) == 1
-    later = grant_turns(found.booked, 1000.0, [1], RateFlow(limit=None), flow)
+    later = limits.grant(found.booked, 1000.0, [1])
     assert later.waits == ()
     assert later.again > 60
 

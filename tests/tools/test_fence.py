@@ -32,8 +32,8 @@ def hit(n: int, **fields: object) -> SearchHit:
 
 
 def test_only_around_makes_a_fenced_toolbox() -> None:
-    with pytest.raises(TypeError, match=r"Fenced\.around"):
-        FencedTools(object(), {}, FenceRules(as_of=CUTOFF, question=question()), None)  # pyright: ignore
+    with pytest.raises(TypeError, match=r"FencedTools\.around"):
+        FencedTools(object(), {}, FenceRules(as_of=CUTOFF, question=question()), None, SourceStore())
 
 
 def test_a_backtest_without_content_filter_is_refused() -> None:

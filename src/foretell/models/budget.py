@@ -91,8 +91,8 @@ class Budget:
         for unit, limit, (spent, aside, wanted) in zip(("dollars", "tokens", "calls"), limits, spends, strict=True):
             # Set-asides are added and taken away again: leave room for what floats lose in that.
             if limit is not None and spent + aside + wanted > limit * (1 + 1e-9):
-                told = f"the budget of the {self.name} allows {limit:,} {unit}; {round(spent + aside, 6):,} spent"
-                raise BudgetExceeded(f"{told}, {round(wanted, 6):,} more wanted")
+                message = f"the budget of the {self.name} allows {limit:,} {unit}; {round(spent + aside, 6):,} spent"
+                raise BudgetExceeded(f"{message}, {round(wanted, 6):,} more wanted")
 
 
 def _amounts(cost: Cost) -> tuple[float, int, int]:
@@ -101,8 +101,10 @@ def _amounts(cost: Cost) -> tuple[float, int, int]:
 
 def estimate_tokens(request: Request) -> TokenCount:
     """What a request may cost at most, before it is sent."""
-    size = sum(_byte_length(message.text) for message in request.messages)
+    size = 0
     for message in request.messages:
+        # Most texts are known to be ASCII without looking at them again.
+        size += len(message.text) if message.text.isascii() else len(message.text.encode(errors="replace"))
         if isinstance(message, AssistantMessage):
             size += len(message.thoughts) + sum(len(call.arguments) + len(call.name) for call in message.calls)
         elif isinstance(message, ToolResult):
@@ -111,11 +113,6 @@ def estimate_tokens(request: Request) -> TokenCount:
     size += len(str(request.schema)) if request.schema else 0
     output = request.settings.max_tokens
     return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=DEFAULT_OUTPUT_TOKENS if output is None else output)
-
-
-def _byte_length(text: str) -> int:
-    """Its length when sent; most texts are known to be ASCII without looking at them again."""
-    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 class BudgetedModel:
@@ -180,20 +177,17 @@ class BudgetWaitingModel:
         """The reply, or `BudgetExceeded` when even alone there is no room for the call."""
         while True:
             self._calls.count += 1
+            refused = False
             try:
-                reply = await self._inner.complete(request)
+                return await self._inner.complete(request)
             except BudgetExceeded:
-                self._calls.count -= 1
-                if not self._calls.count:
+                refused = True
+                if self._calls.count == 1:
                     raise
-            except BaseException:
+            finally:
                 self._calls.count -= 1
-                self._calls.landed()
-                raise
-            else:
-                self._calls.count -= 1
-                self._calls.landed()
-                return reply
+                if not refused:
+                    self._calls.landed()
             await self._calls.next()
 
 

@@ -21,23 +21,22 @@ class KnowledgeCutoff:
     source: str
 
 
-KNOWLEDGE_CUTOFFS = (
-    KnowledgeCutoff(pattern=r"gemini-3\.1-pro", day=date(2025, 1, 31), source=_BLF.format(month="January 2025")),
-    KnowledgeCutoff(pattern=r"gemini-3-flash", day=date(2025, 1, 31), source=_BLF.format(month="January 2025")),
-    KnowledgeCutoff(
-        pattern=r"gemini-3-pro",
-        day=date(2025, 1, 31),
-        source="given as January 2025 on the model's page at ai.google.dev, read in 2026",
-    ),
-    KnowledgeCutoff(pattern=r"claude-sonnet-4[.-]6", day=date(2025, 4, 30), source=_BLF.format(month="April 2025")),
-    KnowledgeCutoff(pattern=r"gpt-5\.4", day=date(2025, 6, 30), source=_BLF.format(month="June 2025")),
-    KnowledgeCutoff(
-        pattern=r"gpt-5\.4",
-        day=date(2025, 8, 31),
-        source="given as 31 August 2025 on Box's model card (developer.box.com), later than in the BLF paper",
-    ),
-    KnowledgeCutoff(pattern=r"kimi-k2\.5", day=date(2025, 6, 30), source=_BLF.format(month="June 2025")),
-    KnowledgeCutoff(pattern=r"grok-4[.-]1-fast", day=date(2025, 5, 31), source=_BLF.format(month="May 2025")),
+KNOWLEDGE_CUTOFFS = tuple(
+    KnowledgeCutoff(pattern=pattern, day=date.fromisoformat(day), source=source)
+    for pattern, day, source in (
+        (r"gemini-3\.1-pro", "2025-01-31", _BLF.format(month="January 2025")),
+        (r"gemini-3-flash", "2025-01-31", _BLF.format(month="January 2025")),
+        (r"gemini-3-pro", "2025-01-31", "given as January 2025 on the model's page at ai.google.dev, read in 2026"),
+        (r"claude-sonnet-4[.-]6", "2025-04-30", _BLF.format(month="April 2025")),
+        (r"gpt-5\.4", "2025-06-30", _BLF.format(month="June 2025")),
+        (
+            r"gpt-5\.4",
+            "2025-08-31",
+            "given as 31 August 2025 on Box's model card (developer.box.com), later than in the BLF paper",
+        ),
+        (r"kimi-k2\.5", "2025-06-30", _BLF.format(month="June 2025")),
+        (r"grok-4[.-]1-fast", "2025-05-31", _BLF.format(month="May 2025")),
+    )
 )
 
 
@@ -51,20 +50,18 @@ class KnowledgeCutoffWarning:
     text: str
 
 
-def knowledge_cutoff(model: str, extra: tuple[KnowledgeCutoff, ...] = ()) -> KnowledgeCutoff | None:
+def knowledge_cutoff(model: str) -> KnowledgeCutoff | None:
     """The latest known cutoff of a model: where sources differ, the careful one counts.
 
     >>> knowledge_cutoff("openrouter:google/gemini-3-flash-preview").day.isoformat()
     '2025-01-31'
     """
     name = ModelName.read(model).name.lower()
-    return max(
-        (one for one in (*extra, *KNOWLEDGE_CUTOFFS) if re.search(one.pattern, name)), key=lambda c: c.day, default=None
-    )
+    return max((one for one in KNOWLEDGE_CUTOFFS if re.search(one.pattern, name)), key=lambda c: c.day, default=None)
 
 
 def check_knowledge_cutoff(
-    model: str, question_opened: datetime | None, *, strict: bool = False, extra: tuple[KnowledgeCutoff, ...] = ()
+    model: str, question_opened: datetime | None, *, strict: bool = False
 ) -> KnowledgeCutoffWarning | None:
     """A warning where a model may have read about a question's outcome; with `strict` an error instead.
 
@@ -76,22 +73,16 @@ def check_knowledge_cutoff(
     """
     if ModelName.read(model).provider == "scripted":
         return None
-    cutoff = knowledge_cutoff(model, extra)
-    text = _problem(model, cutoff, question_opened)
-    if text is None:
+    cutoff = knowledge_cutoff(model)
+    if cutoff is None:
+        text = f"the knowledge cutoff of {model} is unknown"
+    elif question_opened is None:
+        text = f"the question does not say when it opened, and {model} knows the world up to {cutoff.day}"
+    elif AsOf.day(cutoff.day).admits(question_opened):
+        opened = f"the question opened on {question_opened.date()}"
+        text = f"{opened}, but {model} may know the world up to {cutoff.day} ({cutoff.source})"
+    else:
         return None
     if strict:
         raise InputError(text, hint="choose later questions or an older model, or leave out --strict")
     return KnowledgeCutoffWarning(model=model, cutoff=cutoff, text=text)
-
-
-def _problem(model: str, cutoff: KnowledgeCutoff | None, opened: datetime | None) -> str | None:
-    if cutoff is None:
-        return f"the knowledge cutoff of {model} is unknown"
-    if opened is None:
-        return f"the question does not say when it opened, and {model} knows the world up to {cutoff.day}"
-    if not AsOf.day(cutoff.day).admits(opened):
-        return None
-    return (
-        f"the question opened on {opened.date()}, but {model} may know the world up to {cutoff.day} ({cutoff.source})"
-    )

@@ -328,10 +328,6 @@ class Journal:
             for model, calls, read, written, _, dollars, unpriced in self._db.read(_COST_BY_MODEL)
         }
 
-    def kept_keys(self) -> frozenset[str]:
-        """Everything that is answered."""
-        return frozenset(key.hex() for (key,) in self._db.read("SELECT key FROM kept"))
-
 
 # The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
 

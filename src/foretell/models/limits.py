@@ -10,12 +10,17 @@ from typing import Any
 from foretell.models.budget import estimate_tokens
 from foretell.models.database.interface import Database
 from foretell.models.model import Model, ModelBusy, ModelError, Reply, ReplyLost, Request
-from foretell.models.rate_limiter import LocalRateLimiter, RateLimiter
+from foretell.models.rate_limiter import (
+    LocalRateLimiter,
+    RateLimiter,
+    RateLimits,
+    SharedConcurrency,
+    SharedRateLimiter,
+)
 from foretell.questions.errors import InputError
 
 UNLIMITED = 1_000_000
 """At once, where only the speed is limited."""
-ConcurrencySlots = AbstractAsyncContextManager[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +40,11 @@ class ModelLimits:
     longest_pause: float = 60.0
     shared: bool = False
     """Numbers and speeds hold over all processes that have the same journal, and not for each of them."""
+
+    @property
+    def rates(self) -> RateLimits:
+        """How fast."""
+        return RateLimits(requests=self.requests_per_minute, tokens=self.tokens_per_minute)
 
     def allowing(self, caps: "ModelLimits | None") -> "ModelLimits":
         """The same patience with the numbers and speeds of others."""
@@ -59,26 +69,22 @@ def parse_limits(text: str) -> dict[str, ModelLimits]:
     >>> found["openai"].requests_per_minute, found["anthropic"].at_once, found["anthropic"].requests_per_minute
     (500.0, 8, None)
     """
-    found: dict[str, ModelLimits] = {}
+    parsed: dict[str, ModelLimits] = {}
     for part in filter(str.strip, text.split(";")):
         provider, *caps = part.split()
         values: dict[str, Any] = {"at_once": UNLIMITED, "shared": True}
         for cap in caps:
             name, _, number = cap.partition("=")
-            values[LIMIT_FIELDS.get(name, "")] = _limit_value(name, number, cap)
-        found[provider] = ModelLimits(**values)
-    return found
-
-
-def _limit_value(name: str, number: str, written: str) -> float:
-    try:
-        value = float(number)
-    except ValueError:
-        value = 0.0
-    if name not in LIMIT_FIELDS or not 1 <= value < float("inf"):
-        hint = "write openai requests=500 tokens=2000000 at_once=64; anthropic at_once=8"
-        raise InputError(f"cannot read the limit {written!r}", path="FORETELL_LIMITS", hint=hint)
-    return int(value) if name == "at_once" else value
+            try:
+                value = float(number)
+            except ValueError:
+                value = 0.0
+            if name not in LIMIT_FIELDS or not 1 <= value < float("inf"):
+                hint = "write openai requests=500 tokens=2000000 at_once=64; anthropic at_once=8"
+                raise InputError(f"cannot read the limit {cap!r}", path="FORETELL_LIMITS", hint=hint)
+            values[LIMIT_FIELDS[name]] = int(value) if name == "at_once" else value
+        parsed[provider] = ModelLimits(**values)
+    return parsed
 
 
 class LimitedModel:
@@ -90,14 +96,14 @@ class LimitedModel:
         limits: ModelLimits,
         *,
         pace: RateLimiter | None = None,
-        slots: ConcurrencySlots | None = None,
+        slots: AbstractAsyncContextManager[Any] | None = None,
         rng: random.Random | None = None,
     ) -> None:
         """Pace and slots may be those of many processes."""
         self.limits = limits
         self._inner = inner
         self._slots = slots or asyncio.Semaphore(limits.at_once)
-        self._pace = pace or LocalRateLimiter(requests=limits.requests_per_minute, tokens=limits.tokens_per_minute)
+        self._pace = pace or LocalRateLimiter(limits.rates)
         self._counts_tokens = pace is not None or limits.tokens_per_minute is not None
         self._rng = rng or random.Random()
 
@@ -142,9 +148,6 @@ def limit_model(inner: Model, limits: ModelLimits, place: str, database: Databas
     """A model behind its limits: those of this process, or those of all who share a database."""
     if not limits.shared or database is None:
         return LimitedModel(inner, limits)
-    from foretell.models.rate_limiter import SharedConcurrency, SharedRateLimiter
-
-    speeds = {"requests": limits.requests_per_minute, "tokens": limits.tokens_per_minute}
-    pace = SharedRateLimiter(database, place, **speeds) if any(speeds.values()) else None
+    pace = SharedRateLimiter(database, place, limits.rates) if limits.rates != RateLimits() else None
     slots = SharedConcurrency(database, place, limits.at_once) if limits.at_once < UNLIMITED else None
     return LimitedModel(inner, limits, pace=pace, slots=slots)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC
+from math import inf
 from typing import Any
 
 from foretell.models.model import TokenCount
@@ -43,32 +44,23 @@ FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
 
 
 class PriceList:
-    """Price by model name: our own table first, then what the provider says or runs for nothing, then the public list.
+    """Prices by model name: our own table first, then what the provider says or runs for free, then the public list."""
 
-    Store `table()` with a run: a replay then counts the same dollars whatever the public list says by then.
-    """
-
-    def __init__(self, own: Mapping[str, TokenPrice] | None = None, *, public: bool = True) -> None:
-        """Without `public` only the own table counts, as in a replay."""
+    def __init__(self, own: Mapping[str, TokenPrice] | None = None) -> None:
         self._known: dict[str, TokenPrice | None] = dict(own or {})
-        self._public = public
 
     def of(self, model: str) -> TokenPrice | None:
         """The price, or None where nobody knows it."""
         if model not in self._known:
             name = ModelName.read(model)
             own = FREE_OF_CHARGE if name.free else load_provider(name.provider).price(name.name)
-            self._known[model] = own or (public_price(name) if self._public else None)
+            self._known[model] = own or public_price(name)
         return self._known[model]
 
     def dollars(self, model: str, tokens: TokenCount) -> float | None:
         """What a call cost, or None where the price is unknown."""
         price = self.of(model)
         return None if price is None else price.dollars(tokens)
-
-    def table(self) -> dict[str, TokenPrice | None]:
-        """Every price looked up so far."""
-        return dict(self._known)
 
 
 def public_price(name: ModelName) -> TokenPrice | None:
@@ -83,30 +75,26 @@ def public_price(name: ModelName) -> TokenPrice | None:
             _, info = listed.find_provider_model(model, None, provider, None)
         except LookupError:
             continue
-        return _price(info.get_prices(listed.timestamp.astimezone(UTC)))
+        return _token_price(info.get_prices(listed.timestamp.astimezone(UTC)))
     return None
 
 
-def _price(listed: Any) -> TokenPrice | None:
+def _token_price(listed: Any) -> TokenPrice | None:
+    """A listed price in our form: its base, and beyond the first threshold what the tier there costs."""
     names = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
     fields: list[Any] = [getattr(listed, name, None) for name in names]
     if fields[0] is None or fields[1] is None:
         return None
+
+    def price(start: float) -> TokenPrice:
+        """With the first tier that begins at or above `start`, else the base price."""
+        found: list[float | None] = []
+        for field in fields:
+            tiers = [tier.price for tier in getattr(field, "tiers", ()) if tier.start >= start]
+            found.append(None if field is None else float(tiers[0] if tiers else getattr(field, "base", field)))
+        return TokenPrice(input=found[0] or 0.0, output=found[1] or 0.0, cached=found[2], stored=found[3])
+
     starts = [tier.start for field in fields for tier in getattr(field, "tiers", ())]
-    base = [None if field is None else float(getattr(field, "base", field)) for field in fields]
     if not starts:
-        return _plain(base)
-    start = min(starts)
-    above = [_above(field, start) for field in fields]
-    return replace(_plain(base), over=start, beyond=_plain(above))
-
-
-def _plain(prices: list[float | None]) -> TokenPrice:
-    return TokenPrice(input=prices[0] or 0.0, output=prices[1] or 0.0, cached=prices[2], stored=prices[3])
-
-
-def _above(field: Any, start: int) -> float | None:
-    if field is None:
-        return None
-    tiers = [tier for tier in getattr(field, "tiers", ()) if tier.start >= start]
-    return float(tiers[0].price if tiers else getattr(field, "base", field))
+        return price(inf)
+    return replace(price(inf), over=min(starts), beyond=price(min(starts)))

@@ -1,114 +1,29 @@
-"""A pace that all processes with one database keep together: one row per provider says how far ahead it is booked."""
+"""How fast and how many at once a provider may be asked, by one process or by all that share a database."""
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, islice
 from math import inf
-from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
 from foretell.models.database.interface import Database, Statements, T
 
-# How fast a provider may be asked: so many requests and tokens in any minute.
+# How far ahead a provider is booked: so many requests and tokens in any minute.
 
 WINDOW = 60.0
 BURST = 5.0
 """Seconds' worth of the limit that may pass at once."""
-
-
-class TokenBucket:
-    """At most `limit` units in any 60 seconds, handed out in the order of asking.
-
-    A bucket that starts full lets a burst and a minute's refill through together; refilling a little more slowly than
-    the limit keeps the two within it. Only one who takes more at once than a burst may exceed it, by the difference.
-
-    >>> bucket = TokenBucket(60, clock=lambda: 0.0)
-    >>> [round(bucket.take(1), 2) for _ in range(7)]
-    [0.0, 0.0, 0.0, 0.0, 0.0, 1.09, 2.18]
-    """
-
-    def __init__(self, limit: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._room = max(1.0, limit * BURST / WINDOW)
-        # Units handed out one by one at even distances need no allowance for a burst.
-        self._rate = (limit - self._room if self._room > 1 else limit) / WINDOW
-        self._level = self._room
-        self._clock = clock
-        self._seen = clock()
-
-    def take(self, amount: float) -> float:
-        """Take units, on credit if need be; the seconds to wait before using them."""
-        now = self._clock()
-        self._level = min(self._room, self._level + (now - self._seen) * self._rate) - amount
-        self._seen = now
-        return max(0.0, -self._level / self._rate)
-
-    def give_back(self, amount: float) -> None:
-        """Return units that were not used; a negative amount takes more without waiting."""
-        self._level = min(self._room, self._level + amount)
-
-
-class RateLimiter(Protocol):
-    """Says when the next request may leave. One per provider; a limiter shared by many machines fits here too."""
-
-    async def turn(self, tokens: int) -> None:
-        """Wait until a request of about so many tokens may leave."""
-        ...
-
-    def used(self, estimate: int, actual: int) -> None:
-        """Correct the estimate."""
-        ...
-
-    def hold(self, seconds: float) -> None:
-        """The provider asked for a pause: nobody leaves before it is over."""
-        ...
-
-
-class LocalRateLimiter:
-    """The pace within one process."""
-
-    def __init__(self, *, requests: float | None = None, tokens: float | None = None) -> None:
-        """Limits per minute; None for none."""
-        self._requests = TokenBucket(requests) if requests else None
-        self._tokens = TokenBucket(tokens) if tokens else None
-        self._closed_until = 0.0
-
-    async def turn(self, tokens: int) -> None:
-        """Wait for both buckets, then for the end of a pause."""
-        wait = self._requests.take(1) if self._requests else 0.0
-        if self._tokens:
-            wait = max(wait, self._tokens.take(tokens))
-        if wait > 0:
-            await asyncio.sleep(wait)
-        while (closed := self._closed_until - time.monotonic()) > 0:
-            await asyncio.sleep(closed)
-
-    def used(self, estimate: int, actual: int) -> None:
-        """Give back what was not needed."""
-        if self._tokens:
-            self._tokens.give_back(estimate - actual)
-
-    def hold(self, seconds: float) -> None:
-        """Pause everybody."""
-        self._closed_until = max(self._closed_until, time.monotonic() + seconds)
-
-
 HORIZON = 0.5
 """Seconds ahead that turns are booked: what a process books and never uses, because it is killed, is soon over."""
-BATCH = 200
-SOONEST, LATEST = 0.02, 1.0
-"""Seconds before asking again: others may have given back what they did not use."""
-_READ_BOOKING = "SELECT requests, tokens, closed FROM pace WHERE place = ?"
-_WRITE_BOOKING = """
-INSERT INTO pace VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE
-SET requests = excluded.requests, tokens = excluded.tokens, closed = excluded.closed"""
 
 
 class RateBooking(NamedTuple):
-    """Up to when a provider is booked, in seconds since 1970."""
+    """Up to when a provider is booked, in seconds."""
 
     requests: float = 0.0
     tokens: float = 0.0
@@ -118,7 +33,10 @@ class RateBooking(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RateFlow:
-    """At most `limit` units in any minute, as `Bucket` has it: a burst at once, the rest at even distances (GCRA).
+    """At most `limit` units in any minute: a burst at once, the rest at even distances (GCRA).
+
+    A burst and a minute's refill may pass together; refilling a little more slowly than the limit keeps the two within
+    it. Only one who takes more at once than a burst may exceed it, by the difference.
 
     >>> flow = RateFlow(limit=60)
     >>> booked = 0.0
@@ -136,7 +54,7 @@ class RateFlow:
 
     @property
     def rate(self) -> float:
-        """Units in a second, after a burst."""
+        """Units in a second, after a burst. Units let out one by one at even distances need no allowance for one."""
         limit = self.limit or inf
         return (limit - self.room if 1 < self.room < inf else limit) / WINDOW
 
@@ -149,8 +67,7 @@ class RateFlow:
         return max(0.0, booked - now - self.room / self.rate) if self.limit else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class RateGrants:
+class RateGrants(NamedTuple):
     """How long those at the head of a queue have to wait, and when the next of it may ask again."""
 
     booked: RateBooking
@@ -158,49 +75,106 @@ class RateGrants:
     again: float
 
 
-def grant_turns(
-    booked: RateBooking, now: float, waiting: Sequence[int], requests: RateFlow, tokens: RateFlow
-) -> RateGrants:
-    """Book turns, in order, for those of the waiting (with so many tokens each) who leave before the horizon.
+@dataclass(frozen=True, kw_only=True)
+class RateLimits:
+    """What a provider allows in a minute; None for no limit."""
 
-    One that is larger than a whole burst would never do so: it is let in when nobody is ahead of it.
-    """
+    requests: float | None = None
+    tokens: float | None = None
 
-    def wait(now_booked: RateBooking) -> float:
-        speeds = requests.wait(now_booked.requests, now), tokens.wait(now_booked.tokens, now)
-        return max(0.0, *speeds, now_booked.closed - now)
+    def book(self, booked: RateBooking, now: float, tokens: float) -> RateBooking:
+        """With one more request of so many tokens."""
+        requests = RateFlow(limit=self.requests).book(booked.requests, now, 1)
+        return self.give_back(booked._replace(requests=requests), now, -tokens)
 
-    waits: list[float] = []
-    for amount in waiting:
-        further = booked._replace(
-            requests=requests.book(booked.requests, now, 1), tokens=tokens.book(booked.tokens, now, amount)
-        )
-        own, ahead = wait(further), wait(booked)
-        if own > HORIZON and (ahead > 0 or amount <= tokens.room):
-            return RateGrants(booked=booked, waits=tuple(waits), again=own - HORIZON)
-        booked = further
-        waits.append(own)
-    return RateGrants(booked=booked, waits=tuple(waits), again=0.0)
+    def give_back(self, booked: RateBooking, now: float, tokens: float) -> RateBooking:
+        """Without so many tokens that were booked and not used; a negative number books more."""
+        return booked._replace(tokens=RateFlow(limit=self.tokens).book(booked.tokens, now, -tokens))
+
+    def wait(self, booked: RateBooking, now: float) -> float:
+        """Seconds before the request that was booked last may leave."""
+        requests = RateFlow(limit=self.requests).wait(booked.requests, now)
+        tokens = RateFlow(limit=self.tokens).wait(booked.tokens, now)
+        return max(0.0, requests, tokens, booked.closed - now)
+
+    def grant(self, booked: RateBooking, now: float, waiting: Sequence[int]) -> RateGrants:
+        """Book turns, in order, for those of the waiting (with so many tokens each) who leave before the horizon.
+
+        One that is larger than a whole burst would never do so: it is let in when nobody is ahead of it.
+        """
+        waits: list[float] = []
+        for amount in waiting:
+            further = self.book(booked, now, amount)
+            own, ahead = self.wait(further, now), self.wait(booked, now)
+            if own > HORIZON and (ahead > 0 or amount <= RateFlow(limit=self.tokens).room):
+                return RateGrants(booked, tuple(waits), own - HORIZON)
+            booked = further
+            waits.append(own)
+        return RateGrants(booked, tuple(waits), 0.0)
 
 
-def _closed(booked: RateBooking, until: float) -> RateBooking:
-    return booked._replace(closed=max(booked.closed, until))
+class RateLimiter(Protocol):
+    """Says when the next request may leave. One per provider."""
+
+    async def turn(self, tokens: int) -> None:
+        """Wait until a request of about so many tokens may leave."""
+        ...
+
+    def used(self, estimate: int, actual: int) -> None:
+        """Correct the estimate."""
+        ...
+
+    def hold(self, seconds: float) -> None:
+        """The provider asked for a pause: nobody leaves before it is over."""
+        ...
+
+
+class LocalRateLimiter:
+    """The pace within one process."""
+
+    def __init__(self, limits: RateLimits) -> None:
+        self._limits = limits
+        self._booked = RateBooking()
+
+    async def turn(self, tokens: int) -> None:
+        """Wait for the turn, then for the end of a pause that began meanwhile."""
+        now = time.monotonic()
+        self._booked = self._limits.book(self._booked, now, tokens)
+        wait = self._limits.wait(self._booked, now)
+        while wait > 0:
+            await asyncio.sleep(wait)
+            wait = self._booked.closed - time.monotonic()
+
+    def used(self, estimate: int, actual: int) -> None:
+        """Give back what was not needed."""
+        self._booked = self._limits.give_back(self._booked, time.monotonic(), estimate - actual)
+
+    def hold(self, seconds: float) -> None:
+        """Pause everybody."""
+        self._booked = self._booked._replace(closed=max(self._booked.closed, time.monotonic() + seconds))
+
+
+# A pace that all processes with one database keep together: one row per provider says how far ahead it is booked.
+
+BATCH = 200
+SOONEST, LATEST = 0.02, 1.0
+"""Seconds before asking again: others may have given back what they did not use."""
+_READ_BOOKING = "SELECT requests, tokens, closed FROM pace WHERE place = ?"
+_WRITE_BOOKING = """
+INSERT INTO pace VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE
+SET requests = excluded.requests, tokens = excluded.tokens, closed = excluded.closed"""
 
 
 class SharedRateLimiter:
     """Asks for turns on behalf of everybody in this process who waits for one: one statement for all of them."""
 
-    def __init__(
-        self, database: Database, place: str, *, requests: float | None = None, tokens: float | None = None
-    ) -> None:
-        """Limits per minute; None for none."""
+    def __init__(self, database: Database, place: str, limits: RateLimits) -> None:
         self._db = database
         self._place = place
-        self._requests = RateFlow(limit=requests)
-        self._tokens = RateFlow(limit=tokens)
+        self._limits = limits
         self._queue: deque[tuple[int, asyncio.Future[float]]] = deque()
         self._asking: asyncio.Task[None] | None = None
-        self._back = 0.0
+        self._unused = 0.0
         self._given_back = asyncio.Event()
         self._closed_until = 0.0
 
@@ -218,13 +192,17 @@ class SharedRateLimiter:
 
     def used(self, estimate: int, actual: int) -> None:
         """Told with the next request for turns."""
-        self._back += estimate - actual
+        self._unused += estimate - actual
         self._given_back.set()
 
     def hold(self, seconds: float) -> None:
         """Pause everybody, here at once and elsewhere when they ask for their next turn."""
         self._closed_until = max(self._closed_until, time.monotonic() + seconds)
-        self._db.later(lambda: self._alone(lambda booked, now: (_closed(booked, now + seconds), None)))
+
+        def close(booked: RateBooking, now: float) -> tuple[RateBooking, None]:
+            return booked._replace(closed=max(booked.closed, now + seconds)), None
+
+        self._db.later(lambda: self._alone(close))
 
     async def _ask(self) -> None:
         try:
@@ -232,35 +210,26 @@ class SharedRateLimiter:
                 while self._queue and self._queue[0][1].done():  # Whoever was cancelled needs no turn.
                     self._queue.popleft()
                 waiting = [tokens for tokens, _ in islice(self._queue, BATCH)]
-                back, self._back = self._back, 0.0
+                unused, self._unused = self._unused, 0.0
                 self._given_back.clear()
-                found = await self._db.aside(self._take, waiting, back)
-                for wait in found.waits:
+                granted = await self._db.aside(self._take, waiting, unused)
+                for wait in granted.waits:
                     turn = self._queue.popleft()[1]
                     if not turn.done():
                         turn.set_result(wait)
-                if self._queue and found.again > 0:
-                    await self._until(min(LATEST, found.again))
+                if self._queue and granted.again > 0:
+                    await asyncio.sleep(SOONEST)
+                    await _wait_for(self._given_back, min(LATEST, granted.again) - SOONEST)
         except Exception as error:
-            for _, turn in self._queue:
-                if not turn.done():
-                    turn.set_exception(error)
+            _fail_all((turn for _, turn in self._queue), error)
             self._queue.clear()
 
-    async def _until(self, seconds: float) -> None:
-        """That long, or until something was given back."""
-        await asyncio.sleep(SOONEST)
-        try:
-            async with asyncio.timeout(max(0.0, seconds - SOONEST)):
-                await self._given_back.wait()
-        except TimeoutError:
-            return
-
-    def _take(self, waiting: Sequence[int], back: float) -> RateGrants:
+    def _take(self, waiting: Sequence[int], unused: float) -> RateGrants:
         def take(booked: RateBooking, now: float) -> tuple[RateBooking, RateGrants]:
-            given = booked._replace(tokens=self._tokens.book(booked.tokens, now, -back)) if back else booked
-            found = grant_turns(given, now, waiting, self._requests, self._tokens)
-            return found.booked, found
+            if unused:
+                booked = self._limits.give_back(booked, now, unused)
+            granted = self._limits.grant(booked, now, waiting)
+            return granted.booked, granted
 
         return self._alone(take)
 
@@ -268,12 +237,25 @@ class SharedRateLimiter:
         """Change the provider's row while nobody else does."""
 
         def work(statements: Statements) -> T:
-            found = statements.read(_READ_BOOKING, (self._place,))
-            booked, told = change(RateBooking(*found[0]) if found else RateBooking(), statements.now())
+            rows = statements.read(_READ_BOOKING, (self._place,))
+            booked, result = change(RateBooking(*rows[0]) if rows else RateBooking(), statements.now())
             statements.write(_WRITE_BOOKING, (self._place, *booked))
-            return told
+            return result
 
         return self._db.together(work, alone=f"pace/{self._place}")
+
+
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
+    """That long, or until the event."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, seconds)):
+            await event.wait()
+
+
+def _fail_all(futures: Iterable[asyncio.Future[Any]], error: Exception) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)
 
 
 # So many calls at once over all processes with one database: each holds a lease, which ends with the process.
@@ -344,23 +326,18 @@ class SharedConcurrency:
             await slot
         except asyncio.CancelledError:
             if slot.done() and not slot.cancelled() and slot.exception() is None:
-                self._release()
+                await self.__aexit__()
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         """Give it back."""
-        self._release()
+        self._used -= 1
+        self._hand_out()
 
     @property
     def _free(self) -> bool:
         # While the leases are settled nothing is handed out: what is in use then is what we have told.
         return not self._settling and self._used < self._allowed
-
-    def _release(self) -> None:
-        self._used -= 1
-        self._hand_out()
 
     def _hand_out(self) -> None:
         while self._waiting and self._free:
@@ -376,19 +353,10 @@ class SharedConcurrency:
                 if self._waiting:
                     await asyncio.sleep(RETRY_INTERVAL)
                 else:
-                    await self._until_wanted()
+                    await _wait_for(self._wanted, LEASE_INTERVAL)
         except Exception as error:
-            for slot in self._waiting:
-                if not slot.done():
-                    slot.set_exception(error)
+            _fail_all(self._waiting, error)
             self._waiting.clear()
-
-    async def _until_wanted(self) -> None:
-        try:
-            async with asyncio.timeout(LEASE_INTERVAL):
-                await self._wanted.wait()
-        except TimeoutError:
-            return
 
     async def _settled(self) -> int:
         """Settle the leases; how many slots are ours now."""

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from foretell.models.model import AssistantMessage, Message, Model, ModelError, Reply, Request, ToolCall, UserMessage
+from foretell.models.model import AssistantMessage, Message, Model, ModelError, Reply, Request, UserMessage
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -109,22 +109,12 @@ def _truncated(piece: str) -> Any:
 
 def _cleaned(text: str) -> str:
     """Without trailing commas and comments, and with Python's names for constants, all outside strings."""
-    return "".join(part if quoted else _cleaned_code(part) for part, quoted in _by_string(text))
-
-
-def _by_string(text: str) -> Iterator[tuple[str, bool]]:
-    last = 0
-    for string in _STRING.finditer(text):
-        yield text[last : string.start()], False
-        yield string.group(), True
-        last = string.end()
-    yield text[last:], False
-
-
-def _cleaned_code(code: str) -> str:
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", code, flags=re.DOTALL)
-    code = re.sub(r"\b(True|False|None)\b", lambda name: _LITERALS[name.group()], code)
-    return re.sub(r",(\s*[}\]])", r"\1", code)
+    parts = re.split(f"({_STRING.pattern})", text, flags=re.DOTALL)
+    for place in range(0, len(parts), 2):
+        code = re.sub(r"//[^\n]*|/\*.*?\*/", "", parts[place], flags=re.DOTALL)
+        code = re.sub(r"\b(True|False|None)\b", lambda name: _LITERALS[name.group()], code)
+        parts[place] = re.sub(r",(\s*[}\]])", r"\1", code)
+    return "".join(parts)
 
 
 def _python_literal(text: str) -> Any:
@@ -139,13 +129,15 @@ def _python_literal(text: str) -> Any:
     return found if isinstance(found, dict | list) else None
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "null": (type(None),),
-    "integer": (int,),
+# Checking a value against a JSON schema, with faults told in words for the model.
+
+_TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "null": type(None),
+    "integer": int,
     "number": (int, float),
 }
 
@@ -161,105 +153,106 @@ def schema_errors(
     """
     root = schema if root is None else root
     if "$ref" in schema:
-        return schema_errors(value, _resolved_ref(str(schema["$ref"]), root), at=at, root=root)
-    choices: list[Any] = list(schema.get("anyOf") or schema.get("oneOf") or ())
-    if choices:
+        target: Any = root
+        for step in str(schema["$ref"]).removeprefix("#/").split("/"):
+            target = target[step]
+        return schema_errors(value, target, at=at, root=root)
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
         tries = [schema_errors(value, choice, at=at, root=root) for choice in choices]
-        return [] if any(not found for found in tries) else min(tries, key=len)
-    place = at or "the value"
-    if not _has_type(value, schema.get("type")):
-        return [f"{place} must be {_named(schema['type'])}, not {_kind_of(value)}"]
+        return min(tries, key=len)
+    return _own_errors(value, schema, at or "the value") or _part_errors(value, schema, at, root)
+
+
+def _own_errors(value: Any, schema: Mapping[str, Any], place: str) -> list[str]:
+    """What is wrong with the value itself: its type, and which values may be."""
+    wanted: Any = schema.get("type", [])
+    kinds: list[str] = wanted if isinstance(wanted, list) else [str(wanted)]
+    if kinds and not any(_has_type(value, kind) for kind in kinds):
+        given = next((kind for kind in _TYPES if _has_type(value, kind)), "unknown")
+        return [f"{place} must be {' or '.join(kinds)}, not {given}"]
     if "enum" in schema and value not in schema["enum"]:
         return [f"{place} must be one of {', '.join(map(str, schema['enum']))}"]
     if "const" in schema and value != schema["const"]:
         return [f"{place} must be {schema['const']}"]
-    if isinstance(value, dict):
-        return _object_errors(value, schema, at, root)
-    if isinstance(value, list):
-        return _list_errors(value, schema, at, root)
-    return _range_errors(value, schema, place)
-
-
-def _object_errors(value: dict[str, Any], schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
-    known: Mapping[str, Any] = schema.get("properties", {})
-    found = [f"{_path(at, name)} is missing" for name in schema.get("required", ()) if name not in value]
-    extra = schema.get("additionalProperties", True)
-    for name, part in value.items():
-        if name in known:
-            found += schema_errors(part, known[name], at=_path(at, name), root=root)
-        elif extra is False:
-            found.append(f"{_path(at, name)} is unknown")
-        elif isinstance(extra, Mapping):
-            found += schema_errors(part, extra, at=_path(at, name), root=root)
-    return found
-
-
-def _list_errors(value: list[Any], schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
-    found = [
-        fault
-        for place, part in enumerate(value)
-        for fault in schema_errors(part, schema.get("items") or {}, at=f"{at}[{place}]", root=root)
-    ]
-    if len(value) < schema.get("minItems", 0):
-        found.append(f"{at or 'the list'} needs at least {schema['minItems']} items")
-    if "maxItems" in schema and len(value) > schema["maxItems"]:
-        found.append(f"{at or 'the list'} may have at most {schema['maxItems']} items")
-    return found
-
-
-def _range_errors(value: Any, schema: Mapping[str, Any], place: str) -> list[str]:
-    if isinstance(value, str):
-        short = len(value) < schema.get("minLength", 0)
-        long = len(value) > schema.get("maxLength", len(value))
-        return [f"{place} is too {'short' if short else 'long'}"] if short or long else []
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return []
-    low, high = schema.get("minimum", value), schema.get("maximum", value)
-    over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if value < low or (over is not None and value <= over):
-        return [f"{place} is {value}, below {schema.get('minimum', over)}"]
-    if value > high or (under is not None and value >= under):
-        return [f"{place} is {value}, above {schema.get('maximum', under)}"]
     return []
 
 
-def _has_type(value: Any, kind: Any) -> bool:
-    if kind is None:
-        return True
-    kinds = kind if isinstance(kind, list) else [kind]
-    return any(_is(value, str(one)) for one in kinds)
-
-
-def _is(value: Any, kind: str) -> bool:
+def _has_type(value: Any, kind: str) -> bool:
     if isinstance(value, bool) and kind in ("integer", "number"):
         return False
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
-    return isinstance(value, _KINDS.get(kind, (object,)))
+    return isinstance(value, _TYPES.get(kind, object))
 
 
-def _kind_of(value: Any) -> str:
-    return next(kind for kind in (*_KINDS, "unknown") if kind == "unknown" or _is(value, kind))
+def _part_errors(value: Any, schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the fields of an object, the items of a list, or the size of a text or number."""
+    if isinstance(value, dict):
+        return _object_errors(cast("dict[str, Any]", value), schema, at, root)
+    if isinstance(value, list):
+        return _list_errors(cast("list[Any]", value), schema, at, root)
+    place = at or "the value"
+    if isinstance(value, str):
+        if len(value) < schema.get("minLength", 0):
+            return [f"{place} is too short"]
+        return [f"{place} is too long"] if len(value) > schema.get("maxLength", len(value)) else []
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return []
+    over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if value < schema.get("minimum", value) or (over is not None and value <= over):
+        return [f"{place} is {value}, below {schema.get('minimum', over)}"]
+    if value > schema.get("maximum", value) or (under is not None and value >= under):
+        return [f"{place} is {value}, above {schema.get('maximum', under)}"]
+    return []
 
 
-def _named(kind: Any) -> str:
-    return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+def _object_errors(value: dict[str, Any], schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
+    known: Mapping[str, Any] = schema.get("properties", {})
+    extra = schema.get("additionalProperties", True)
+    path = f"{at}." if at else ""
+    errors = [f"{path}{name} is missing" for name in schema.get("required", ()) if name not in value]
+    for name, part in value.items():
+        if name not in known and extra is False:
+            errors.append(f"{path}{name} is unknown")
+        elif name in known or isinstance(extra, Mapping):
+            errors += schema_errors(part, known.get(name, extra), at=f"{path}{name}", root=root)
+    return errors
 
 
-def _path(at: str, name: str) -> str:
-    return f"{at}.{name}" if at else name
+def _list_errors(value: list[Any], schema: Mapping[str, Any], at: str, root: Mapping[str, Any]) -> list[str]:
+    items: Mapping[str, Any] = schema.get("items") or {}
+    errors = [
+        error
+        for place, part in enumerate(value)
+        for error in schema_errors(part, items, at=f"{at}[{place}]", root=root)
+    ]
+    if len(value) < schema.get("minItems", 0):
+        errors.append(f"{at or 'the list'} needs at least {schema['minItems']} items")
+    if "maxItems" in schema and len(value) > schema["maxItems"]:
+        errors.append(f"{at or 'the list'} may have at most {schema['maxItems']} items")
+    return errors
 
 
-def _resolved_ref(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = root
-    for step in reference.removeprefix("#/").split("/"):
-        found = found[step]
-    return found
+def closed_object(properties: Mapping[str, Any], description: str = "") -> dict[str, Any]:
+    """JSON schema of an object with these fields, all needed, and no others."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return schema | ({"description": description} if description else {})
 
 
 # Typed answers: a model's text or arguments as a value, with the faults told back to the model a few times.
 
 T = TypeVar("T")
+LONGEST_ECHO = 2_000
+"""Characters of a bad answer that are sent back: a model that rambles must not be paid to read itself."""
+LONGEST_PROBLEM = 1_000
+LONGEST_REPLY = 100_000
+"""Characters of a reply that are looked at; nobody answers at greater length."""
+_CORRECTION = "answer could not be used: {}. Answer again, with one JSON object and nothing else."
 
 
 class UnusableReply(ValueError):
@@ -279,7 +272,9 @@ async def ask_typed(model: Model, request: Request, kind: type[T], *, attempts: 
         request = replace(request, schema=schema_of(kind))
 
     def correct(reply: Reply, problem: str) -> tuple[Message, ...]:
-        return (*_reply_as_messages(reply), UserMessage(text=f"Your {_CORRECTION.format(problem)}"))
+        # An empty turn is left out: some providers refuse it. Calls would need results.
+        turn = (replace(reply.as_message(), calls=()),) if reply.text.strip() else ()
+        return (*turn, UserMessage(text=f"Your {_CORRECTION.format(problem)}"))
 
     return await _ask_until(model, request, lambda reply: parse_reply(reply, kind), correct, attempts)
 
@@ -322,19 +317,9 @@ async def _ask_until(
     raise NoUsableAnswer(f"{request.model} gave no usable answer in {attempts} attempts; the last: {problem}")
 
 
-_CORRECTION = "answer could not be used: {}. Answer again, with one JSON object and nothing else."
-LONGEST_ECHO = 2_000
-"""Characters of a bad answer that are sent back: a model that rambles must not be paid to read itself."""
-LONGEST_PROBLEM = 1_000
-LONGEST_REPLY = 100_000
-"""Characters of a reply that are looked at; nobody answers at greater length."""
-
-
 def object_in(reply: Reply) -> dict[str, Any]:
     """The JSON object of a reply, in its text or in the arguments of a call it made instead; or `UnusableReply`."""
-    if reply.finish == "refusal":
-        raise UnusableReply("it was declined")
-    text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
+    text = _answer_text(reply)
     if not text:
         raise UnusableReply("it was empty" + " because the length limit was reached" * (reply.finish == "length"))
     return read_object(text)
@@ -355,66 +340,29 @@ def read_object(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def closed_object(properties: Mapping[str, Any], description: str = "") -> dict[str, Any]:
-    """JSON schema of an object with these fields, all needed, and no others."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return schema | ({"description": description} if description else {})
-
-
 def parse_reply(reply: Reply, kind: type[T]) -> T:
-    """The value in a reply, in its text or, where it called a tool instead, in the arguments."""
-    text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
-    if reply.finish == "refusal":
-        raise UnusableReply("it was declined")
-    if not text:
-        raise UnusableReply("it was empty")
-    return parse_value(text, kind)
+    """The value in a reply, in its text or in the arguments of a call it made instead.
 
-
-def parse_value(text: str, kind: type[T]) -> T:
-    """The value in a text, or `UnusableReply` with everything that is wrong with it.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Guess:
-    ...     p: float
-    >>> parse_value('I would say {"p": 0.25}', Guess)
-    Guess(p=0.25)
+    `UnusableReply` names everything that is wrong with it.
     """
     from pydantic import ValidationError
 
-    found = _read(text)
+    text = _answer_text(reply)
+    if not text:
+        raise UnusableReply("it was empty")
     try:
-        return _adapter(kind).validate_python(found)
+        return _adapter(kind).validate_python(read_json(text))
+    except NoJsonFound as error:
+        raise UnusableReply(str(error)) from None
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in error.errors()]
         raise UnusableReply("; ".join(lines)) from None
 
 
-@overload
-def parse_arguments(call: ToolCall, shape: type[T]) -> T: ...
-@overload
-def parse_arguments(call: ToolCall, shape: Mapping[str, Any]) -> dict[str, Any]: ...
-def parse_arguments(call: ToolCall, shape: type[T] | Mapping[str, Any]) -> T | dict[str, Any]:
-    """The arguments of a call: a value of a type, or a dict that fits a JSON schema. Raises `UnusableReply`.
-
-    >>> parse_arguments(ToolCall(id="1", name="add", arguments="{'a': 1,}"), {"required": ["a"]})
-    {'a': 1}
-    """
-    if isinstance(shape, type):
-        return parse_value(call.arguments or "{}", shape)
-    found = _read(call.arguments or "{}")
-    if not isinstance(found, dict):
-        raise UnusableReply(f"the arguments of {call.name} must be a JSON object")
-    wrong = schema_errors(found, shape)
-    if wrong:
-        raise UnusableReply("; ".join(wrong))
-    return cast("dict[str, Any]", found)
+def _answer_text(reply: Reply) -> str:
+    if reply.finish == "refusal":
+        raise UnusableReply("it was declined")
+    return reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
 
 
 @cache
@@ -428,15 +376,3 @@ def _adapter(kind: type[T]) -> "TypeAdapter[T]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
-
-
-def _read(text: str) -> Any:
-    try:
-        return read_json(text)
-    except NoJsonFound as error:
-        raise UnusableReply(str(error)) from None
-
-
-def _reply_as_messages(reply: Reply) -> tuple[Message, ...]:
-    """The turn to argue with. An empty one is left out: some providers refuse it. Calls would need results."""
-    return (replace(reply.as_message(), calls=()),) if reply.text.strip() else ()

@@ -1,181 +1,16 @@
 """Which addresses a question closes: the platforms, the live data it resolves on, and the pages it names."""
 
+import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from itertools import chain
 
 from foretell.plugins import added, load
 from foretell.questions.question import Question
 from foretell.tools.addresses import Address, UnreadableAddress, address_of, places_in, urls_in
-
-# Where answers can be read off: literal tables, one line per place. A path limits a line to part of a host.
-
-PLATFORMS = (
-    # Whoever asks the same question elsewhere shows its answer as well, so every platform is closed to every question.
-    "polymarket.com",
-    "polymarketanalytics.com",
-    "uma.xyz",
-    "kalshi.com",
-    "manifold.markets",
-    "manifold.love",
-    "metaculus.com",
-    "randforecastinginitiative.org",
-    "infer-pub.com",
-    "cset-foretell.com",
-    "gjopen.com",
-    "goodjudgment.com",
-    "goodjudgment.io",
-    "hypermind.com",
-    "predictit.org",
-    "insightprediction.com",
-    "futuur.com",
-    "limitless.exchange",
-    "smarkets.com",
-    "betfair.com",
-    "electionbettingodds.com",
-    "metaforecast.org",
-    "predyx.com",
-    "robinhood.com/us/en/prediction-markets",
-    "forecastbench.org",
-    "github.com/forecastingresearch",
-    "raw.githubusercontent.com/forecastingresearch",
-    "huggingface.co/datasets/forecastingresearch",
-    "prophetarena.co",
-    "prophetarena.ai",
-)
-
-LIVE_DATA: dict[str, tuple[str, ...]] = {
-    # Pages that always show the newest figures of the data a question resolves on.
-    "acled": (
-        "api.acleddata.com",
-        "acleddata.com/api",
-        "acleddata.com/data",
-        "acleddata.com/data-export-tool",
-        "acleddata.com/conflict-data",
-        "acleddata.com/curated-data-files",
-        "acleddata.com/aggregated",
-        "acleddata.com/explorer",
-        "acleddata.com/dashboard",
-        "acleddata.com/platform",
-        "acleddata.com/trendfinder",
-        "acleddata.com/early-warning-dashboard",
-    ),
-    "dbnomics": ("db.nomics.world", "meteofrance.com", "meteofrance.fr", "meteociel.fr", "infoclimat.fr", "ogimet.com"),
-    "fred": ("stlouisfed.org", "tradingeconomics.com", "ycharts.com", "macrotrends.net"),
-    "yfinance": (
-        "finance.yahoo.com",
-        "google.com/finance",
-        "nasdaq.com/market-activity",
-        "marketwatch.com/investing",
-        "investing.com/equities",
-        "stockanalysis.com",
-        "macrotrends.net",
-        "companiesmarketcap.com",
-        "tradingview.com/symbols",
-    ),
-    "wikipedia": ("fide.com", "2700chess.com", "worldaquatics.com"),
-}
-
-LIVING = (
-    # Pages rewritten for ever under one address: their date of birth says nothing about their text.
-    "wikipedia.org",
-    "wikimedia.org",
-    "wikidata.org",
-    "wiktionary.org",
-    "wikivoyage.org",
-    "wikinews.org",
-    "wikiwand.com",
-    "infogalactic.com",
-    "dbpedia.org",
-    "fandom.com",
-    "miraheze.org",
-    "everybodywiki.com",
-    "en-academic.com",
-    "liquipedia.net",
-    "ballotpedia.org",
-    "grokipedia.com",
-    "worldometers.info",
-    "ourworldindata.org",
-    "statmuse.com",
-    "transfermarkt.com",
-    "270towin.com",
-)
-
-ENCYCLOPEDIAS = ("wikipedia.org",)
-"""Read by revision, through a tool of their own."""
-
-OPAQUE = (
-    # Short links and redirectors that do not say where they lead.
-    "archive.ph",
-    "archive.is",
-    "archive.today",
-    "archive.li",
-    "archive.vn",
-    "archive.fo",
-    "archive.md",
-    "perma.cc",
-    "bit.ly",
-    "t.co",
-    "tinyurl.com",
-    "goo.gl",
-    "ow.ly",
-    "is.gd",
-    "buff.ly",
-    "lnkd.in",
-    "dlvr.it",
-    "ift.tt",
-    "rb.gy",
-    "cutt.ly",
-    "shorturl.at",
-    "trib.al",
-    "news.google.com/rss/articles",
-    "news.google.com/articles",
-    "news.google.com/read",
-)
-
-WIDE = (
-    # A question that names the front page of one of these does not mean everything it ever published.
-    "reuters.com",
-    "apnews.com",
-    "bbc.com",
-    "bbc.co.uk",
-    "nytimes.com",
-    "washingtonpost.com",
-    "wsj.com",
-    "ft.com",
-    "bloomberg.com",
-    "economist.com",
-    "theguardian.com",
-    "cnn.com",
-    "cnbc.com",
-    "foxnews.com",
-    "nbcnews.com",
-    "cbsnews.com",
-    "abcnews.go.com",
-    "politico.com",
-    "axios.com",
-    "npr.org",
-    "aljazeera.com",
-    "espn.com",
-    "wikipedia.org",
-    "twitter.com",
-    "x.com",
-    "youtube.com",
-    "facebook.com",
-    "reddit.com",
-    "google.com",
-    "github.com",
-    "medium.com",
-    "substack.com",
-    "nature.com",
-    "science.org",
-    "arxiv.org",
-    "rand.org",
-    "whitehouse.gov",
-    "europa.eu",
-    "un.org",
-    "acleddata.com",
-)
 
 
 class AddressPatterns:
@@ -209,13 +44,14 @@ def address_patterns(lines: Iterable[str]) -> AddressPatterns:
     return AddressPatterns(place for line in lines if (place := address_of(line)) is not None)
 
 
+_TABLES = tomllib.loads(files("foretell.tools").joinpath("blocklist.toml").read_text(encoding="utf-8"))
 NOWHERE = AddressPatterns(())
-CLOSED = address_patterns(PLATFORMS)
-REWRITTEN = address_patterns(LIVING)
-ENCYCLOPEDIC = address_patterns(ENCYCLOPEDIAS)
-REDIRECTORS = address_patterns(OPAQUE)
-FRONT_PAGES = address_patterns(WIDE)
-LIVE = {source: address_patterns(lines) for source, lines in LIVE_DATA.items()}
+CLOSED = address_patterns(_TABLES["platforms"])
+REWRITTEN = address_patterns(_TABLES["living"])
+ENCYCLOPEDIC = address_patterns(_TABLES["encyclopedias"])
+REDIRECTORS = address_patterns(_TABLES["redirectors"])
+FRONT_PAGES = address_patterns(_TABLES["publishers"])
+LIVE = {source: address_patterns(lines) for source, lines in _TABLES["live_data"].items()}
 
 
 def closed_platforms() -> AddressPatterns:
@@ -226,7 +62,7 @@ def closed_platforms() -> AddressPatterns:
 
 @cache
 def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
-    return address_patterns((*PLATFORMS, *hosts))
+    return address_patterns((*_TABLES["platforms"], *hosts))
 
 
 def is_living(url: str) -> bool:
@@ -271,8 +107,13 @@ class Blocklist:
     @classmethod
     def of(cls, question: Question) -> "Blocklist":
         """What the question's source and its own words close."""
-        words = (question.text, question.criteria, question.background, question.url, *(_labels(question)))
-        named = [place for text in words for url in urls_in(text) if (place := _named(url)) is not None]
+        labels = [target.label for target in question.targets]
+        words = (question.text, question.criteria, question.background, question.url, *labels)
+        named: list[Address] = []
+        for url in chain.from_iterable(map(urls_in, words)):
+            with suppress(UnreadableAddress):
+                place = address_of(url)
+                named += [place] if place is not None else []
         fronts = [place for place in named if not place.path and FRONT_PAGES.over(place) is not None]
         return cls(
             live=LIVE.get(question.source, NOWHERE),
@@ -300,14 +141,3 @@ class Blocklist:
                 return BlockedAddress(reason=f"{place.host}{place.path} {why}", unless_stored=unless_stored)
         front = next((place for place in found if place in self.fronts), None)
         return BlockedAddress(reason=f"{front.host} is named by the question", unless_stored=True) if front else None
-
-
-def _labels(question: Question) -> list[str]:
-    return [target.label for target in question.targets]
-
-
-def _named(url: str) -> Address | None:
-    try:
-        return address_of(url)
-    except UnreadableAddress:
-        return None

@@ -5,6 +5,7 @@ off. A clairvoyant run switches them off on purpose, as an upper bound, and says
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MethodType
@@ -16,7 +17,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.trace import LeakBlocked
 from foretell.tools.addresses import UnreadableAddress, address_of
 from foretell.tools.blocklist import is_encyclopedia
-from foretell.tools.leak_filter import ContentFilter, Excerpt
+from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakVerdict
 from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, PREFIXES, WEB_SEARCH
 from foretell.tools.rules import FenceRules, clamp_text
 from foretell.tools.text_dates import without_age
@@ -81,10 +82,10 @@ class SourceStore:
         return tuple(self._admitted)
 
     def guard(self, vet: VetSources) -> None:
-        """From now on whole texts are judged by `vet` before they are read. One fence per shelf."""
+        """From now on whole texts are judged by `vet` before they are read. One fence per store."""
         if self._vet is not None:
-            raise ValueError("this shelf already belongs to a fence; every trial needs its own")
-        # Weakly: a fence holds its shelf, and the two in a circle would keep every text of a trial long after its end.
+            raise ValueError("this store already belongs to a fence; every trial needs its own")
+        # Weakly: a fence holds its store, and the two in a circle would keep every text of a trial long after its end.
         self._vet = WeakMethod(vet) if isinstance(vet, MethodType) else lambda: vet
 
     def put(self, admitted: AdmittedSource) -> None:
@@ -102,91 +103,13 @@ class SourceStore:
             raise ToolFailed("Nothing can be read: no fence guards these results.")
         partly = [self._admitted[source_id] for source_id in dict.fromkeys(ids) if not self._admitted[source_id].whole]
         for admitted, passed in zip(partly, await vet(partly) if partly else [], strict=True):
-            shown = admitted.item.text[:READ_LIMIT] if passed else admitted.shown
-            self._admitted[admitted.id] = replace(
-                admitted, whole=True, item=replace(admitted.item, text=shown), shown=admitted.shown
-            )
+            text = admitted.item.text[:READ_LIMIT] if passed else admitted.shown
+            self._admitted[admitted.id] = replace(admitted, whole=True, item=replace(admitted.item, text=text))
         return [(found := self._admitted[source_id], found.item.text[:READ_LIMIT]) for source_id in dict.fromkeys(ids)]
 
 
-# The way through the fence: rules first, then the content filter over what they admitted.
-
 SNIPPET_LIMIT = 2_000
 SHOWN_LIMIT = 6_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Admission:
-    """One trial's way through the fence; every refusal is an event."""
-
-    fence: FenceRules
-    leak_filter: ContentFilter | None
-    shelf: SourceStore
-
-    async def pass_through(
-        self, tool: str, material: ToolMaterial, name: Callable[[int, int], str]
-    ) -> list[AdmittedSource]:
-        """The items that pass every layer, put on the shelf under their ids."""
-        admitted = [item for item in (self._by_rule(item, tool) for item in material.items) if item is not None]
-        # Our own headings only repeat the question; a stranger's is judged along with what it stands above.
-        above = "" if tool in PREFIXES else f"{material.heading}\n"
-        excerpts = [Excerpt(title=above + item.title, text=_shown(item)) for item in admitted]
-        numbers = tool in (FETCH_SERIES, FETCH_PRICES)
-        kept = await self._by_content(admitted, excerpts, numbers=numbers)
-        passed = [(item, excerpt.text) for item, excerpt, keep in zip(admitted, excerpts, kept, strict=True) if keep]
-        for place, (item, shown) in enumerate(passed, start=1):
-            whole = not self.fence.active or (numbers and item.clamped) or item.text in ("", shown)
-            self.shelf.put(AdmittedSource(id=name(place, len(passed)), item=item, shown=shown, whole=whole))
-        return [self.shelf[name(place, len(passed))] for place in range(1, len(passed) + 1)]
-
-    async def vet(self, admitted: Sequence[AdmittedSource]) -> list[bool]:
-        """Whether the whole text of each may be read."""
-        items = [one.item for one in admitted]
-        return await self._by_content(items, [Excerpt(title=item.title, text=item.text[:READ_LIMIT]) for item in items])
-
-    def heading(self, text: str) -> str:
-        """The tool's own words above its results, without anything told later."""
-        if not self.fence.active:
-            return text
-        known, late = clamp_text(text, self.fence.as_of)
-        if late:
-            self.fence.emit(LeakBlocked(layer="data", reason=f"{len(late)} lines told later", title=late[0][:200]))
-        return known
-
-    def _by_rule(self, item: SourceItem, tool: str) -> SourceItem | None:
-        found = self.fence.admit(item, tool)
-        if isinstance(found, Refusal):
-            self.fence.emit(found.of(item))
-            return None
-        return found
-
-    async def _by_content(
-        self, items: Sequence[SourceItem], excerpts: Sequence[Excerpt], *, numbers: bool = False
-    ) -> list[bool]:
-        """Clamped numbers of our own tools hold no words to judge; everything else needs an explicit KEEP."""
-        if not self.fence.active:
-            return [True] * len(items)
-        kept = [numbers and item.clamped for item in items]
-        asked = [place for place, known in enumerate(kept) if not known]
-        if not asked or self.leak_filter is None:
-            return kept
-        chosen = [excerpts[place] for place in asked]
-        verdicts = await self.leak_filter.judge(chosen, self.fence.as_of, self.fence.question.text)
-        if len(verdicts) != len(asked):
-            verdicts = []
-        for order, place in enumerate(asked):
-            verdict = verdicts[order] if verdicts else None
-            kept[place] = verdict is not None and verdict.keeps
-            if not kept[place]:
-                reason = verdict.reason if verdict is not None else "the filter lost count"
-                self.fence.emit(Refusal(layer="content", reason=reason).of(items[place]))
-        return kept
-
-
-def _shown(item: SourceItem) -> str:
-    return without_age(item.snippet)[:SNIPPET_LIMIT] if item.snippet else item.text[:SHOWN_LIMIT]
-
-
 CLAIRVOYANT = "(Clairvoyant run: nothing was withheld.)"
 
 
@@ -208,12 +131,21 @@ _KEY = object()
 class FencedTools:
     """Tools behind a fence: all an agent accepts. Made by `FencedTools.around`, for one trial of one question."""
 
-    def __init__(self, key: object, tools: Mapping[str, Tool], fence: FenceRules, admit: "Admission") -> None:
+    def __init__(
+        self,
+        key: object,
+        tools: Mapping[str, Tool],
+        fence: FenceRules,
+        leak_filter: ContentFilter | None,
+        shelf: SourceStore,
+    ) -> None:
         if key is not _KEY:
-            raise TypeError("tools are fenced by Fenced.around(tools, fence, leak_filter)")
+            raise TypeError("tools are fenced by FencedTools.around(tools, fence, leak_filter)")
         self._tools = tools
         self._fence = fence
-        self._admission = admit
+        self._leak_filter = leak_filter
+        self.shelf = shelf
+        """Everything admitted so far."""
         self._calls: dict[str, int] = {}
 
     @classmethod
@@ -228,14 +160,13 @@ class FencedTools:
         """Put tools behind a fence. A backtest needs a content filter: without one it is refused here."""
         if fence.active and leak_filter is None:
             raise ValueError("a backtest needs a content filter; pass one, or mark the run clairvoyant")
-        shelf = SourceStore() if shelf is None else shelf
-        admission = Admission(fence=fence, leak_filter=leak_filter, shelf=shelf)
-        shelf.guard(admission.vet)
         named: dict[str, Tool] = {}
         for tool in tools:
             if named.setdefault(tool.spec.name, tool) is not tool:
                 raise ValueError(f"two tools are called {tool.spec.name!r}")
-        return cls(_KEY, named, fence, admission)
+        fenced = cls(_KEY, named, fence, leak_filter, SourceStore() if shelf is None else shelf)
+        fenced.shelf.guard(fenced._vet)
+        return fenced
 
     @property
     def as_of(self) -> AsOf:
@@ -247,11 +178,6 @@ class FencedTools:
         """Whether the layers were switched off on purpose: such a run is no forecast."""
         return self._fence.clairvoyant
 
-    @property
-    def shelf(self) -> SourceStore:
-        """Everything admitted so far."""
-        return self._admission.shelf
-
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools on offer, always in the same order."""
         return tuple(tool.spec for tool in self._tools.values())
@@ -260,51 +186,106 @@ class FencedTools:
         """Call a tool and return what of its answer may be seen. Failures come back as text to act on."""
         tool = self._tools.get(name)
         if tool is None:
-            offered = ", ".join(self._tools) or "none"
-            return self._failed(f"There is no tool {name!r}. Tools on offer: {offered}.")
-        if (told := self._turned_away(name, arguments)) is not None:
-            return self._failed(told)
-        ids = self._ids(name)  # Before anything is waited for: of calls side by side any may come back first.
+            return self._failed(f"There is no tool {name!r}. Tools on offer: {', '.join(self._tools) or 'none'}.")
+        if (closed := self._closed_address(name, arguments)) is not None:
+            return self._failed(closed)
+        # Counted before anything is waited for: of calls side by side any may come back first.
+        call = self._calls[name] = self._calls.get(name, 0) + 1
         try:
             material = await tool.use(arguments, self._fence.sees)
         except LeakRefused as error:
             self._fence.emit(LeakBlocked(layer=error.refusal.layer, reason=error.refusal.reason))
             return self._failed(str(error) if name in PREFIXES else self._nothing(name))
         except ToolFailed as error:
-            return self._failed(self._told(name, error))
-        admitted = await self._admission.pass_through(name, material, ids)
+            return self._failed(self._failure(name, error))
+        admitted = await self._admit(name, call, material)
         if not admitted:
             return self._seen(self._nothing(name), ())
-        text = "\n\n".join([self._admission.heading(material.heading), *map(_entry, admitted)]).strip()
+        text = "\n\n".join([self._heading(material.heading), *map(_entry, admitted)]).strip()
         return self._seen(text, tuple(one.id for one in admitted))
 
-    def _ids(self, name: str) -> Callable[[int, int], str]:
-        """`search_{i}_result_{j}` for the j-th admitted result of the i-th search; `page_{i}` for single results."""
-        prefix = PREFIXES.get(name, name)
-        call = self._calls[name] = self._calls.get(name, 0) + 1
+    # The way through the fence: rules first, then the content filter over the rest. Every refusal is an event.
 
-        def named(place: int, of: int) -> str:
-            alone = of == 1 and name != WEB_SEARCH
-            return f"{prefix}_{call}" if alone else f"{prefix}_{call}_result_{place}"
-
-        return named
-
-    def _turned_away(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+    def _closed_address(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        """What to say about an argument that names a closed address, if one does."""
         for key, value in arguments.items():
             if not isinstance(value, str) or not (key == "url" or ("://" in value and " " not in value.strip())):
                 continue
-            blocked = self._fence.door(name, value)
-            if blocked is not None:
-                self._fence.emit(LeakBlocked(layer="address", reason=blocked.reason, url=value))
-                return self._closed(value)
+            if (blocked := self._fence.door(name, value)) is None:
+                continue
+            self._fence.emit(LeakBlocked(layer="address", reason=blocked.reason, url=value))
+            if is_encyclopedia(value) and FETCH_WIKIPEDIA in self._tools:
+                return (
+                    f"Encyclopedia pages are read as of the cutoff: call {FETCH_WIKIPEDIA} with this address instead."
+                )
+            return (
+                f"{value} is closed in this exercise and will stay so. Do not try it again: search for reports instead."
+            )
         return None
 
-    def _closed(self, url: str) -> str:
-        if is_encyclopedia(url) and FETCH_WIKIPEDIA in self._tools:
-            return f"Encyclopedia pages are read as of the cutoff: call {FETCH_WIKIPEDIA} with this address instead."
-        return f"{url} is closed in this exercise and will stay so. Do not try it again: search for reports instead."
+    async def _admit(self, tool: str, call: int, material: ToolMaterial) -> list[AdmittedSource]:
+        """The items that pass every layer, stored under their ids.
 
-    def _told(self, name: str, error: ToolFailed) -> str:
+        `search_{i}_result_{j}` for the j-th admitted result of the i-th search; `page_{i}` for single results.
+        """
+        items: list[SourceItem] = []
+        for item in material.items:
+            admitted = self._fence.admit(item, tool)
+            if isinstance(admitted, Refusal):
+                self._fence.emit(admitted.of(item))
+            else:
+                items.append(admitted)
+        # Our own headings only repeat the question; a stranger's is judged along with what it stands above.
+        above = "" if tool in PREFIXES else f"{material.heading}\n"
+        excerpts = [Excerpt(title=above + item.title, text=_shown(item)) for item in items]
+        numbers = tool in (FETCH_SERIES, FETCH_PRICES)
+        keeps = await self._by_content(items, excerpts, numbers=numbers)
+        passed = [(item, excerpt.text) for item, excerpt, keep in zip(items, excerpts, keeps, strict=True) if keep]
+        prefix = f"{PREFIXES.get(tool, tool)}_{call}"
+        alone = len(passed) == 1 and tool != WEB_SEARCH
+        stored: list[AdmittedSource] = []
+        for place, (item, shown) in enumerate(passed, start=1):
+            whole = not self._fence.active or (numbers and item.clamped) or item.text in ("", shown)
+            id = prefix if alone else f"{prefix}_result_{place}"
+            stored.append(AdmittedSource(id=id, item=item, shown=shown, whole=whole))
+            self.shelf.put(stored[-1])
+        return stored
+
+    async def _vet(self, admitted: Sequence[AdmittedSource]) -> list[bool]:
+        """Whether the whole text of each may be read."""
+        items = [one.item for one in admitted]
+        return await self._by_content(items, [Excerpt(title=item.title, text=item.text[:READ_LIMIT]) for item in items])
+
+    async def _by_content(
+        self, items: Sequence[SourceItem], excerpts: Sequence[Excerpt], *, numbers: bool = False
+    ) -> list[bool]:
+        """Clamped numbers of our own tools hold no words to judge; everything else needs an explicit KEEP."""
+        if not self._fence.active:
+            return [True] * len(items)
+        keeps = [numbers and item.clamped for item in items]
+        asked = [place for place, keep in enumerate(keeps) if not keep]
+        if not asked or self._leak_filter is None:
+            return keeps
+        chosen = [excerpts[place] for place in asked]
+        verdicts = await self._leak_filter.judge(chosen, self._fence.as_of, self._fence.question.text)
+        if len(verdicts) != len(asked):
+            verdicts = [LeakVerdict(word="DROP", reason="the filter lost count")] * len(asked)
+        for place, verdict in zip(asked, verdicts, strict=True):
+            keeps[place] = verdict.keeps
+            if not verdict.keeps:
+                self._fence.emit(Refusal(layer="content", reason=verdict.reason).of(items[place]))
+        return keeps
+
+    def _heading(self, text: str) -> str:
+        """The tool's own words above its results, without anything told later."""
+        if not self._fence.active:
+            return text
+        known, late = clamp_text(text, self._fence.as_of)
+        if late:
+            self._fence.emit(LeakBlocked(layer="data", reason=f"{len(late)} lines told later", title=late[0][:200]))
+        return known
+
+    def _failure(self, name: str, error: ToolFailed) -> str:
         """Why a source failed can tell the future (a page that will exist, a market that closed): it is kept back.
 
         Our own words about wrong arguments are harmless; a stranger's words are not known to be.
@@ -326,19 +307,17 @@ class FencedTools:
         return Observation(text=marked, source_ids=ids, clairvoyant=self.clairvoyant)
 
 
+def _shown(item: SourceItem) -> str:
+    return without_age(item.snippet)[:SNIPPET_LIMIT] if item.snippet else item.text[:SHOWN_LIMIT]
+
+
 def _entry(admitted: AdmittedSource) -> str:
-    when = admitted.published.date().isoformat() if admitted.published is not None else ""
-    where = _host(admitted.url)
-    place = ", ".join(filter(None, (where, when)))
+    address = None
+    with suppress(UnreadableAddress):
+        address = address_of(admitted.url) if admitted.url else None
+    day = admitted.published.date().isoformat() if admitted.published is not None else ""
+    place = ", ".join(filter(None, (address.host if address is not None else "", day)))
     head = f"[{admitted.id}] {admitted.title}" + (f" ({place})" if place else "")
     rest = len(admitted.item.text) - len(admitted.shown)
     more = f"\n({rest} more characters: summarize_results reads them)" if rest > 0 and not admitted.item.snippet else ""
     return f"{head}\n{admitted.shown}{more}".strip()
-
-
-def _host(url: str) -> str:
-    try:
-        address = address_of(url) if url else None
-    except UnreadableAddress:
-        return ""
-    return address.host if address is not None else ""

@@ -1,6 +1,6 @@
 """The journal around a tool: what it brought is stored before it is used, and not fetched again after a crash."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ _NOTED: ContextVar[list[TraceEvent] | None] = ContextVar("noted", default=None)
 
 
 def note_event(event: TraceEvent) -> None:
-    """Given as `emit` to a tool that is kept: what it withheld is stored with its material and told each time."""
+    """Given as `emit` to a journalled tool: what it withheld is stored with its result and emitted each time."""
     noted = _NOTED.get()
     if noted is not None:
         noted.append(event)
@@ -43,12 +43,50 @@ def journal_scope(question: str, trial: int, engine: str | None) -> str:
     return f"{question}/trial {trial}/{engine or 'no engine'}"
 
 
+async def stored_result(
+    journal: ToolJournal,
+    asked: Sequence[Any],
+    kind: str,
+    produce: Callable[[], Awaitable[dict[str, Any]]],
+    emit: EmitEvent = ignore_event,
+) -> dict[str, Any]:
+    """What `produce` brought, now or when this was first asked; a failure is stored and raised again as well."""
+
+    async def attempt() -> dict[str, Any]:
+        events: list[TraceEvent] = []
+        token = _NOTED.set(events)
+        try:
+            result = await produce()
+        except LeakRefused as error:
+            result = {"failed": str(error), "layer": error.refusal.layer, "reason": error.refusal.reason}
+        except ToolFailed as error:
+            result = {"failed": str(error), "cause": None if error.__cause__ is None else str(error.__cause__)}
+        finally:
+            _NOTED.reset(token)
+        blocked = [vars(event) for event in events if isinstance(event, LeakBlocked)]
+        return {**result, "blocked": blocked} if blocked else result
+
+    stored = await journal.once_json(content_key(list(asked)), kind, attempt)
+    for blocked in stored.get("blocked", ()):
+        emit(LeakBlocked(**blocked))
+    raise_stored_failure(stored)
+    return stored
+
+
+def raise_stored_failure(stored: Mapping[str, Any]) -> None:
+    """Raise what was stored in place of a result, if it was."""
+    if "layer" in stored:
+        raise LeakRefused(stored["failed"], Refusal(layer=stored["layer"], reason=stored["reason"]))
+    if "failed" in stored:
+        raise ToolFailed(stored["failed"]) from (None if stored["cause"] is None else RecordedFailure(stored["cause"]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class JournaledTool:
     """A tool that reaches off this machine, with its unchecked material in the journal.
 
     The fence stands outside and judges again in a replay, so a stricter fence can be tried on the same material.
-    `SummarizeResults` needs no keeping: it only asks models, whose replies are journalled.
+    `SummarizeResults` needs no journal of its own: it only asks models, whose replies are journalled.
     """
 
     tool: Tool
@@ -64,67 +102,36 @@ class JournaledTool:
         return self.tool.spec
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """What the tool brought, now or when it was first asked. Failures are kept as well."""
+        """What the tool brought, now or when it was first asked. Failures are stored as well."""
         asked = [self.spec.name, dict(arguments), as_of.at.isoformat(), as_of.mode, self.scope]
 
         async def produce() -> dict[str, Any]:
-            noted: list[TraceEvent] = []
-            token = _NOTED.set(noted)
-            try:
-                found = await self._fetched(arguments, as_of)
-            finally:
-                _NOTED.reset(token)
-            blocked = [vars(event) for event in noted if isinstance(event, LeakBlocked)]
-            return {**found, "blocked": blocked} if blocked else found
-
-        found = await self.journal.once_json(content_key(asked), "tool", produce)
-        for blocked in found.get("blocked", ()):
-            self.emit(LeakBlocked(**blocked))
-        return material_from_json(found)
-
-    async def _fetched(self, arguments: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
-        try:
             return material_to_json(await self.tool.use(arguments, as_of))
-        except LeakRefused as error:
-            return {"failed": str(error), "layer": error.refusal.layer, "reason": error.refusal.reason}
-        except ToolFailed as error:
-            return {"failed": str(error), "cause": None if error.__cause__ is None else str(error.__cause__)}
+
+        return material_from_json(await stored_result(self.journal, asked, "tool", produce, self.emit))
+
+
+_MOMENTS = ("published", "captured")
 
 
 def material_to_json(material: ToolMaterial) -> dict[str, Any]:
     """Material as JSON can hold it."""
-    return {"heading": material.heading, "items": [_item(item) for item in material.items]}
+    items = [dict(vars(item)) for item in material.items]
+    for item in items:
+        item["hops"] = list(item["hops"])
+        item |= {name: item[name] and item[name].isoformat() for name in _MOMENTS}
+    return {"heading": material.heading, "items": items}
 
 
-def _item(item: SourceItem) -> dict[str, Any]:
-    return {
-        "title": item.title,
-        "text": item.text,
-        "snippet": item.snippet,
-        "url": item.url,
-        "hops": list(item.hops),
-        "published": None if item.published is None else item.published.isoformat(),
-        "dating": item.dating,
-        "captured": None if item.captured is None else item.captured.isoformat(),
-        "clamped": item.clamped,
-    }
-
-
-def material_from_json(found: Mapping[str, Any]) -> ToolMaterial:
-    """The material that was packed, equal in every field, or the failure that took its place."""
-    if "layer" in found:
-        raise LeakRefused(found["failed"], Refusal(layer=found["layer"], reason=found["reason"]))
-    if "failed" in found:
-        raise ToolFailed(found["failed"]) from (None if found["cause"] is None else RecordedFailure(found["cause"]))
-    items = tuple(map(_read_item, found["items"]))
-    return ToolMaterial(heading=found["heading"], items=items)
-
-
-def _read_item(found: Mapping[str, Any]) -> SourceItem:
-    read: dict[str, Any] = {name: _moment(found[name]) for name in ("published", "captured")}
-    read["hops"] = tuple(found["hops"])
-    return SourceItem(**{**dict[str, Any](found), **read})
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+def material_from_json(stored: Mapping[str, Any]) -> ToolMaterial:
+    """The material that was stored, equal in every field, or the failure that took its place."""
+    raise_stored_failure(stored)
+    items = [
+        SourceItem(
+            **item
+            | {"hops": tuple(item["hops"])}
+            | {name: item[name] and datetime.fromisoformat(item[name]) for name in _MOMENTS}
+        )
+        for item in stored["items"]
+    ]
+    return ToolMaterial(heading=stored["heading"], items=tuple(items))

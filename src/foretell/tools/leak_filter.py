@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Literal, Protocol, cast
 
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
+from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.tools.text_dates import dates_in, is_after, without_age
 
@@ -38,26 +39,20 @@ Answer with one JSON object and nothing else:
 {"verdicts": [{"id": "<id>", "verdict": "KEEP" or "DROP", "reason": "<a few words>"}]}
 with exactly one verdict for every id."""
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
+SCHEMA = closed_object(
+    {
         "verdicts": {
             "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
+            "items": closed_object(
+                {
                     "id": {"type": "string"},
                     "verdict": {"type": "string", "enum": ["KEEP", "DROP"]},
                     "reason": {"type": "string"},
-                },
-                "required": ["id", "verdict", "reason"],
-                "additionalProperties": False,
-            },
+                }
+            ),
         }
-    },
-    "required": ["verdicts"],
-    "additionalProperties": False,
-}
+    }
+)
 FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 MAX_NOTED = 5
 
@@ -121,9 +116,9 @@ class LeakFilter:
             async with asyncio.timeout(self.seconds):
                 reply = await self.model.complete(request)
         except TimeoutError:
-            return _all_dropped(excerpts, f"the filter gave no verdict within {self.seconds:g} s")
+            return [_dropped(f"the filter gave no verdict within {self.seconds:g} s")] * len(excerpts)
         except ModelError as error:
-            return _all_dropped(excerpts, f"the filter failed: {error}")
+            return [_dropped(f"the filter failed: {error}")] * len(excerpts)
         return read_verdicts(reply.text, len(excerpts))
 
 
@@ -142,22 +137,18 @@ def _batches(excerpts: Sequence[Excerpt], count: int, chars: int) -> list[list[E
 
 def _task(excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> str:
     """Texts travel as JSON, so that none of them can pose as an instruction or as another text."""
-    texts = [
-        {"id": f"r{place}", "title": excerpt.title, "text": without_age(excerpt.text)} | _noted(excerpt, as_of)
-        for place, excerpt in enumerate(excerpts, start=1)
-    ]
+    texts: list[dict[str, Any]] = []
+    for place, excerpt in enumerate(excerpts, start=1):
+        texts.append({"id": f"r{place}", "title": excerpt.title, "text": without_age(excerpt.text)})
+        # Dates after the cutoff are a hint where to look: they may well be plans.
+        late = (days[0] for _, days in dates_in(excerpt.text) if all(is_after(day, as_of) for day in days))
+        if dates := [day.isoformat() for day in islice(dict.fromkeys(late), MAX_NOTED)]:
+            texts[-1]["mentions_dates_after_cutoff"] = dates
     return (
         f"Cutoff: {as_of.at:%A, %d %B %Y, %H:%M} UTC ({as_of}).\n"
         f"The forecaster's question: {json.dumps(question, ensure_ascii=False)}\n"
         f"Texts:\n{json.dumps(texts, ensure_ascii=False)}"
     )
-
-
-def _noted(excerpt: Excerpt, as_of: AsOf) -> dict[str, list[str]]:
-    """Dates after the cutoff in a text, as a hint where to look: they may well be plans."""
-    late = (days[0] for _, days in dates_in(excerpt.text) if all(is_after(day, as_of) for day in days))
-    dates = [day.isoformat() for day in islice(dict.fromkeys(late), MAX_NOTED)]
-    return {"mentions_dates_after_cutoff": dates} if dates else {}
 
 
 def read_verdicts(text: str, count: int) -> list[LeakVerdict]:
@@ -166,36 +157,27 @@ def read_verdicts(text: str, count: int) -> list[LeakVerdict]:
     >>> [v.word for v in read_verdicts('{"verdicts": [{"id": "r2", "verdict": "KEEP", "reason": "old"}]}', 2)]
     ['DROP', 'KEEP']
     """
-    said = _parsed_verdicts(text)
-    if said is None:
-        return [LeakVerdict(word="DROP", reason="the filter's answer could not be read")] * count
-    return [_read_verdict(said.get(f"r{place}", [])) for place in range(1, count + 1)]
-
-
-def _parsed_verdicts(text: str) -> dict[str, list[LeakVerdict]] | None:
     stripped = text.strip()
     fenced = FENCE.match(stripped)
+    given: dict[str, list[LeakVerdict]] = {}
     try:
-        verdicts = json.loads(fenced[1] if fenced else stripped)["verdicts"]
-        rows = [cast("dict[str, Any]", row) for row in verdicts if isinstance(row, dict)]
+        rows = [row for row in json.loads(fenced[1] if fenced else stripped)["verdicts"] if isinstance(row, dict)]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    said: dict[str, list[LeakVerdict]] = {}
-    for row in rows:
+        return [_dropped("the filter's answer could not be read")] * count
+    for row in cast("list[dict[str, Any]]", rows):
         word: KeepOrDrop = "KEEP" if row.get("verdict") == "KEEP" else "DROP"
-        said.setdefault(str(row.get("id")), []).append(
-            LeakVerdict(word=word, reason=str(row.get("reason") or "")[:300])
-        )
-    return said
+        verdict = LeakVerdict(word=word, reason=str(row.get("reason") or "")[:300])
+        given.setdefault(str(row.get("id")), []).append(verdict)
+    return [_one_verdict(given.get(f"r{place}", [])) for place in range(1, count + 1)]
 
 
-def _read_verdict(said: list[LeakVerdict]) -> LeakVerdict:
-    if not said:
-        return LeakVerdict(word="DROP", reason="the filter gave no verdict")
-    if len(said) > 1 and any(verdict.word != said[0].word for verdict in said):
-        return LeakVerdict(word="DROP", reason="the filter contradicted itself")
-    return said[0]
+def _one_verdict(given: list[LeakVerdict]) -> LeakVerdict:
+    if not given:
+        return _dropped("the filter gave no verdict")
+    if any(verdict.word != given[0].word for verdict in given):
+        return _dropped("the filter contradicted itself")
+    return given[0]
 
 
-def _all_dropped(excerpts: Sequence[Excerpt], reason: str) -> list[LeakVerdict]:
-    return [LeakVerdict(word="DROP", reason=reason)] * len(excerpts)
+def _dropped(reason: str) -> LeakVerdict:
+    return LeakVerdict(word="DROP", reason=reason)

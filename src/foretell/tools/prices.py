@@ -26,20 +26,34 @@ SPEC = ToolSpec(
 )
 
 
+async def known_prices(
+    source: PriceSource, ref: MarketRef, as_of: AsOf, days: int, emit: EmitEvent
+) -> list[PricePoint]:
+    """The prices of a market in the days before the cutoff, oldest first; `ToolFailed` where they cannot be read.
+
+    Moments and prices only: all other fields of a market are told as of today.
+    """
+    try:
+        points = await source.prices(ref, as_of, days)
+    except (PricesUnavailable, SourceError) as error:
+        raise ToolFailed(f"The prices could not be read: {error}") from error
+    known, late = clamp_prices(points, as_of)
+    if late:
+        name = f"{ref.platform}/{ref.id}"
+        emit(LeakBlocked(layer="data", reason=f"{late} prices of {name} after the cutoff", title=name))
+    return known
+
+
 @dataclass(frozen=True, kw_only=True)
 class FetchPrices:
-    """Reads moments and prices and nothing else of a market: all other fields are told as of today."""
+    """Reads the market of one question."""
 
     question: Question
     sources: Mapping[str, PriceSource]
     """By platform."""
-    days: int = DAYS
     emit: EmitEvent = ignore_event
 
-    @property
-    def spec(self) -> ToolSpec:
-        """As shown to the model."""
-        return SPEC
+    spec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """One item of dated prices per target."""
@@ -55,18 +69,10 @@ class FetchPrices:
         if ref is None or source is None:
             raise ToolFailed("This question has no market whose prices can be read; search for reports instead.")
         try:
-            points = await source.prices(ref, as_of, self.days)
-        except (PricesUnavailable, SourceError) as error:
+            known = await known_prices(source, ref, as_of, DAYS, self.emit)
+        except ToolFailed:
             if len(self.question.targets) > 1:
                 return None
-            raise ToolFailed(f"The prices could not be read: {error}") from error
-        known = self._clamped(ref, points, as_of)
+            raise
         text = "\n".join(["moment, price", *(f"{point.at:%Y-%m-%dT%H:%MZ}, {point.p:.3f}" for point in known)])
         return SourceItem(title=target.label or target.id, text=text, clamped=True) if known else None
-
-    def _clamped(self, ref: MarketRef, points: list[PricePoint], as_of: AsOf) -> list[PricePoint]:
-        known, late = clamp_prices(points, as_of)
-        if late:
-            reason = f"{late} prices of {ref.platform}/{ref.id} after the cutoff"
-            self.emit(LeakBlocked(layer="data", reason=reason, title=f"{ref.platform}/{ref.id}"))
-        return known

@@ -88,8 +88,6 @@ class FenceRules:
     emit: EmitEvent = ignore_event
     crawl_dates: bool = True
     """Whether an item dated only by a crawler may go on to the content filter."""
-    sees_until: datetime | None = None
-    """How far a clairvoyant sees; a year past the cutoff if not given."""
 
     @property
     def active(self) -> bool:
@@ -98,10 +96,8 @@ class FenceRules:
 
     @property
     def sees(self) -> AsOf:
-        """The cutoff handed to tools."""
-        if not self.clairvoyant:
-            return self.as_of
-        return AsOf(at=self.sees_until or self.as_of.at + timedelta(days=365), mode="live")
+        """The cutoff handed to tools; a clairvoyant sees a year past it."""
+        return AsOf(at=self.as_of.at + timedelta(days=365), mode="live") if self.clairvoyant else self.as_of
 
     @cached_property
     def blocklist(self) -> Blocklist:
@@ -159,5 +155,4 @@ def _rendered_now(url: str) -> bool:
         address = address_of(url)
     except UnreadableAddress:
         return True
-    by_revision = address is not None and ("oldid" in dict(address.params) or address.path.startswith("/api/"))
-    return by_revision
+    return address is not None and ("oldid" in dict(address.params) or address.path.startswith("/api/"))

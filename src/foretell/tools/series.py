@@ -41,75 +41,66 @@ class WithProvenance(Protocol):
         ...
 
 
+async def known_series(
+    source: WithProvenance | SeriesSource, ref: SeriesRef, as_of: AsOf, *, allow_revised: bool, emit: EmitEvent
+) -> Series:
+    """What of a series was known at the cutoff.
+
+    Values that may have been corrected since are refused in a backtest unless allowed; those of a source without
+    provenance count as such. `ToolFailed` where nothing can be read.
+    """
+    name = f"{ref.provider}/{ref.id}"
+    try:
+        if isinstance(source, WithProvenance):
+            fetched = await source.fetch_with_provenance(ref, as_of)
+        else:
+            fetched = FetchedSeries(series=await source.fetch(ref, as_of), revised=True)
+    except (SeriesUnavailable, SourceError) as error:
+        raise ToolFailed(f"The series could not be read: {error}") from error
+    if fetched.revised and as_of.mode == "backtest" and not allow_revised:
+        raise LeakRefused(
+            "The series is only known as corrected later, so it is closed here. Search for reports instead.",
+            Refusal(layer="data", reason=f"{name} may hold values corrected after the cutoff"),
+        )
+    known, late = clamp_series(fetched.series, as_of)
+    if late:
+        emit(LeakBlocked(layer="data", reason=f"{late} points of {name} after the cutoff", title=name))
+    if not len(known):
+        raise ToolFailed("Nothing of the series was known at the cutoff; search for reports instead.")
+    return known
+
+
 @dataclass(frozen=True, kw_only=True)
 class FetchSeries:
-    """Reads one question's series. Values corrected after the cutoff are refused in a backtest unless allowed."""
+    """Reads the series of one question."""
 
     question: Question
     source: WithProvenance | SeriesSource
-    """A source without provenance counts as one whose values may have been corrected."""
     estimate: Estimate | None = None
     allow_revised: bool = False
     emit: EmitEvent = ignore_event
 
-    @property
-    def spec(self) -> ToolSpec:
-        """As shown to the model."""
-        return SPEC
+    spec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """One item of dated rows."""
         ref = self.question.series
         if ref is None:
             raise ToolFailed("This question is not decided by a series; search for reports instead.")
-        try:
-            fetched = await self._fetch(ref, as_of)
-        except (SeriesUnavailable, SourceError) as error:
-            raise ToolFailed(f"The series could not be read: {error}") from error
-        if fetched.revised and as_of.mode == "backtest" and not self.allow_revised:
-            raise LeakRefused(
-                "The series is only known as corrected later, so it is closed here. Search for reports instead.",
-                Refusal(layer="data", reason=f"{ref.provider}/{ref.id} may hold values corrected after the cutoff"),
-            )
-        known = self._clamped(ref, fetched.series, as_of)
+        known = await known_series(self.source, ref, as_of, allow_revised=self.allow_revised, emit=self.emit)
         estimates = await self.estimate(self.question, known, as_of) if self.estimate is not None else {}
-        text = "\n".join([*self._reference(ref, known), *_estimates(self.question, estimates), *_rows(known)])
-        item = SourceItem(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)
-        return ToolMaterial(heading="The series that decides the question:", items=(item,))
-
-    async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        if isinstance(self.source, WithProvenance):
-            return await self.source.fetch_with_provenance(ref, as_of)
-        return FetchedSeries(series=await self.source.fetch(ref, as_of), revised=True)
-
-    def _clamped(self, ref: SeriesRef, series: Series, as_of: AsOf) -> Series:
-        known, late = clamp_series(series, as_of)
-        if late:
-            reason = f"{late} points of {ref.provider}/{ref.id} after the cutoff"
-            self.emit(LeakBlocked(layer="data", reason=reason, title=f"{ref.provider}/{ref.id}"))
-        if not len(known):
-            raise ToolFailed("Nothing of the series was known at the cutoff; search for reports instead.")
-        return known
-
-    def _reference(self, ref: SeriesRef, known: Series) -> list[str]:
         due = np.datetime64(self.question.due.date(), "D")
         value = known.at(due)
-        lines = [f"last value on or before {due}: {value:g}"] if value is not None else []
         against = f"{ref.threshold:g}" if ref.threshold is not None else "that value"
-        return [*lines, f"asked: whether the value will be {ref.comparison} {against}", f"observations: {len(known)}"]
-
-
-def _estimates(question: Question, estimates: Mapping[str, float]) -> list[str]:
-    return [
-        f"model estimate of yes for {target.id}: {estimates[target.id]:.3f}"
-        for target in question.targets
-        if target.id in estimates
-    ]
-
-
-def _rows(known: Series) -> list[str]:
-    chosen = shown_places(len(known))
-    return ["day, value", *(f"{known.days[place]}, {known.values[place]:.10g}" for place in chosen)]
+        lines = [f"last value on or before {due}: {value:g}"] if value is not None else []
+        lines += [f"asked: whether the value will be {ref.comparison} {against}", f"observations: {len(known)}"]
+        for target in self.question.targets:
+            if target.id in estimates:
+                lines.append(f"model estimate of yes for {target.id}: {estimates[target.id]:.3f}")
+        rows = [f"{known.days[place]}, {known.values[place]:.10g}" for place in shown_places(len(known))]
+        text = "\n".join([*lines, "day, value", *rows])
+        item = SourceItem(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)
+        return ToolMaterial(heading="The series that decides the question:", items=(item,))
 
 
 def shown_places(count: int) -> list[int]:

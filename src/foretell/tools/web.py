@@ -1,14 +1,14 @@
-"""Reading further: facts from results that were admitted before, drawn out by a quick model."""
+"""The web: searching it, opening pages, and reading further in what was admitted, with the help of a quick model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from foretell.data.http import SourceError
 from foretell.data.pages import PageSource, PageUnavailable
 from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
+from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.tools.fence import AdmittedSource, SourceStore
@@ -31,12 +31,7 @@ LOOKUP_SPEC = ToolSpec(
         "Open one web address and read its text. Good for pages named in the question's background and for promising "
         "search results. Pages that would give the answer away, and pages without a usable date, are closed."
     ),
-    parameters={
-        "type": "object",
-        "properties": {"url": {"type": "string", "description": "A full address that begins with https://."}},
-        "required": ["url"],
-        "additionalProperties": False,
-    },
+    parameters=closed_object({"url": {"type": "string", "description": "A full address that begins with https://."}}),
 )
 
 
@@ -46,10 +41,7 @@ class LookupUrl:
 
     pages: PageSource
 
-    @property
-    def spec(self) -> ToolSpec:
-        """As shown to the model."""
-        return LOOKUP_SPEC
+    spec = LOOKUP_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """The page, unchecked, with every address it passed."""
@@ -82,12 +74,7 @@ SEARCH_SPEC = ToolSpec(
         "short excerpts; read promising ones further with summarize_results. Use few, concrete words: names, "
         "places, the quantity asked about. Vary the words rather than repeating a search."
     ),
-    parameters={
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "The words to search for."}},
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+    parameters=closed_object({"query": {"type": "string", "description": "The words to search for."}}),
 )
 
 
@@ -98,10 +85,7 @@ class WebSearch:
     engine: SearchEngine
     limit: int = 10
 
-    @property
-    def spec(self) -> ToolSpec:
-        """As shown to the model."""
-        return SEARCH_SPEC
+    spec = SEARCH_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """The engine's results, unchecked."""
@@ -142,9 +126,8 @@ SUMMARIZE_SPEC = ToolSpec(
         "Have an assistant read the full text of earlier results and report the facts that bear on what you ask. "
         "Choose the results whose excerpts look most telling and say exactly what you want to know."
     ),
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=closed_object(
+        {
             "ids": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -153,10 +136,8 @@ SUMMARIZE_SPEC = ToolSpec(
                 "description": "Ids of results, such as search_1_result_3.",
             },
             "question": {"type": "string", "description": "What to look for in them."},
-        },
-        "required": ["ids", "question"],
-        "additionalProperties": False,
-    },
+        }
+    ),
 )
 INSTRUCTION = """\
 You read sources for a forecaster and hand over facts. From the sources below, write down what bears on the task: \
@@ -183,48 +164,33 @@ class SummarizeResults:
     question: Question
     settings: ModelSettings = field(default_factory=ModelSettings)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """As shown to the model."""
-        return SUMMARIZE_SPEC
+    spec = SUMMARIZE_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """One summary, dated like the youngest of its sources."""
+        """One summary, dated like the youngest of its sources, for it knows no more than they do.
+
+        Sources without a date are clamped numbers, and those end at the cutoff.
+        """
         ids = required_texts(arguments, "ids")[:MAX_RESULTS]
         asked = required_text(arguments, "question")
-        read = await self.shelf.read(ids)
-        text = await self._summary(asked, read)
-        title = f"Facts from {', '.join(one.id for one, _ in read)}"
-        item = SourceItem(title=title, text=text, published=_newest_source(read, as_of), dating="published")
+        sources = await self.shelf.read(ids)
+        text = await self._summary(asked, sources)
+        newest = max((one.published for one, _ in sources if one.published is not None), default=as_of.at)
+        title = f"Facts from {', '.join(one.id for one, _ in sources)}"
+        item = SourceItem(title=title, text=text, published=newest, dating="published")
         return ToolMaterial(heading=f"On {asked!r}:", items=(item,))
 
-    async def _summary(self, asked: str, read: Sequence[tuple[AdmittedSource, str]]) -> str:
-        request = Request(
-            model=self.name,
-            messages=(SystemMessage(text=INSTRUCTION), UserMessage(text=self._task(asked, read))),
-            settings=self.settings,
-        )
+    async def _summary(self, asked: str, sources: Sequence[tuple[AdmittedSource, str]]) -> str:
+        criteria = f"\nHow it is decided: {self.question.criteria}" if self.question.criteria else ""
+        task = f"Forecaster's question: {self.question.text}{criteria}\nTask: {asked}\n\nSources:"
+        for one, text in sources:
+            day = f" ({one.published.date().isoformat()})" if one.published is not None else ""
+            task += f"\n\n[{one.id}] {one.title}{day}\n{text}"
+        messages = (SystemMessage(text=INSTRUCTION), UserMessage(text=task))
         try:
-            reply = await self.model.complete(request)
+            reply = await self.model.complete(Request(model=self.name, messages=messages, settings=self.settings))
         except ModelError:
             raise ToolFailed("The assistant could not read the results; go on with the excerpts.") from None
         if not reply.text.strip():
             raise ToolFailed("The assistant found nothing to report; go on with the excerpts.")
         return reply.text.strip()
-
-    def _task(self, asked: str, read: Sequence[tuple[AdmittedSource, str]]) -> str:
-        criteria = f"\nHow it is decided: {self.question.criteria}" if self.question.criteria else ""
-        sources = "\n\n".join(f"[{one.id}] {one.title}{_source_day(one.published)}\n{text}" for one, text in read)
-        return f"Forecaster's question: {self.question.text}{criteria}\nTask: {asked}\n\nSources:\n\n{sources}"
-
-
-def _source_day(moment: datetime | None) -> str:
-    return f" ({moment.date().isoformat()})" if moment is not None else ""
-
-
-def _newest_source(read: Sequence[tuple[AdmittedSource, str]], as_of: AsOf) -> datetime:
-    """A summary knows no more than its sources, all of them admitted: the youngest date stands for all.
-
-    Sources without one are clamped numbers, and those end at the cutoff.
-    """
-    return max((one.published for one, _ in read if one.published is not None), default=as_of.at)

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from foretell.data.http import SourceError
 from foretell.data.pages import PageUnavailable
-from foretell.data.wikipedia import ArticleHeading, ArticleRevision, article_headings, wikitext_to_text
+from foretell.data.wikipedia import ArticleRevision, article_headings, wikitext_to_text
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import UnreadableAddress, plain_host
@@ -48,10 +48,7 @@ class FetchWikipedia:
 
     wikipedia: Revisions
 
-    @property
-    def spec(self) -> ToolSpec:
-        """As shown to the model."""
-        return SPEC
+    spec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """The introduction with the table of contents, or one section."""
@@ -60,10 +57,9 @@ class FetchWikipedia:
             revision = await self.wikipedia.revision(title, as_of)
         except (PageUnavailable, SourceError) as error:
             raise ToolFailed(f"The article could not be read: {error}") from error
-        section = optional_text(arguments, "section")
         item = SourceItem(
             title=revision.title,
-            text=_opening(revision) if section is None else _section(revision, section),
+            text=_section(revision, optional_text(arguments, "section")),
             url=f"https://{SITE}/wiki/{quote(revision.title.replace(' ', '_'), safe='/:(),')}",
             published=revision.at,
             dating="published",
@@ -88,21 +84,14 @@ def _title(arguments: Mapping[str, Any]) -> str:
     return unquote(parts.path.removeprefix("/wiki/")).replace("_", " ")
 
 
-def _opening(revision: ArticleRevision) -> str:
-    listed = article_headings(revision.wikitext)
-    contents = "\n".join(f"{one.number} {one.heading}" for one in listed[:MAX_HEADINGS])
-    return f"{_text(revision, listed[0])}\n\nSections:\n{contents}"
-
-
-def _section(revision: ArticleRevision, which: str) -> str:
-    listed = article_headings(revision.wikitext)
-    wanted = which.casefold().strip()
-    for one in listed:
-        if wanted in (one.number, one.heading.casefold(), f"{one.number} {one.heading}".casefold()):
-            return _text(revision, one)
-    known = ", ".join(f"{one.number} {one.heading}" for one in listed[:MAX_HEADINGS])
-    raise ToolFailed(f"The article has no section {which!r}; it has: {known}.")
-
-
-def _text(revision: ArticleRevision, part: ArticleHeading) -> str:
-    return wikitext_to_text(revision.wikitext[part.start : part.end])
+def _section(revision: ArticleRevision, which: str | None) -> str:
+    """A section by number or heading; without one the introduction and the table of contents."""
+    headings = article_headings(revision.wikitext)
+    listed = [f"{one.number} {one.heading}" for one in headings[:MAX_HEADINGS]]
+    wanted = which.casefold().strip() if which is not None else ""
+    for one in headings:
+        names = (one.number, one.heading.casefold(), f"{one.number} {one.heading}".casefold())
+        if which is None or wanted in names:
+            text = wikitext_to_text(revision.wikitext[one.start : one.end])
+            return text if which is not None else "\n".join([f"{text}\n\nSections:", *listed])
+    raise ToolFailed(f"The article has no section {which!r}; it has: {', '.join(listed)}.")

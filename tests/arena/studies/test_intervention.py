@@ -74,7 +74,7 @@ def test_the_push_is_in_the_trace_and_in_what_the_model_reads(say, last_belief, 
 def test_with_a_journal_the_shared_steps_are_paid_once(say, last_belief, questions, context_with):
     inner = model_that(say, last_belief, 1.0)
     journal = Journal(":memory:")
-    model = JournalReadingModel(JournalWritingModel(inner, journal, PriceList(public=False)), journal)
+    model = JournalReadingModel(JournalWritingModel(inner, journal, PriceList()), journal)
     run(model, questions[:1], context_with)
     journal.close()
     assert len(inner.requests) == 4 + 2, "steps 1 and 2 are the same in both runs"

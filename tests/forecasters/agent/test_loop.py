@@ -202,7 +202,7 @@ def test_step_limit_returns_the_standing_belief_when_the_model_will_not_submit(d
 
 def test_budget_end_returns_standing_belief(desk, say, think):
     inner = ScriptedModel([search(say, think, 0.7), submit(say, think, 0.9)])
-    metered = BudgetedModel(inner, PriceList(public=False), Budget("question", calls=1))
+    metered = BudgetedModel(inner, PriceList(), Budget("question", calls=1))
     forecast = desk.run(metered)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.7}

@@ -13,7 +13,7 @@ def test_snippets_run(sandboxed: None, tmp_path: Path, monkeypatch: pytest.Monke
     names: dict[str, object] = {}
     for snippet in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S):
         exec(compile(snippet, "notebook.md", "exec"), names)
-    assert "<h1>Polls</h1>" in (tmp_path / "polls.html").read_text(encoding="utf-8")
+    assert "What the polls say" in (tmp_path / "polls.ipynb").read_text(encoding="utf-8")
 
 
 def test_the_number_of_attacks_is_true() -> None:

@@ -19,7 +19,6 @@ from foretell.questions.trace import LeakBlocked, TraceEvent
 from foretell.tools.fence import FencedTools
 from foretell.tools.notebook.endpoints import (
     Endpoint,
-    EndpointFailed,
     FencedToolEndpoint,
     JournaledEndpoint,
     LocalFile,
@@ -29,7 +28,7 @@ from foretell.tools.notebook.endpoints import (
     check_parameters,
     describe_endpoint,
 )
-from foretell.tools.tool import LeakRefused
+from foretell.tools.tool import LeakRefused, ToolFailed
 from foretell.tools.web import WebSearch
 
 ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-26": 3.0, "2025-10-27": 4.0}
@@ -75,11 +74,11 @@ def test_a_corrected_series_is_refused_in_a_backtest() -> None:
 
 
 def test_series_that_are_not_there() -> None:
-    with pytest.raises(EndpointFailed, match="no provider 'x'; providers: fred"):
+    with pytest.raises(ToolFailed, match="no provider 'x'; providers: fred"):
         call(series(), {"provider": "x", "id": "y"})
-    with pytest.raises(EndpointFailed, match="nothing of the series was known"):
+    with pytest.raises(ToolFailed, match="Nothing of the series was known"):
         call(series(), FRED, AsOf.day("2020-01-01"))
-    with pytest.raises(EndpointFailed) as failed:
+    with pytest.raises(ToolFailed) as failed:
         call(series(source=SeriesInMemory(series={})), FRED)
     assert isinstance(failed.value.__cause__, SeriesUnavailable)
     assert "ids such as DGS10" in describe_endpoint(series())
@@ -96,11 +95,11 @@ def test_prices_end_at_the_cutoff() -> None:
     points = [PricePoint(at=at("2025-10-28"), p=0.9), PricePoint(at=at("2025-10-20"), p=0.4)]
     found = call(prices(points), {**MARKET, "days": 10_000})
     assert found == {**MARKET, "rows": [{"at": "2025-10-20T09:00:00+00:00", "p": 0.4}]}
-    with pytest.raises(EndpointFailed, match="no price was known"):
+    with pytest.raises(ToolFailed, match="no price was known"):
         call(prices(points[:1]), MARKET)
-    with pytest.raises(EndpointFailed, match="no platform 'x'"):
+    with pytest.raises(ToolFailed, match="no platform 'x'"):
         call(prices(points), {"platform": "x", "id": "1"})
-    with pytest.raises(EndpointFailed) as failed:
+    with pytest.raises(ToolFailed) as failed:
         call(prices(PricesUnavailable("closed on Tuesday")), MARKET)
     assert failed.value.__cause__ is not None
 
@@ -131,13 +130,13 @@ def test_a_notebook_sees_of_a_search_what_an_agent_would() -> None:
 
 def test_a_search_of_a_later_day_is_closed() -> None:
     toolbox, _ = searching(as_of=AsOf.day("2026-01-01"))
-    with pytest.raises(EndpointFailed, match="later cutoff"):
+    with pytest.raises(ToolFailed, match="later cutoff"):
         call(FencedToolEndpoint(toolbox=toolbox), {"query": "bill"})
 
 
 def test_a_search_that_fails_says_what_the_fence_says() -> None:
     toolbox, _ = fenced(WebSearch(engine=Engine(hits=[], filters_dates=False)))
-    with pytest.raises(EndpointFailed, match="Searching is not possible"):
+    with pytest.raises(ToolFailed, match="Searching is not possible"):
         call(FencedToolEndpoint(toolbox=toolbox), {"query": "bill"})
 
 
@@ -171,9 +170,9 @@ def test_rows_of_a_table_end_at_the_cutoff(tables: LocalFilesEndpoint) -> None:
 def test_tables_without_dates_need_a_day_in_a_backtest(tables: LocalFilesEndpoint) -> None:
     assert call(tables, {"name": "codes"})["rows"][0] == {"code": "007", "name": "Bond"}
     assert call(tables, {"name": "undated"}, LIVE)["rows"]
-    with pytest.raises(EndpointFailed, match="no table 'undated'; tables: polls, codes"):
+    with pytest.raises(ToolFailed, match="no table 'undated'; tables: polls, codes"):
         call(tables, {"name": "undated"})
-    with pytest.raises(EndpointFailed, match="no table 'codes'"):
+    with pytest.raises(ToolFailed, match="no table 'codes'"):
         call(tables, {"name": "codes"}, AsOf.day("2019-01-01"))
 
 
@@ -189,7 +188,7 @@ def test_rows_can_be_read_in_parts(tables: LocalFilesEndpoint) -> None:
     "name", ["../../etc/passwd", "/etc/passwd", "polls.csv", "sub/codes.csv", "polls\0", "..", "codes/../polls"]
 )
 def test_names_never_become_paths(tables: LocalFilesEndpoint, name: str) -> None:
-    with pytest.raises(EndpointFailed, match="there is no table"):
+    with pytest.raises(ToolFailed, match="there is no table"):
         call(tables, {"name": name})
 
 
@@ -229,7 +228,7 @@ def test_answers_and_failures_are_the_same_in_a_replay() -> None:
     for _ in range(2):
         with pytest.raises(LeakRefused, match="corrected later"):
             call(refused, FRED)
-        with pytest.raises(EndpointFailed, match="cannot be read") as failed:
+        with pytest.raises(ToolFailed, match="could not be read") as failed:
             call(broken, FRED)
         assert failed.value.__cause__ is not None
     assert len(journal.kept) == 3

@@ -5,17 +5,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from tests.tools.notebook.conftest import Canaries, Loop
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, TOOLS, Attack, syscalls
+from tests.tools.notebook.test_inert import assert_inert
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.html_page import notebook_page
 from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.outputs import TAGS
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
 from foretell.tools.notebook.watchdog import descendants, is_running
@@ -60,41 +58,13 @@ def judge(attack: Attack, result: CellResult) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", report)
 
 
-class Elements(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.attributes: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-
-def assert_inert(page: str) -> None:
-    elements = Elements()
-    elements.feed(page)
-    frame = {"html", "head", "meta", "title", "style", "body", "main", "section", "details", "summary", "img"}
-    assert elements.found <= frame | TAGS
-    assert elements.attributes <= {
-        "lang",
-        "charset",
-        "http-equiv",
-        "content",
-        "class",
-        "alt",
-        "src",
-        "colspan",
-        "rowspan",
-    }
-
-
 @pytest.mark.parametrize("attack", PROBES, ids=lambda attack: attack.name)
 def test_probe_finds_nothing(attack: Attack, shared: NotebookSession, loop: Loop, canaries: Canaries) -> None:
     step = loop.run(shared.run([written(attack, canaries)]))
     judge(attack, step.results[-1])
     canaries.check()
-    assert_inert(notebook_page(shared.notebook))
+    for output in step.results[-1].cell.outputs:
+        assert_inert(getattr(output, "html", ""))
 
 
 @pytest.mark.parametrize("attack", DESTROYERS, ids=lambda attack: attack.name)

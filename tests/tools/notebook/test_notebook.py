@@ -1,4 +1,4 @@
-"""The notebook as a value, its file and its page."""
+"""The notebook as a value and its file."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.notebook.html_page import marked, notebook_page
 from foretell.tools.notebook.notebook import CellAttempt, MarkdownCell, Notebook, PythonCell, ipynb, write_ipynb
 from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput
 
@@ -126,50 +125,14 @@ cells = st.one_of(
 
 @given(st.lists(cells, max_size=4))
 @settings(deadline=None, max_examples=30)
-def test_every_notebook_makes_a_valid_file_and_an_inert_page(given_cells: list[MarkdownCell | PythonCell]) -> None:
+def test_every_notebook_makes_a_valid_file(given_cells: list[MarkdownCell | PythonCell]) -> None:
     nbformat = pytest.importorskip("nbformat")
     notebook = Notebook(cells=tuple(given_cells))
     content = ipynb(notebook)
     nbformat.validate(nbformat.from_dict(json.loads(json.dumps(content))))
-    assert "<script" not in notebook_page(notebook).lower()
 
 
 def test_half_a_character_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / "half.ipynb"
     write_ipynb(Notebook().appended(MarkdownCell(source="a\ud800b")), path)
     assert json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"] == ["a?b"]
-
-
-def test_the_page_shows_everything_and_runs_nothing() -> None:
-    page = notebook_page(RICH.appended(MarkdownCell(source="<script>alert(1)</script> **bold**")), "A <title>")
-    assert "Content-Security-Policy" in page
-    assert "<title>A &lt;title&gt;</title>" in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; <strong>bold</strong>" in page
-    assert "<summary>Setup</summary>" in page
-    assert page.count("<summary>A version that failed</summary>") == 2
-    assert "<td>1</td>" in page
-    assert "data:image/png;base64," in page
-    assert "The cell was interrupted." in page
-
-
-def test_html_that_was_smuggled_into_a_value_is_cleaned_again() -> None:
-    cell = PythonCell(source="", outputs=(DisplayOutput(text="", html="<img src=x onerror=alert(1)>kept"),))
-    page = notebook_page(Notebook(cells=(cell,)))
-    assert "onerror" not in page
-    assert "kept" in page
-
-
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("plain\nwords", "<p>plain words</p>"),
-        ("## Two\n# One\nwords", "<h3>Two</h3>\n<h2>One</h2>\n<p>words</p>"),
-        ("* a `x<y`\n* *b*", "<ul><li>a <code>x&lt;y</code></li><li><em>b</em></li></ul>"),
-        ("```python\na = 1\n```\nend", "<pre><code>a = 1</code></pre>\n<p>end</p>"),
-        ("```\nnever closed", "<pre><code>never closed</code></pre>"),
-        ("|a|b|\n|-|-|", "<pre><code>|a|b|\n|-|-|</code></pre>"),
-        ("", ""),
-    ],
-)
-def test_markdown(text: str, html: str) -> None:
-    assert marked(text) == html

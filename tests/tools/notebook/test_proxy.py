@@ -13,9 +13,9 @@ import pytest
 
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.notebook.endpoints import EndpointFailed, Parameter, check_parameters
+from foretell.tools.notebook.endpoints import Parameter, check_parameters
 from foretell.tools.notebook.proxy import DataProxy, ProxyLimits, as_facts
-from foretell.tools.tool import LeakRefused, Refusal
+from foretell.tools.tool import LeakRefused, Refusal, ToolFailed
 
 CUTOFF = AsOf.day("2025-10-26")
 
@@ -135,13 +135,13 @@ def failing(error: Exception, cause: Exception | None = None) -> Any:
     return fail
 
 
-SOURCE = failing(EndpointFailed("the series ended in 2027"), OSError("404"))
+SOURCE = failing(ToolFailed("the series ended in 2027"), OSError("404"))
 
 
 @pytest.mark.parametrize(
     ("does", "as_of", "told", "noted"),
     [
-        (failing(EndpointFailed("ask otherwise")), CUTOFF, "/echo: ask otherwise", 0),
+        (failing(ToolFailed("ask otherwise")), CUTOFF, "/echo: ask otherwise", 0),
         (SOURCE, CUTOFF, "/echo: nothing could be admitted as of 2025-10-26", 1),
         (SOURCE, AsOf.day("2025-10-26", mode="live"), "/echo: the series ended in 2027", 0),
         (failing(LeakRefused("closed", Refusal(layer="data", reason="later"))), CUTOFF, "/echo: closed", 1),

@@ -117,6 +117,5 @@ def test_it_stops_when_told(family: "subprocess.Popen[bytes]", tmp_path: Path) -
     watcher.stop()
     assert not watcher.is_alive()
     assert watcher.breach is None
-    assert watcher.peak_memory > 0
     assert len(watcher.below) >= 1
     killed(family)

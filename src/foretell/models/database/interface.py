@@ -1,5 +1,7 @@
 """What store, journal and limits need from a database; SQLite and PostgreSQL stand behind it."""
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -9,16 +11,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 SqlRow = tuple[Any, ...]
 SqlValues = Sequence[Any]
-
-
-def refuse_newer(place: str, part: str, version: int, known: int) -> None:
-    """Raise where a newer foretell wrote the tables: using them with older code could spoil them."""
-    if version > known:
-        raise InputError(
-            f"a newer foretell wrote this ({part} version {version}, this one knows {known})",
-            path=place,
-            hint="update foretell, or set FORETELL_HOME to another folder",
-        )
+WRITE_VERSION = "insert into version values (?, ?) on conflict (part) do update set number = excluded.number"
 
 
 class Statements(Protocol):
@@ -60,50 +53,88 @@ class Liveness(Protocol):
         ...
 
 
-class Database(Statements, Protocol):
+class Database(Statements, ABC):
     """A place to keep things. A statement outside of `together` is committed when it returns.
 
     A server that goes away is waited for: what was begun is done when it is back.
     """
 
-    place: str
-    """For people; without a password."""
     shared: bool
     """Whether other machines may have it open."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        """For people; without a password."""
+        self._lock = threading.RLock()
+        self._life: Liveness | None = None
 
     @property
     def life(self) -> Liveness:
         """Ours; it begins when it is first asked for."""
-        ...
+        if self._life is None:
+            with self._lock:
+                self._life = self._life or self._new_life()
+        return self._life
+
+    @abstractmethod
+    def _new_life(self) -> Liveness: ...
 
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
         """Bring the tables of one part up to date; safe when several processes do so at once.
 
         Each script brings them one version further. They are written for SQLite; existing ones never change. Tables of
-        a newer version than the scripts know are refused with an `InputError`, and not touched.
+        a newer version than the scripts know are refused, and not touched: older code could spoil them.
         """
-        ...
+        version = self._version(self, part)
+        if version > len(scripts):
+            raise InputError(
+                f"a newer foretell wrote this ({part} version {version}, this one knows {len(scripts)})",
+                path=self.place,
+                hint="update foretell, or set FORETELL_HOME to another folder",
+            )
+        if version == len(scripts):
+            return
 
+        def bring_up(statements: Statements) -> None:
+            # Asked again under the lock: another process may have been quicker.
+            for script in scripts[self._version(statements, part) :]:
+                for statement in filter(str.strip, script.split(";")):
+                    statements.write(self._table_description(statement))
+            self._set_version(statements, part, len(scripts))
+
+        self.together(bring_up, alone="migrate")
+
+    @abstractmethod
+    def _version(self, statements: Statements, part: str) -> int:
+        """How many scripts of a part were carried out."""
+
+    @abstractmethod
+    def _set_version(self, statements: Statements, part: str, number: int) -> None: ...
+
+    def _table_description(self, statement: str) -> str:
+        """A statement of a script in this database's dialect."""
+        return statement
+
+    @abstractmethod
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
         """Do all of it in one transaction, or nothing. With `alone` nobody else is at work under that name."""
-        ...
 
+    @abstractmethod
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
         """Rows one by one, for results that are large."""
-        ...
 
+    @abstractmethod
     def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Do it without holding up the event loop. Once begun it is finished, also when the waiter is cancelled."""
-        ...
 
+    @abstractmethod
     def later(self, work: Callable[[], object]) -> None:
         """Do it soon; nobody waits for it."""
-        ...
 
+    @abstractmethod
     async def settled(self) -> None:
         """Wait until what was written would survive a power cut."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
-        """Let go of it."""
-        ...
+        """Finish what was begun and close it."""

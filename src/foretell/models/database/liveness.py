@@ -1,4 +1,4 @@
-"""Signs of life over many machines: a lock that a PostgreSQL session holds, and that vanishes with the session."""
+"""Signs of life: a locked file on one machine, a lock of a PostgreSQL session over many. Both vanish with a process."""
 
 import logging
 import os
@@ -15,8 +15,6 @@ from foretell.models.database.interface import SqlRow
 if TYPE_CHECKING:
     from foretell.models.database.postgres import Connection, PostgresDatabase
 
-
-# Signs of life on one machine: a locked file, which the system unlocks when its process ends, however it ends.
 
 try:
     import fcntl
@@ -36,9 +34,9 @@ class FileLiveness:
         self.id = _new_id()
         self._file: int | None = None
         if fcntl is not None and database != ":memory:":
-            while (held := self._hold()) is None:
+            while (locked := self._hold()) is None:
                 self.id = _new_id()
-            self._file = held
+            self._file = locked
             self._sweep()
 
     def alive(self, id: int) -> bool:
@@ -103,6 +101,8 @@ def _new_id() -> int:
     return secrets.randbits(62) + 1
 
 
+# Over many machines.
+
 HEARTBEAT = 1.0
 """Seconds between two looks at who is there, and before a lost session is taken up again."""
 LOCK_CONNECT_TIMEOUT = 2
@@ -144,7 +144,7 @@ class SessionLiveness:
 
     def __init__(self, database: "PostgresDatabase") -> None:
         database.migrate("life", LIVENESS_TABLES)
-        self.id = secrets.randbits(62) + 1
+        self.id = _new_id()
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._role = ""
         self._database = database
@@ -171,7 +171,7 @@ class SessionLiveness:
         return {id: name for id, name, has in found if role in (None, has)}
 
     def play(self, role: str) -> None:
-        """Tell the others what we are here for."""
+        """Let the others know what we are here for."""
         self._role = role
         self._database.write("update life set role = ? where id = ?", (role, self.id))
 

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from foretell.models.database.interface import P, SqlRow, SqlValues, Statements, T, refuse_newer
+from foretell.models.database.interface import WRITE_VERSION, Database, P, SqlRow, SqlValues, Statements, T
 from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
 
@@ -67,7 +67,7 @@ class DatabaseClosed(Exception):
     """The database was closed while something was waiting for it."""
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """Statements wait for the server in threads; one that fails because it is away is tried again until it is back.
 
     So every statement may be carried out twice: the second time must do no harm.
@@ -76,62 +76,45 @@ class PostgresDatabase:
     shared = True
 
     def __init__(self, url: str, sessions: int = 6) -> None:
+        super().__init__(url_without_password(url))
         self._url = url
-        self.place = url_without_password(url)
         self._options = f"{conninfo_to_dict(url).get('options') or ''} {_SERVER_SIDE}"
         self._idle: list[Connection] = []
         self._closing = threading.Event()
-        self._lock = threading.Lock()
-        self._life: SessionLiveness | None = None
-        self._told = -WARN_EVERY
+        self._warned = -WARN_EVERY
         self._threads = ThreadPoolExecutor(sessions, thread_name_prefix="database")
-        self._idle.append(self._first())
-
-    def _first(self) -> Connection:
         until = time.monotonic() + STARTUP_TIMEOUT
-        while True:
+        while not self._idle:
             try:
-                return self.connect()
+                self._idle.append(self.connect())
             except psycopg.Error as error:
-                told = " ".join(str(error).split())
-                if time.monotonic() > until or not any(word in told for word in STARTING_UP):
-                    raise InputError(f"the database cannot be reached: {told}", path=self.place) from None
+                problem = " ".join(str(error).split())
+                if time.monotonic() > until or not any(word in problem for word in STARTING_UP):
+                    raise InputError(f"the database cannot be reached: {problem}", path=self.place) from None
                 time.sleep(LONGEST_PAUSE / 4)
 
     def connect(self, patience: int = CONNECT_TIMEOUT) -> Connection:
         """A new session, within so many seconds."""
         return psycopg.connect(self._url, **_CONNECT, options=self._options, connect_timeout=patience)
 
-    @property
-    def life(self) -> SessionLiveness:
-        """Begins when it is first asked for."""
-        if self._life is None:
-            with self._lock:
-                self._life = self._life or SessionLiveness(self)
-        return self._life
+    def _new_life(self) -> SessionLiveness:
+        return SessionLiveness(self)
 
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
         """Every part has its version in a table; a lock lets one process after the other do it."""
-
-        def bring_up(statements: Statements) -> None:
-            statements.write(f"create schema if not exists {SCHEMA}")
-            statements.write("create table if not exists version (part text primary key, number bigint not null)")
-            found = statements.read("select number from version where part = ?", (part,))
-            for script in scripts[found[0][0] if found else 0 :]:
-                for statement in filter(str.strip, script.split(";")):
-                    statements.write(in_postgres(statement))
-            note = "insert into version values (?, ?) on conflict (part) do update set number = excluded.number"
-            statements.write(note, (part, len(scripts)))
-
-        refuse_newer(self.place, part, self._version(part), len(scripts))
-        if self._version(part) < len(scripts):
-            self.together(bring_up, alone="migrate")
-
-    def _version(self, part: str) -> int:
         if not self.read("select to_regclass('version')")[0][0]:
-            return 0
-        found = self.read("select number from version where part = ?", (part,))
-        return found[0][0] if found else 0
+            self.together(_make_version_table, alone="migrate")
+        super().migrate(part, scripts)
+
+    def _version(self, statements: Statements, part: str) -> int:
+        rows = statements.read("select number from version where part = ?", (part,))
+        return rows[0][0] if rows else 0
+
+    def _set_version(self, statements: Statements, part: str, number: int) -> None:
+        statements.write(WRITE_VERSION, (part, number))
+
+    def _table_description(self, statement: str) -> str:
+        return in_postgres(statement)
 
     def read(self, sql: str, values: SqlValues = ()) -> list[SqlRow]:
         """All rows of a query."""
@@ -197,14 +180,11 @@ class PostgresDatabase:
             except CONNECTION_ERRORS as error:
                 if self._closing.is_set():
                     raise DatabaseClosed(f"{self.place} is closed") from error
-                self._tell(error)
+                if time.monotonic() - self._warned >= WARN_EVERY:
+                    self._warned = time.monotonic()
+                    log.warning("the database is away, trying again: %s", " ".join(str(error).split()))
                 self._closing.wait(pause * random.uniform(0.5, 1.0))
                 pause = min(LONGEST_PAUSE, 2 * pause)
-
-    def _tell(self, error: Exception) -> None:
-        if time.monotonic() - self._told >= WARN_EVERY:
-            self._told = time.monotonic()
-            log.warning("the database is away, trying again: %s", " ".join(str(error).split()))
 
     @contextmanager
     def _session(self) -> Generator[Connection]:
@@ -219,6 +199,11 @@ class PostgresDatabase:
             con.close()
             raise
         self._idle.append(con)
+
+
+def _make_version_table(statements: Statements) -> None:
+    statements.write(f"create schema if not exists {SCHEMA}")
+    statements.write("create table if not exists version (part text primary key, number bigint not null)")
 
 
 class _PostgresStatements:
@@ -253,10 +238,10 @@ def in_postgres(statement: str) -> str:
     >>> in_postgres("CREATE TABLE t (key BLOB PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID")
     'create table t (key bytea primary key, n bigint not null)'
     """
-    found = " ".join(statement.lower().split())
+    text = " ".join(statement.lower().split())
     for ours, theirs in _TYPE_NAMES:
-        found = found.replace(ours, theirs)
-    return found
+        text = text.replace(ours, theirs)
+    return text
 
 
 def lock_number(name: str) -> int:

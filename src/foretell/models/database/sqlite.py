@@ -3,14 +3,22 @@
 import asyncio
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
-from foretell.models.database.interface import Liveness, P, SqlRow, SqlValues, Statements, T, refuse_newer
+from foretell.models.database.interface import (
+    WRITE_VERSION,
+    Database,
+    Liveness,
+    P,
+    SqlRow,
+    SqlValues,
+    Statements,
+    T,
+)
 from foretell.models.database.liveness import FileLiveness
 
 # Getting what was written onto the disk without holding up the loop, once for everybody who waits.
@@ -75,21 +83,18 @@ def use_wal(db: sqlite3.Connection) -> None:
 MEMORY = ":memory:"
 PARTS_WITH_OWN_FILE = ("store", "journal")
 """Parts that have a file of their own, in which others may be guests."""
-_NOTE_VERSION = "insert into version values (?, ?) on conflict (part) do update set number = excluded.number"
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """Statements run at once and on the loop: they take microseconds."""
 
     shared = False
 
     def __init__(self, path: str | Path, *, timeout: float = 60.0, durable: bool = True) -> None:
         """With `durable`, `settled` waits for the disk."""
-        self.place = str(path)
+        super().__init__(str(path))
         self._on_disk = durable and self.place != MEMORY
         # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
-        self._lock = threading.RLock()
-        self._life: Liveness | None = None
         self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
         try:
             use_wal(self._con)
@@ -100,45 +105,28 @@ class SqliteDatabase:
             self._con.close()
             raise
 
-    @property
-    def life(self) -> Liveness:
-        """Begins when it is first asked for."""
-        if self._life is None:
-            with self._lock:
-                self._life = self._life or FileLiveness(self.place)
-        return self._life
+    def _new_life(self) -> Liveness:
+        return FileLiveness(self.place)
 
     @cached_property
     def _flush(self) -> DiskFlush:
         return DiskFlush(Path(f"{self.place}-wal"))
 
-    def migrate(self, part: str, scripts: Sequence[str]) -> None:
+    def _version(self, statements: Statements, part: str) -> int:
         """The version of the part a file is made for stands in its header, that of a guest in a table."""
-        refuse_newer(self.place, part, self._version(part), len(scripts))
-        if self._version(part) == len(scripts):
-            return
-
-        def bring_up(statements: Statements) -> None:
-            # Asked again under the lock: another process may have been quicker.
-            for script in scripts[self._version(part) :]:
-                for statement in filter(str.strip, script.split(";")):
-                    statements.write(statement)
-            if part in PARTS_WITH_OWN_FILE:
-                statements.write(f"PRAGMA user_version = {len(scripts)}")
-            else:
-                statements.write(_NOTE_VERSION, (part, len(scripts)))
-
-        if part not in PARTS_WITH_OWN_FILE:
-            self.write("create table if not exists version (part text primary key, number integer not null)")
-        self.together(bring_up)
-
-    def _version(self, part: str) -> int:
         if part in PARTS_WITH_OWN_FILE:
-            return self.read("PRAGMA user_version")[0][0]
-        if not self.read("select 1 from sqlite_master where type = 'table' and name = 'version'"):
+            return statements.read("PRAGMA user_version")[0][0]
+        if not statements.read("select 1 from sqlite_master where type = 'table' and name = 'version'"):
             return 0
-        found = self.read("select number from version where part = ?", (part,))
-        return found[0][0] if found else 0
+        rows = statements.read("select number from version where part = ?", (part,))
+        return rows[0][0] if rows else 0
+
+    def _set_version(self, statements: Statements, part: str, number: int) -> None:
+        if part in PARTS_WITH_OWN_FILE:
+            statements.write(f"PRAGMA user_version = {number}")
+            return
+        statements.write("create table if not exists version (part text primary key, number integer not null)")
+        statements.write(WRITE_VERSION, (part, number))
 
     def read(self, sql: str, values: SqlValues = ()) -> list[SqlRow]:
         """All rows of a query."""

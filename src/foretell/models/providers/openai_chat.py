@@ -298,8 +298,3 @@ COMPATIBLE_SERVER = Provider(
     requires="aiohttp",
     named_with_address=True,
 )
-
-
-def chat_provider(name: str, address: str, *key_variables: str) -> Provider:
-    """A hosted service that speaks the OpenAI format: all that a package has to say to add one."""
-    return Provider(open=_open, form=f"{name}:NAME", key_variables=key_variables, address=address, requires="aiohttp")

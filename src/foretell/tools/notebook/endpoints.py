@@ -1,41 +1,31 @@
-"""CSV files of this machine that were named beforehand, row by row up to the cutoff."""
+"""Data that notebooks may ask for by a path: fenced tools, series, prices, and tables of this machine."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from foretell.data.http import SourceError
-from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
-from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
-from foretell.models.canonical import content_key
+from foretell.data.markets.prices import MarketRef, PriceSource
+from foretell.data.series.series import SeriesSource
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import SeriesRef
-from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
+from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
-from foretell.tools.journal import RecordedFailure, ToolJournal
+from foretell.tools.journal import ToolJournal, stored_result
 from foretell.tools.names import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
-from foretell.tools.rules import clamp_prices, clamp_series
-from foretell.tools.series import WithProvenance
-from foretell.tools.tool import LeakRefused, Refusal
-
-# A source of data that a notebook may ask by a path: its documentation, its parameters, and the call.
+from foretell.tools.prices import known_prices
+from foretell.tools.series import WithProvenance, known_series
+from foretell.tools.tool import ToolFailed
 
 ParameterKind = Literal["text", "number", "date"]
-
-
-class EndpointFailed(Exception):
-    """The call did not work; the text, in our own words, reaches the notebook.
-
-    One that was raised from another error is withheld in a backtest: why a source fails can tell the future.
-    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +38,7 @@ class Parameter:
     needed: bool = False
 
     def read(self, value: Any) -> str | float | date:
-        """The value as it should be, or `EndpointFailed`."""
+        """The value as it should be, or `ToolFailed`."""
         if self.kind == "number":
             if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
                 return value
@@ -62,7 +52,7 @@ class Parameter:
                 except ValueError:
                     pass
         like = {"text": "a text", "number": "a number", "date": "a date such as '2025-10-26'"}[self.kind]
-        raise EndpointFailed(f"the parameter {self.name!r} must be {like}")
+        raise ToolFailed(f"the parameter {self.name!r} must be {like}")
 
 
 class Endpoint(Protocol):
@@ -84,20 +74,22 @@ class Endpoint(Protocol):
         ...
 
     async def call(self, params: Mapping[str, Any], as_of: AsOf) -> Any:
-        """The answer as JSON can hold it, with nothing later than the cutoff, or `EndpointFailed`."""
+        """The answer as JSON can hold it, with nothing later than the cutoff, or `ToolFailed` in our own words.
+
+        One that was raised from another error is withheld in a backtest: why a source fails can tell the future.
+        """
         ...
 
 
 def check_parameters(endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters an endpoint asked for, read; anything else is an error that says what would be right."""
     known = {parameter.name: parameter for parameter in endpoint.parameters}
-    takes = ", ".join(known) or "none"
     for name in params:
         if name not in known:
-            raise EndpointFailed(f"{endpoint.path} has no parameter {name!r}; it takes: {takes}")
+            raise ToolFailed(f"{endpoint.path} has no parameter {name!r}; it takes: {', '.join(known) or 'none'}")
     for name, parameter in known.items():
         if parameter.needed and params.get(name) is None:
-            raise EndpointFailed(f"{endpoint.path} needs the parameter {name!r} ({parameter.meaning})")
+            raise ToolFailed(f"{endpoint.path} needs the parameter {name!r} ({parameter.meaning})")
     return {name: known[name].read(value) for name, value in params.items() if value is not None}
 
 
@@ -152,10 +144,10 @@ class FencedToolEndpoint:
     async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
         """What the fence let through."""
         if as_of.at < self.toolbox.as_of.at:
-            raise EndpointFailed("this source stands at a later cutoff than the notebook, so it is closed")
+            raise ToolFailed("this source stands at a later cutoff than the notebook, so it is closed")
         seen = await self.toolbox.use(self.tool, params)
         if seen.failed:
-            raise EndpointFailed(seen.text)
+            raise ToolFailed(seen.text)
         return {"rows": [_source_row(self.toolbox.shelf[source_id]) for source_id in seen.source_ids]}
 
     @property
@@ -164,22 +156,17 @@ class FencedToolEndpoint:
 
 
 def _source_row(admitted: AdmittedSource) -> dict[str, Any]:
-    published = admitted.published
-    return {
-        "id": admitted.id,
-        "title": admitted.title,
-        "url": admitted.url,
-        "published": None if published is None else published.isoformat(),
-        "text": admitted.shown,
-    }
-
-
-# The journal around an endpoint: an answer is stored before a notebook sees it, and is the same in every replay.
+    published = admitted.published and admitted.published.isoformat()
+    row = {"id": admitted.id, "title": admitted.title, "url": admitted.url}
+    return {**row, "published": published, "text": admitted.shown}
 
 
 @dataclass(frozen=True, kw_only=True)
 class JournaledEndpoint:
-    """An endpoint that reaches off this machine, with its answers and failures in the journal."""
+    """An endpoint that reaches off this machine.
+
+    Its answers and failures are stored before a notebook sees them, and are the same in every replay.
+    """
 
     endpoint: Endpoint
     journal: ToolJournal
@@ -203,25 +190,16 @@ class JournaledEndpoint:
 
     async def call(self, params: Mapping[str, Any], as_of: AsOf) -> Any:
         """The answer, now or when it was first given."""
-        asked = {name: str(value) for name, value in params.items()}
-        key = content_key(["endpoint", self.path, asked, as_of.at.isoformat(), as_of.mode, self.scope])
+        given = {name: str(value) for name, value in params.items()}
+        asked = ["endpoint", self.path, given, as_of.at.isoformat(), as_of.mode, self.scope]
 
         async def produce() -> dict[str, Any]:
-            try:
-                return {"answer": await self.endpoint.call(params, as_of)}
-            except LeakRefused as error:
-                return {"failed": str(error), "layer": error.refusal.layer, "reason": error.refusal.reason}
-            except EndpointFailed as error:
-                return {"failed": str(error), "cause": None if error.__cause__ is None else str(error.__cause__)}
+            return {"answer": await self.endpoint.call(params, as_of)}
 
-        found = await self.journal.once_json(key, "endpoint", produce)
-        if "layer" in found:
-            raise LeakRefused(found["failed"], Refusal(layer=found["layer"], reason=found["reason"]))
-        if "failed" in found:
-            cause = None if found["cause"] is None else RecordedFailure(found["cause"])
-            raise EndpointFailed(found["failed"]) from cause
-        return found["answer"]
+        return (await stored_result(self.journal, asked, "endpoint", produce))["answer"]
 
+
+# Tables of this machine that were named beforehand, row by row up to the cutoff.
 
 ROWS = 5_000
 MOST_ROWS = 50_000
@@ -229,7 +207,7 @@ MOST_ROWS = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class LocalFile:
-    """A table that notebooks may read. In a backtest it needs a column of dates, or a day on which all was known."""
+    """A CSV file that notebooks may read. In a backtest it needs a column of dates, or a day on which all was known."""
 
     path: Path
     meaning: str
@@ -239,17 +217,51 @@ class LocalFile:
     known_since: date | None = None
     """The day on which the whole file was public, for tables without dates."""
 
-    def admitted(self, row: Mapping[str, str], as_of: AsOf) -> bool:
-        """Whether a row was known."""
-        if self.date_column is None:
-            return True
-        return _admits(row.get(self.date_column) or "", as_of)
-
     def open_at(self, as_of: AsOf) -> bool:
         """Whether anything of it may be read at all."""
         if as_of.mode == "live" or self.date_column is not None:
             return True
         return self.known_since is not None and as_of.admits_day(self.known_since)
+
+    def admitted(self, row: Mapping[str, str | None], as_of: AsOf) -> bool:
+        """Whether a row was known. A bare day must be over by the cutoff; whatever is no date was not known."""
+        if self.date_column is None:
+            return True
+        text = (row.get(self.date_column) or "").strip()
+        try:
+            if len(text) == 10:
+                return as_of.admits_day(date.fromisoformat(text))
+            return as_of.admits(instant(datetime.fromisoformat(text)))
+        except ValueError:
+            return False
+
+    def read(self, as_of: AsOf, offset: int, limit: int) -> tuple[list[str], list[dict[str, Any]], bool]:
+        """Its columns, the known rows from `offset` on, and whether there are more than `limit` of them."""
+        with self.path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream)
+            columns = list(reader.fieldnames or ())
+            known = (row for row in reader if self.admitted(row, as_of))
+            rows = list(islice(known, offset, offset + limit))
+            more = next(known, None) is not None
+        return columns, [{name: _value(row.get(name)) for name in columns} for row in rows], more
+
+
+def _value(text: str | None) -> str | float | int | None:
+    """As a number where it is one; a number with a leading zero is a name.
+
+    >>> [_value(text) for text in ("12", "-1.5", "0.5", "007", "n/a", "", None)]
+    [12, -1.5, 0.5, '007', 'n/a', None, None]
+    """
+    if not text:
+        return None
+    if "_" in text or (len(text) > 1 and text.startswith("0") and text.isdigit()):
+        return text
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,71 +310,26 @@ class LocalFilesEndpoint:
         file = self.files.get(params["name"])
         if file is None or not file.open_at(as_of):
             known = [name for name, file in self.files.items() if file.open_at(as_of)]
-            raise EndpointFailed(f"there is no table {params['name']!r}; tables: {', '.join(known) or 'none'}")
+            raise ToolFailed(f"there is no table {params['name']!r}; tables: {', '.join(known) or 'none'}")
         offset = int(max(params.get("offset", 0), 0))
         limit = int(min(max(params.get("limit", ROWS), 0), MOST_ROWS))
         try:
-            columns, rows, more = _read(file, as_of, offset, limit)
+            columns, rows, more = file.read(as_of, offset, limit)
         except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise EndpointFailed("the table cannot be read") from error
+            raise ToolFailed("the table cannot be read") from error
         return {"name": params["name"], "columns": columns, "rows": rows, "more": more}
 
 
-def _read(file: LocalFile, as_of: AsOf, offset: int, limit: int) -> tuple[list[str], list[dict[str, Any]], bool]:
-    rows: list[dict[str, Any]] = []
-    with file.path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.DictReader(stream)
-        columns = list(reader.fieldnames or ())
-        for place, row in enumerate(_known(reader, file, as_of)):
-            if place >= offset + limit:
-                return columns, rows, True
-            if place >= offset:
-                rows.append({name: _value(row.get(name)) for name in columns})
-    return columns, rows, False
-
-
-def _known(reader: "csv.DictReader[str]", file: LocalFile, as_of: AsOf) -> Iterator[dict[str, Any]]:
-    return (row for row in reader if file.admitted(row, as_of))
-
-
-def _value(text: str | None) -> str | float | int | None:
-    """As a number where it is one; a number with a leading zero is a name.
-
-    >>> [_value(text) for text in ("12", "-1.5", "0.5", "007", "n/a", "", None)]
-    [12, -1.5, 0.5, '007', 'n/a', None, None]
-    """
-    if not text:
-        return None
-    if "_" in text or (len(text) > 1 and text.startswith("0") and text.isdigit()):
-        return text
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _admits(text: str, as_of: AsOf) -> bool:
-    """A bare day must be over by the cutoff; whatever is no date was not known."""
-    text = text.strip()
-    try:
-        if len(text) == 10:
-            return as_of.admits_day(date.fromisoformat(text))
-        return as_of.admits(instant(datetime.fromisoformat(text)))
-    except ValueError:
-        return False
-
-
-# Prices of prediction markets up to the cutoff.
+# Prices of prediction markets, and time series of any provider, as they were known at the cutoff.
 
 PRICE_DAYS = 60
 MAX_PRICE_DAYS = 365
+MAX_OBSERVATIONS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarketPricesEndpoint:
-    """Reads moments and prices, and nothing else of a market: all other fields are told as of today."""
+    """Reads the prices of any market of some platforms."""
 
     sources: Mapping[str, PriceSource]
     """By platform."""
@@ -392,26 +359,14 @@ class MarketPricesEndpoint:
         """The known prices of a market."""
         source = self.sources.get(params["platform"])
         if source is None:
-            raise EndpointFailed(f"there is no platform {params['platform']!r}; platforms: {', '.join(self.sources)}")
+            raise ToolFailed(f"there is no platform {params['platform']!r}; platforms: {', '.join(self.sources)}")
         ref = MarketRef(platform=params["platform"], id=params["id"])
         days = int(min(max(params.get("days", PRICE_DAYS), 1), MAX_PRICE_DAYS))
-        try:
-            points = await source.prices(ref, as_of, days)
-        except (PricesUnavailable, SourceError) as error:
-            raise EndpointFailed(f"the prices cannot be read: {error}") from error
-        known, late = clamp_prices(points, as_of)
-        if late:
-            name = f"{ref.platform}/{ref.id}"
-            self.emit(LeakBlocked(layer="data", reason=f"{late} prices of {name} after the cutoff", title=name))
+        known = await known_prices(source, ref, as_of, days, self.emit)
         if not known:
-            raise EndpointFailed("no price was known at the cutoff")
+            raise ToolFailed("no price was known at the cutoff")
         rows = [{"at": point.at.isoformat(), "p": point.p} for point in known]
         return {"platform": ref.platform, "id": ref.id, "rows": rows}
-
-
-# Time series of any provider, as they were known at the cutoff.
-
-MAX_OBSERVATIONS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,7 +374,6 @@ class SeriesEndpoint:
     """Reads series. Those corrected after the cutoff are refused in a backtest, as everywhere."""
 
     source: WithProvenance | SeriesSource
-    """A source without provenance counts as one whose values may have been corrected."""
     providers: Mapping[str, str]
     """Who can be asked, and a line on what they have and how they name it."""
     allow_revised: frozenset[str] = frozenset()
@@ -452,38 +406,14 @@ class SeriesEndpoint:
     async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
         """What of the series was known."""
         if params["provider"] not in self.providers:
-            raise EndpointFailed(f"there is no provider {params['provider']!r}; providers: {', '.join(self.providers)}")
+            raise ToolFailed(f"there is no provider {params['provider']!r}; providers: {', '.join(self.providers)}")
         ref = SeriesRef(provider=params["provider"], id=params["id"])
-        try:
-            fetched = await self._fetch(ref, as_of)
-        except (SeriesUnavailable, SourceError) as error:
-            raise EndpointFailed(f"the series cannot be read: {error}") from error
-        if fetched.revised and as_of.mode == "backtest" and ref.provider not in self.allow_revised:
-            raise LeakRefused(
-                "this series is only known as corrected later, so it is closed here",
-                Refusal(layer="data", reason=f"{ref.provider}/{ref.id} may hold values corrected after the cutoff"),
-            )
-        known = self._clamped(ref, fetched.series, as_of)
-        return {"provider": ref.provider, "id": ref.id, "rows": _rows(known, params.get("start"), params.get("end"))}
-
-    async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
-        if isinstance(self.source, WithProvenance):
-            return await self.source.fetch_with_provenance(ref, as_of)
-        return FetchedSeries(series=await self.source.fetch(ref, as_of), revised=True)
-
-    def _clamped(self, ref: SeriesRef, series: Series, as_of: AsOf) -> Series:
-        known, late = clamp_series(series, as_of)
-        if late:
-            name = f"{ref.provider}/{ref.id}"
-            self.emit(LeakBlocked(layer="data", reason=f"{late} points of {name} after the cutoff", title=name))
-        if not len(known):
-            raise EndpointFailed("nothing of the series was known at the cutoff")
-        return known
-
-
-def _rows(series: Series, start: date | None, end: date | None) -> list[dict[str, Any]]:
-    first = 0 if start is None else int(np.searchsorted(series.days, np.datetime64(start, "D")))
-    last = len(series) if end is None else int(np.searchsorted(series.days, np.datetime64(end, "D"), side="right"))
-    days = series.days[first:last][-MAX_OBSERVATIONS:].astype(str).tolist()
-    values = series.values[first:last][-MAX_OBSERVATIONS:].tolist()
-    return [{"date": day, "value": value} for day, value in zip(days, values, strict=True)]
+        allow_revised = ref.provider in self.allow_revised
+        series = await known_series(self.source, ref, as_of, allow_revised=allow_revised, emit=self.emit)
+        start, end = params.get("start"), params.get("end")
+        first = 0 if start is None else int(np.searchsorted(series.days, np.datetime64(start, "D")))
+        last = len(series) if end is None else int(np.searchsorted(series.days, np.datetime64(end, "D"), side="right"))
+        days = series.days[first:last][-MAX_OBSERVATIONS:].astype(str).tolist()
+        values = series.values[first:last][-MAX_OBSERVATIONS:].tolist()
+        rows = [{"date": day, "value": value} for day, value in zip(days, values, strict=True)]
+        return {"provider": ref.provider, "id": ref.id, "rows": rows}

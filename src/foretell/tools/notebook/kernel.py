@@ -27,7 +27,7 @@ from foretell.tools.notebook.protocol import (
     jupyter_request,
     read_message,
 )
-from foretell.tools.notebook.sandbox import WIRE, RunDirectory, Sandbox, SandboxUnavailable
+from foretell.tools.notebook.sandbox import WIRE, Sandbox, SandboxUnavailable
 
 # One cell being run: what is still to come, and how it ended.
 
@@ -47,19 +47,16 @@ class ExecutionEnd:
     """The number the kernel gave the execution."""
 
 
-@dataclass(kw_only=True)
 class Execution:
     """How far one execution has come."""
 
-    name: str
-    seconds: float
-    deadline: float = 0.0
-    interrupted: bool = False
-    idle: bool = False
-    reply: JupyterMessage | None = None
-
-    def __post_init__(self) -> None:
-        self.deadline = now() + self.seconds
+    def __init__(self, name: str, seconds: float) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.deadline = now() + seconds
+        self.interrupted = False
+        self.idle = False
+        self.reply: JupyterMessage | None = None
 
     @property
     def over(self) -> bool:
@@ -84,18 +81,6 @@ class Execution:
         return ExecutionEnd(how="done" if self.reply.text("status") == "ok" else "failed", count=count)
 
 
-def execute_request(source: str, *, silent: bool) -> dict[str, Any]:
-    """The content of the request to run some code."""
-    return {
-        "code": source,
-        "silent": silent,
-        "store_history": not silent,
-        "user_expressions": {},
-        "allow_stdin": False,
-        "stop_on_error": True,
-    }
-
-
 def now() -> float:
     """The time of the loop, in seconds."""
     return asyncio.get_running_loop().time()
@@ -114,7 +99,12 @@ class Kernel:
         self, confined: SandboxedProcess, sandbox: Sandbox | None, *, limits: KernelLimits, caps: OutputCaps, key: str
     ) -> None:
         self._confined = confined
-        self._sandbox = sandbox
+        self.run = confined.run
+        """Its directories on this machine."""
+        self.confined = sandbox is not None
+        """Whether it runs in a sandbox."""
+        self.user = sandbox.user if sandbox is not None else None
+        """The user it runs as, where that is not ours."""
         self._limits = limits
         self._caps = caps
         self._key = key.encode()
@@ -134,7 +124,11 @@ class Kernel:
         key = secrets.token_hex(16)
         if sandbox is not None and sandbox.fonts is not None:
             shutil.copyfile(sandbox.fonts, run.fonts)
-        _write_connection(run, str((WIRE if inside else run.wire) / "kernel"), key)
+        ports = {f"{name}_port": port for name, port in PORTS.items()}
+        address = str((WIRE if inside else run.wire) / "kernel")
+        connection = {"transport": "ipc", "ip": address, "key": key, "signature_scheme": "hmac-sha256", **ports}
+        (run.wire / "connection.json").write_text(json.dumps(connection), encoding="utf-8")
+        (run.wire / "connection.json").chmod(0o644)
         program = kernel_program(run, limits=limits, caps=caps, inside=inside, user=user)
         confined = await SandboxedProcess.start(program, sandbox=sandbox, limits=limits, run=run)
         kernel = cls(confined, sandbox, limits=limits, caps=caps, key=key)
@@ -143,27 +137,12 @@ class Kernel:
                 await kernel._connect()
         except (TimeoutError, ZmtpBroken) as error:
             await kernel._die(str(error) or f"it did not answer within {limits.start_seconds:g} s")
-            said = confined.last_words.strip()
-            raise SandboxUnavailable(f"no kernel could be started: {kernel.death}", hint=said or None) from None
+            hint = confined.last_words.strip() or None
+            raise SandboxUnavailable(f"no kernel could be started: {kernel.death}", hint=hint) from None
         except BaseException:
             await kernel.close()
             raise
         return kernel
-
-    @property
-    def run(self) -> RunDirectory:
-        """Its directories on this machine."""
-        return self._confined.run
-
-    @property
-    def confined(self) -> bool:
-        """Whether it runs in a sandbox."""
-        return self._sandbox is not None
-
-    @property
-    def user(self) -> int | None:
-        """The user it runs as, where that is not ours."""
-        return self._sandbox.user if self._sandbox is not None else None
 
     @property
     def death(self) -> str | None:
@@ -190,10 +169,17 @@ class Kernel:
         if self._death is not None:
             yield ExecutionEnd(how="dead", reason=self._death)
             return
-        seconds = self._limits.cell_seconds if seconds is None else seconds
-        cell = Execution(name=next(self._names), seconds=seconds)
+        cell = Execution(next(self._names), self._limits.cell_seconds if seconds is None else seconds)
+        request = {
+            "code": source,
+            "silent": silent,
+            "store_history": not silent,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": True,
+        }
         try:
-            await self._ask("shell", "execute_request", cell.name, execute_request(source, silent=silent))
+            await self._ask("shell", "execute_request", cell.name, request)
             async for message in self._messages_of(cell):
                 output = output_of(message, self._caps)
                 if output is not None:
@@ -279,11 +265,3 @@ class Kernel:
         """Find out why it is gone, or make it so."""
         self._death = reason if self._confined.alive else self._confined.reason()
         await self.close()
-
-
-def _write_connection(run: RunDirectory, address: str, key: str) -> None:
-    ports = {f"{name}_port": port for name, port in PORTS.items()}
-    connection = {"transport": "ipc", "ip": address, "key": key, "signature_scheme": "hmac-sha256", **ports}
-    path = run.wire / "connection.json"
-    path.write_text(json.dumps(connection), encoding="utf-8")
-    path.chmod(0o644)

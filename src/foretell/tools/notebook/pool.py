@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import cache_from_source, find_spec
 from pathlib import Path
-from types import TracebackType
 
 from foretell.questions.errors import InputError
 from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
@@ -30,9 +29,20 @@ PATIENCE = 120.0
 
 async def prepare_kernel_cache() -> Path | None:
     """See to it that the caches are there, as far as this user may write them; the list of fonts, if there is one."""
-    present = [name for name in KERNEL_PACKAGES if find_spec(name) is not None]
-    if not all(map(_compiled, present)) or ("matplotlib" in present and font_list() is None):
-        await _import_all()
+    packages = [spec for name in KERNEL_PACKAGES if (spec := find_spec(name)) is not None]
+    compiled = all(spec.origin is not None and Path(cache_from_source(spec.origin)).exists() for spec in packages)
+    if not compiled or (find_spec("matplotlib") is not None and font_list() is None):
+        # Whatever goes wrong here only makes kernels start more slowly.
+        lines = "\n".join(f"try: import {name}\nexcept ImportError: pass" for name in IMPORTS)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-c", lines), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, cwd="/"
+        )
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
     return font_list()
 
 
@@ -42,25 +52,6 @@ def font_list() -> Path | None:
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     found = (Path(own) if own else Path(cache) / "matplotlib").glob("fontlist-*.json")
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
-
-
-def _compiled(package: str) -> bool:
-    found = find_spec(package)
-    return found is not None and found.origin is not None and Path(cache_from_source(found.origin)).exists()
-
-
-async def _import_all() -> None:
-    """Whatever goes wrong here only makes kernels start more slowly."""
-    lines = "\n".join(f"try: import {name}\nexcept ImportError: pass" for name in IMPORTS)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-c", lines), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, cwd="/"
-    )
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
 
 
 PRELOAD = ("numpy", "pandas")
@@ -108,9 +99,7 @@ class KernelPool:
         self._filling = asyncio.create_task(self._fill())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
@@ -183,19 +172,15 @@ class KernelPool:
                 self._ready.append(kernel)
 
     async def _started(self) -> Kernel:
-        sandbox = self._sandbox if self._sandbox is None else replace(self._sandbox, user=spare_user())
+        sandbox = self._sandbox and replace(self._sandbox, user=spare_user())
         kernel = await Kernel.start(sandbox, limits=self.limits, caps=self.caps)
+        # Libraries are loaded without leaving a name, a number or an output behind; one that is missing is no matter.
+        lines = "\n".join(f"try: __import__({name!r})\nexcept ImportError: pass" for name in self._preload)
         try:
-            await self._load(kernel)
+            async for event in kernel.execute(lines, seconds=self.limits.start_seconds, silent=True):
+                if isinstance(event, ExecutionEnd) and event.how == "dead":
+                    raise InputError(f"the libraries cannot be loaded: {event.reason}")
         except BaseException:
             await kernel.close()
             raise
         return kernel
-
-    async def _load(self, kernel: Kernel) -> None:
-        """Load libraries without leaving a name, a number or an output behind; one that is missing is no matter."""
-        lines = "\n".join(f"try: __import__({name!r})\nexcept ImportError: pass" for name in self._preload)
-        if lines:
-            async for event in kernel.execute(lines, seconds=self.limits.start_seconds, silent=True):
-                if isinstance(event, ExecutionEnd) and event.how == "dead":
-                    raise InputError(f"the libraries cannot be loaded: {event.reason}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import itertools
 import json
 import os
 import secrets
@@ -12,9 +11,9 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -37,77 +36,69 @@ from foretell.tools.notebook.watchdog import SandboxWatchdog, descendants, is_ru
 MAX_DEPTH = 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@contextmanager
+def _opened(name: str | Path, flags: int = os.O_DIRECTORY, *, within: int | None = None) -> Generator[int]:
+    """A descriptor for reading; never through a link."""
+    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=within)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+@dataclass(kw_only=True)
 class CollectedFiles:
     """Files a notebook left, by their path in its directory, and what was not taken along, with the reason."""
 
-    files: dict[str, bytes]
-    left: dict[str, str]
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    left: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def collect_files(directory: Path, *, most_files: int = 100, most_bytes: int = 32 * MIB) -> CollectedFiles:
     """The ordinary files of a directory. Links, pipes and sockets are never opened; no name leads out of it."""
-    taking = _Collector(most_files, most_bytes)
-    top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        taking.directory(top, "", 0)
-    finally:
-        os.close(top)
-    return CollectedFiles(files=taking.files, left=taking.left)
+    collected = CollectedFiles()
 
-
-class _Collector:
-    def __init__(self, most_files: int, most_bytes: int) -> None:
-        self.files: dict[str, bytes] = {}
-        self.left: dict[str, str] = {}
-        self._most_files = most_files
-        self._bytes = most_bytes
-
-    def directory(self, opened: int, above: str, depth: int) -> None:
+    def collect(opened: int, above: str, depth: int) -> None:
         for name in sorted(os.listdir(opened)):
             path = f"{above}{name}".encode("utf-8", "replace").decode()
-            if len(self.left) >= self._most_files:
+            if len(collected.left) >= most_files:
                 return
-            reason = self._entry(opened, name, path, depth)
-            if reason is not None:
-                self.left[path] = reason
+            try:
+                # Not blocking: the other end of a pipe may never come.
+                with _opened(name, os.O_NONBLOCK, within=opened) as entry:
+                    if not stat.S_ISDIR(os.fstat(entry).st_mode):
+                        collected.files[path] = _content(entry, collected, most_files, most_bytes)
+                    elif depth < MAX_DEPTH:
+                        collect(entry, f"{path}/", depth + 1)
+                    else:
+                        collected.left[path] = "it lies too deep"
+            except OSError as error:
+                collected.left[path] = f"it cannot be opened as a file ({error.strerror})"
+            except ValueError as error:
+                collected.left[path] = str(error)
 
-    def _entry(self, parent: int, name: str, path: str, depth: int) -> str | None:
-        try:
-            # Not blocking: the other end of a pipe may never come.
-            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-        except OSError as error:
-            return f"it cannot be opened as a file ({error.strerror})"
-        try:
-            seen = os.fstat(opened)
-            if stat.S_ISDIR(seen.st_mode):
-                return self._below(opened, path, depth)
-            return self._file(opened, path, seen)
-        finally:
-            os.close(opened)
+    with _opened(directory) as top:
+        collect(top, "", 0)
+    return collected
 
-    def _below(self, opened: int, path: str, depth: int) -> str | None:
-        if depth >= MAX_DEPTH:
-            return "it lies too deep"
-        self.directory(opened, f"{path}/", depth + 1)
-        return None
 
-    def _file(self, opened: int, path: str, seen: os.stat_result) -> str | None:
-        if not stat.S_ISREG(seen.st_mode):
-            return "it is no ordinary file"
-        if seen.st_nlink != 1:
-            return "it has more than one name"
-        if len(self.files) >= self._most_files:
-            return f"there are more than {self._most_files} files"
-        if seen.st_size > self._bytes:
-            return f"its {seen.st_size:,} bytes are too many"
-        with os.fdopen(os.dup(opened), "rb") as stream:
-            content = stream.read(self._bytes + 1)
-        if len(content) > self._bytes:
-            return "it grew while it was read"
-        self._bytes -= len(content)
-        self.files[path] = content
-        return None
+def _content(opened: int, collected: CollectedFiles, most_files: int, most_bytes: int) -> bytes:
+    """The bytes of an ordinary file; `ValueError` says why it is not taken along."""
+    seen = os.fstat(opened)
+    room = most_bytes - sum(map(len, collected.files.values()))
+    if not stat.S_ISREG(seen.st_mode):
+        raise ValueError("it is no ordinary file")
+    if seen.st_nlink != 1:
+        raise ValueError("it has more than one name")
+    if len(collected.files) >= most_files:
+        raise ValueError(f"there are more than {most_files} files")
+    if seen.st_size > room:
+        raise ValueError(f"its {seen.st_size:,} bytes are too many")
+    with os.fdopen(os.dup(opened), "rb") as stream:
+        content = stream.read(room + 1)
+    if len(content) > room:
+        raise ValueError("it grew while it was read")
+    return content
 
 
 def remove_directory(directory: Path) -> None:
@@ -116,20 +107,14 @@ def remove_directory(directory: Path) -> None:
     Nobody else may be at work in it any more. Directories are moved to the top one by one instead of being walked into,
     so that neither the length of a path nor the depth of calls matters.
     """
-    top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with _opened(directory) as top:
         os.fchmod(top, 0o700)
         waiting = _emptied(top, top)
         while waiting:
             name = waiting.pop()
-            opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
-            try:
+            with _opened(name, within=top) as opened:
                 waiting += _emptied(opened, top)
-            finally:
-                os.close(opened)
             os.rmdir(name, dir_fd=top)
-    finally:
-        os.close(top)
     os.rmdir(directory)
 
 
@@ -141,9 +126,8 @@ def _emptied(opened: int, top: int) -> list[str]:
             os.unlink(name, dir_fd=opened)
             continue
         os.chmod(name, 0o700, dir_fd=opened)
-        there = secrets.token_hex(8)  # no name that somebody could have taken before
-        os.rename(name, there, src_dir_fd=opened, dst_dir_fd=top)
-        moved.append(there)
+        moved.append(secrets.token_hex(8))  # no name that somebody could have taken before
+        os.rename(name, moved[-1], src_dir_fd=opened, dst_dir_fd=top)
     return moved
 
 
@@ -169,7 +153,8 @@ class SandboxedProcess:
         self._watcher = SandboxWatchdog(process.pid, (run.work, run.wire), limits, self._kill)
         self._watcher.start()
         self._ear = ear
-        self._said = ""
+        self.last_words = ""
+        """The end of what it said on standard error, once it has ended."""
         self._lock = _locked(run.top)
         self.ended = asyncio.create_task(self._end())
         """Done once the process is gone."""
@@ -180,9 +165,13 @@ class SandboxedProcess:
         cls, program: Sequence[str], *, sandbox: Sandbox | None, limits: KernelLimits, run: RunDirectory
     ) -> "SandboxedProcess":
         """Start a program in the directories of a run, which are removed with it. Without a sandbox: be careful."""
-        filter_fd = _pipe_with(seccomp_filter())
-        kept = () if filter_fd is None else (filter_fd,)
         inside = sandbox is not None
+        filter_fd = None
+        if (seccomp := seccomp_filter()) is not None:
+            filter_fd, into = os.pipe()
+            os.write(into, seccomp)
+            os.close(into)
+        handed = () if filter_fd is None else (filter_fd,)
         # Nobody listens before the end: a pipe holds a few words, and whoever goes on and on is left waiting.
         ear, mouth = os.pipe()
         os.set_blocking(ear, False)
@@ -192,7 +181,7 @@ class SandboxedProcess:
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=mouth,
-                pass_fds=kept if inside else (),
+                pass_fds=handed if inside else (),
                 env={"PATH": PROGRAMS} if inside else variables(run.work, run.tmp),
                 cwd="/" if inside else run.work,
                 start_new_session=not inside,
@@ -202,7 +191,7 @@ class SandboxedProcess:
             remove_directory(run.top)
             raise
         finally:
-            for fd in (*kept, mouth):
+            for fd in (*handed, mouth):
                 os.close(fd)
         return cls(process, run, limits, ear=ear, inside=inside)
 
@@ -216,11 +205,6 @@ class SandboxedProcess:
         """Bytes all its processes have in use now."""
         return sum(map(resident, descendants(self._process.pid, most=1000))) if self.alive else 0
 
-    @property
-    def last_words(self) -> str:
-        """The end of what it said on standard error, once it has ended."""
-        return self._said
-
     def reason(self) -> str:
         """Why it ended, in words for whoever wrote the program."""
         if self._watcher.breach is not None:
@@ -233,11 +217,9 @@ class SandboxedProcess:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        for patience in itertools.repeat(0.2):
-            if not self.alive:
-                break
+        while self.alive:
             self._kill()
-            await asyncio.wait([self.ended], timeout=patience)
+            await asyncio.wait([self.ended], timeout=0.2)
             if self.alive and self._process.returncode is None:
                 self._process.kill()
         await asyncio.to_thread(remove_directory, self.run.top)
@@ -262,7 +244,7 @@ class SandboxedProcess:
                 break
             await asyncio.sleep(0.01)
         with suppress(BlockingIOError):
-            self._said = os.read(self._ear, MIB)[-STDERR_BYTES:].decode("utf-8", "replace")
+            self.last_words = os.read(self._ear, MIB)[-STDERR_BYTES:].decode("utf-8", "replace")
         os.close(self._ear)
         return code
 
@@ -313,21 +295,7 @@ def kernel_program(
     run: RunDirectory, *, limits: KernelLimits, caps: OutputCaps, inside: bool, user: int | None
 ) -> list[str]:
     """The command that becomes a kernel; its connection file lies with its sockets."""
-    wire = WIRE if inside else run.wire
-    options: dict[str, Any] = {
-        "connection": str(wire / "connection.json"),
-        "limits": _resources(limits, inside=inside, user=user),
-        "caps": asdict(caps),
-        "packages": [str(path) for path in package_directories()],
-        "parent": 0 if inside else os.getpid(),
-    }
-    source = files("foretell.tools.notebook").joinpath("kernel_launcher.py").read_text(encoding="utf-8")
-    return [sys.executable, "-I", "-B", "-c", source, json.dumps(options)]
-
-
-def _resources(limits: KernelLimits, *, inside: bool, user: int | None) -> dict[str, int]:
-    """Limits that the system keeps, by their names there."""
-    found = {
+    resources = {
         "AS": limits.address_space,
         "CPU": limits.cpu_seconds,
         "FSIZE": limits.file_bytes,
@@ -336,18 +304,22 @@ def _resources(limits: KernelLimits, *, inside: bool, user: int | None) -> dict[
     }
     release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2] if part.isdigit())
     if inside and (user is not None or release >= COUNTED_APART):
-        found["NPROC"] = limits.processes
-    return found
+        resources["NPROC"] = limits.processes
+    options: dict[str, Any] = {
+        "connection": str((WIRE if inside else run.wire) / "connection.json"),
+        "limits": resources,
+        "caps": asdict(caps),
+        "packages": [str(path) for path in package_directories()],
+        "parent": 0 if inside else os.getpid(),
+    }
+    launcher = module_source("foretell.tools.notebook.kernel_launcher")
+    return [sys.executable, "-I", "-B", "-c", launcher, json.dumps(options)]
 
 
-def _pipe_with(data: bytes | None) -> int | None:
-    """A descriptor from which a short text can be read."""
-    if data is None:
-        return None
-    out, into = os.pipe()
-    os.write(into, data)
-    os.close(into)
-    return out
+def module_source(name: str) -> str:
+    """The text of a module that runs inside a sandbox, where nothing of ours can be imported."""
+    package, _, module = name.rpartition(".")
+    return files(package).joinpath(f"{module}.py").read_text(encoding="utf-8")
 
 
 def _exit_reason(code: int | None) -> str:

@@ -18,7 +18,6 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
 from foretell.tools.notebook.endpoints import (
     Endpoint,
-    EndpointFailed,
     check_parameters,
     describe_endpoint,
     summarize_endpoints,
@@ -190,7 +189,7 @@ class DataProxy:
             data = await self._data(endpoint, given)
         except TimeoutError:
             error = f"no answer within {self._limits.seconds:g} s"
-        except (EndpointFailed, ToolFailed) as failure:
+        except ToolFailed as failure:
             error = self._told(failure, endpoint)
         except Exception as broken:  # the boundary of a plug-in: the notebook goes on, the owner is told
             self._emit(LeakBlocked(layer="data", reason=f"{endpoint.path} broke: {broken!r}"))
@@ -206,7 +205,7 @@ class DataProxy:
         async with self._turn, asyncio.timeout(self._limits.seconds):
             data = json.dumps(await endpoint.call(read, self._as_of)).encode()
         if len(data) > self._limits.answer_bytes:
-            raise EndpointFailed(f"the answer would be {len(data):,} bytes; ask for less at a time")
+            raise ToolFailed(f"the answer would be {len(data):,} bytes; ask for less at a time")
         return data
 
     async def _pace(self) -> None:

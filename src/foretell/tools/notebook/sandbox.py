@@ -7,7 +7,7 @@ and the Python environment (both read-only), a small `/tmp`, and the notebook's 
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -56,29 +56,15 @@ def becoming(user: int, needed: Iterable[Path], stage: Path) -> list[str]:
     identity = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
     if not closed:
         return identity
-    return [
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        "--",
-        "sh",
-        "-c",
-        _showing(closed, stage),
-        "sh",
-        *identity,
-    ]
-
-
-def _showing(closed: dict[Path, Path], stage: Path) -> str:
-    """Set the directories aside, cover what is closed with something empty and open, and put them back."""
+    # Set the directories aside, cover what is closed with something empty and open, and put them back.
     aside = {path: f"{shlex.quote(str(stage))}/{number}" for number, path in enumerate(closed)}
     lines = ["set -e", "umask 022", f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(stage))}"]
     lines += [f"mkdir {place}; mount --bind {shlex.quote(str(path))} {place}" for path, place in aside.items()]
     lines += [f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(above))}" for above in dict.fromkeys(closed.values())]
     for path, place in aside.items():
         lines.append(f"mkdir -p {shlex.quote(str(path))}; mount --move {place} {shlex.quote(str(path))}")
-    return "\n".join([*lines, 'exec "$@"'])
+    script = "\n".join([*lines, 'exec "$@"'])
+    return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh", *identity]
 
 
 WORK, WIRE, API = Path("/notebook"), Path("/wire"), Path("/api")
@@ -108,36 +94,21 @@ class SandboxUnavailable(InputError):
     """Notebooks cannot be run safely here; the text says what is missing and how to get it."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunDirectory:
     """The directories of one sandbox, as the host sees them."""
 
-    top: Path
-
-    @property
-    def work(self) -> Path:
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.work = top / "work"
         """The notebook's own directory, the only place where its files outlive a process."""
-        return self.top / "work"
-
-    @property
-    def wire(self) -> Path:
+        self.wire = top / "wire"
         """Where the kernel puts its sockets."""
-        return self.top / "wire"
-
-    @property
-    def api(self) -> Path:
+        self.api = top / "api"
         """Where the data proxy puts its socket; the sandbox can look but not write."""
-        return self.top / "api"
-
-    @property
-    def tmp(self) -> Path:
+        self.tmp = top / "tmp"
         """For temporary files where there is no sandbox; a sandbox has its own place for them."""
-        return self.top / "tmp"
-
-    @property
-    def fonts(self) -> Path:
+        self.fonts = top / "fonts.json"
         """A copy of the list of fonts: the original may lie where only its owner can go."""
-        return self.top / "fonts.json"
 
     def make(self, user: int | None) -> None:
         """Create them, for nobody but us, or for another user but nobody else."""
@@ -176,6 +147,7 @@ class Sandbox:
     def command(self, run: RunDirectory, program: Sequence[str], seccomp_fd: int | None = None) -> list[str]:
         """The arguments that run a program inside."""
         environment = python_environment()
+        fonts = [] if self.fonts is None else [(run.fonts, FONTS / self.fonts.name)]
         inner = [
             self.bwrap,
             *ISOLATION,
@@ -183,10 +155,12 @@ class Sandbox:
             *("--proc", "/proc", "--dev", "/dev"),
             *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/tmp"),
             *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/dev/shm"),
-            *_seen(environment),  # after /tmp, where an environment may lie
-            *_bound("--bind", {run.work: WORK, run.wire: WIRE}),
-            *_bound("--ro-bind", {run.api: API}),
-            *self._list_of_fonts(run),
+            *_passable(environment),  # after /tmp, where an environment may lie
+            *_bound("--ro-bind", *((path, path) for path in environment)),
+            *_bound("--bind", (run.work, WORK), (run.wire, WIRE)),
+            *_bound("--ro-bind", (run.api, API)),
+            *(("--dir", str(FONTS)) if fonts else ()),
+            *_bound("--ro-bind-try", *fonts),
             *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
             *("--chdir", str(WORK)),
             *(word for pair in variables(WORK, Path("/tmp")).items() for word in ("--setenv", *pair)),
@@ -195,11 +169,6 @@ class Sandbox:
             *program,
         ]
         return inner if self.user is None else [*becoming(self.user, environment, run.tmp), *inner]
-
-    def _list_of_fonts(self, run: RunDirectory) -> list[str]:
-        if self.fonts is None:
-            return []
-        return ["--dir", str(FONTS), "--ro-bind-try", str(run.fonts), str(FONTS / self.fonts.name)]
 
 
 def python_environment() -> tuple[Path, ...]:
@@ -243,21 +212,15 @@ def _system() -> list[str]:
             words += ("--symlink", str(path.readlink()), str(path))
         elif path.is_dir():
             words += ("--ro-bind", str(path), str(path))
-    settings = [word for path in SETTINGS for word in ("--ro-bind-try", path, path)]
-    return [*words, *_opened(map(Path, SETTINGS)), *settings]
+    settings = [Path(path) for path in SETTINGS]
+    return [*words, *_passable(settings), *_bound("--ro-bind-try", *((path, path) for path in settings))]
 
 
-def _seen(paths: Iterable[Path]) -> list[str]:
-    """Directories or files at their own place, read-only, with parents that anybody may pass."""
-    outside = [path for path in paths if not _within(path, map(Path, SYSTEM))]
-    return [*_opened(outside), *_bound("--ro-bind", {path: path for path in outside})]
-
-
-def _opened(paths: Iterable[Path]) -> list[str]:
+def _passable(paths: Iterable[Path]) -> list[str]:
     """Parents of the paths that anybody may pass: those bubblewrap makes by itself are for their owner alone."""
     parents = dict.fromkeys(parent for path in paths for parent in reversed(path.parents[:-1]))
     return [word for parent in parents for word in ("--dir", str(parent))]
 
 
-def _bound(how: str, paths: Mapping[Path, Path]) -> list[str]:
-    return [word for source, place in paths.items() for word in (how, str(source), str(place))]
+def _bound(how: str, *paths: tuple[Path, Path]) -> list[str]:
+    return [word for source, place in paths for word in (how, str(source), str(place))]

@@ -62,65 +62,51 @@ def weaknesses() -> list[str]:
 
 def diagnosis(said: str, setting: Setting) -> SandboxUnavailable:
     """What a failed trial means, from bubblewrap's words and the settings of the machine."""
-    last = said.splitlines()[-1][:300]
-    for words, found in (
-        (("nknown option",), _old),
-        (("uid map", "RTM_NEWADDR", "gid map"), _apparmor_restriction),
-        (("No permissions to creat", "Creating new namespace failed", "ENOSPC"), _namespaces),
-        (("mount proc",), _masked),
-        (("unshare: ", "mount: "), _unshown),
-        (("execvp", "source path"), _unreadable),
+    problem, hint = "bubblewrap failed", "run them on another machine"
+    readable = f"{sys.prefix} {sys.base_prefix}"
+    for words, meaning in (
+        (("nknown option",), (f"bubblewrap is older than {OLDEST}", "install a newer one")),
+        ((*USER_MAP, *NO_NAMESPACE), _no_namespace(said, setting)),
+        (("mount proc",), ("parts of /proc are hidden, as in a container", f"docker run {SHOW_PROC}")),
+        (
+            ("unshare: ", "mount: "),
+            (
+                "root may not mount anything, so a spare user cannot be shown the Python environment",
+                f"put {readable} where anybody can read them, or be an ordinary user",
+            ),
+        ),
+        (
+            ("execvp", "source path"),
+            (
+                f"the Python environment {sys.prefix} cannot be read by a user without rights",
+                f"chmod -R o+rX {readable}",
+            ),
+        ),
     ):
         if any(word in said for word in words):
-            problem, hint = found(setting)
-            return SandboxUnavailable(f"notebooks cannot be confined here: {problem} [{last}]", hint=hint)
-    return SandboxUnavailable(
-        f"notebooks cannot be confined here: bubblewrap failed [{last}]", hint="run them on another machine"
-    )
+            problem, hint = meaning
+            break
+    last = said.splitlines()[-1][:300]
+    return SandboxUnavailable(f"notebooks cannot be confined here: {problem} [{last}]", hint=hint)
 
 
-def _old(setting: Setting) -> tuple[str, str]:
-    return f"bubblewrap is older than {OLDEST}", "install a newer one"
+USER_MAP = ("uid map", "RTM_NEWADDR", "gid map")
+NO_NAMESPACE = ("No permissions to creat", "Creating new namespace failed", "ENOSPC")
+SHOW_PROC = "--security-opt systempaths=unconfined"
 
 
-def _apparmor_restriction(setting: Setting) -> tuple[str, str]:
-    if setting("sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return (
-            "AppArmor forbids user namespaces",
-            "install an AppArmor profile for bwrap, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-        )
-    return _namespaces(setting)
-
-
-def _namespaces(setting: Setting) -> tuple[str, str]:
+def _no_namespace(said: str, setting: Setting) -> tuple[str, str]:
+    apparmor = "kernel.apparmor_restrict_unprivileged_userns"
+    if setting(f"sys/{apparmor.replace('.', '/')}") == "1" and any(word in said for word in USER_MAP):
+        return "AppArmor forbids user namespaces", f"install an AppArmor profile for bwrap, or sysctl {apparmor}=0"
     if setting("sys/kernel/unprivileged_userns_clone") == "0":
         return "user namespaces are switched off", "sysctl kernel.unprivileged_userns_clone=1"
     if setting("sys/user/max_user_namespaces") == "0":
         return "no user namespace may be made", "sysctl user.max_user_namespaces=10000"
     if "Seccomp:\t2" in setting("self/status"):
-        return (
-            "a filter of system calls (seccomp) forbids namespaces, as in a container",
-            "docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined",
-        )
+        problem = "a filter of system calls (seccomp) forbids namespaces, as in a container"
+        return problem, f"docker run --security-opt seccomp=unconfined {SHOW_PROC}"
     return "namespaces cannot be made", "give the process the right to, or run it outside of the container"
-
-
-def _masked(setting: Setting) -> tuple[str, str]:
-    return "parts of /proc are hidden, as in a container", "docker run --security-opt systempaths=unconfined"
-
-
-def _unshown(setting: Setting) -> tuple[str, str]:
-    return (
-        "root may not mount anything, so a spare user cannot be shown the Python environment",
-        f"put {sys.prefix} and {sys.base_prefix} where anybody can read them, or be an ordinary user",
-    )
-
-
-def _unreadable(setting: Setting) -> tuple[str, str]:
-    return (
-        f"the Python environment {sys.prefix} cannot be read by a user without rights",
-        f"chmod -R o+rX {sys.prefix} {sys.base_prefix}",
-    )
 
 
 def _found(program: str, package: str) -> str:

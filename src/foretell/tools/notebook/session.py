@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import EmitEvent, ignore_event
@@ -13,7 +13,7 @@ from foretell.tools.notebook.kernel import ExecutionEnd, ExecutionEnding, Kernel
 from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, write_ipynb
 from foretell.tools.notebook.outputs import Output, join_outputs, plain_text
 from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.process import CollectedFiles, collect_files
+from foretell.tools.notebook.process import CollectedFiles, collect_files, module_source
 from foretell.tools.notebook.proxy import SOCKET, DataProxy, ProxyLimits, as_facts
 from foretell.tools.notebook.sandbox import API, SandboxUnavailable
 
@@ -29,7 +29,6 @@ class CellResult:
     cell: NotebookCell
     how: ExecutionEnding = "done"
     """interrupted: out of time, variables kept; dead: the kernel went down with it."""
-    seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -87,9 +86,10 @@ class NotebookSession:
         if self._notebook.failing is None:
             raise ValueError("only a last cell that failed can be corrected")
         notice = await self._revive()
-        result = await self._run(cell, place=len(self._notebook.cells) - 1, seconds=seconds)
-        self._notebook = self._notebook.corrected(_python(result.cell))
-        result = replace(result, cell=self._notebook.cells[-1])
+        ran, how = await self._run(cell.source, seconds)
+        self._notebook = self._notebook.corrected(ran)
+        place = len(self._notebook.cells) - 1
+        result = CellResult(place=place, cell=self._notebook.cells[-1], how=how)
         return await self._go_on([result], notice, seconds)
 
     def collect(self) -> CollectedFiles:
@@ -104,10 +104,10 @@ class NotebookSession:
 
     async def start(self) -> None:
         """Run the first cell, which opens the door to the data."""
-        result = await self._set_up()
-        if not result.ok:
-            raise SandboxUnavailable(f"the first cell of a notebook did not run: {result.report}")
-        self._notebook = self._notebook.appended(result.cell)
+        cell = await self._set_up()
+        if not cell.ok:
+            raise SandboxUnavailable(f"the first cell of a notebook did not run: {cell.report()}")
+        self._notebook = self._notebook.appended(cell)
 
     async def close(self) -> None:
         """Throw the kernel away; the notebook stays."""
@@ -120,29 +120,32 @@ class NotebookSession:
             self._waiting = tuple(rest)
             place = len(self._notebook.cells)
             if isinstance(cell, MarkdownCell):
-                result = CellResult(place=place, cell=MarkdownCell(source=_source(cell)))
+                result = CellResult(place=place, cell=MarkdownCell(source=_source(cell.source)))
             else:
-                result = await self._run(cell, place=place, seconds=seconds)
+                ran, how = await self._run(cell.source, seconds)
+                result = CellResult(place=place, cell=ran, how=how)
             self._notebook = self._notebook.appended(result.cell)
             results.append(result)
         return NotebookStep(results=tuple(results), waiting=len(self._waiting), notice=notice)
 
-    async def _run(self, cell: NotebookCell, *, place: int, seconds: float | None = None) -> CellResult:
-        source = _source(cell)
+    async def _run(self, source: str, seconds: float | None) -> tuple[PythonCell, ExecutionEnding]:
+        source = _source(source)
         before = len(self._proxy.calls)
         start = now()
         outputs, ended = await self._executed(source, seconds)
-        took = now() - start
-        calls = as_facts(self._proxy.calls[before:])
-        run = PythonCell(
+        facts: dict[str, Any] = {"seconds": round(now() - start, 3)}
+        if calls := as_facts(self._proxy.calls[before:]):
+            facts["calls"] = calls
+        problems = {"dead": "The kernel died", "interrupted": "The cell was interrupted"}
+        cell = PythonCell(
             source=source,
             outputs=join_outputs(outputs, self._pool.caps),
             count=ended.count,
             ok=ended.how == "done",
-            problem=_problem(ended),
-            facts={"seconds": round(took, 3), **({"calls": calls} if calls else {})},
+            problem=f"{problems[ended.how]}: {ended.reason}." if ended.how in problems else "",
+            facts=facts,
         )
-        return CellResult(place=place, cell=run, how=ended.how, seconds=took)
+        return cell, ended.how
 
     async def _executed(self, source: str, seconds: float | None = None) -> tuple[list[Output], ExecutionEnd]:
         outputs: list[Output] = []
@@ -154,18 +157,17 @@ class NotebookSession:
                 outputs.append(event)
         return outputs, ended
 
-    async def _set_up(self) -> CellResult:
+    async def _set_up(self) -> PythonCell:
         where = await self._proxy.serve(self._kernel.run.api, self._kernel.user)
         inside = API / SOCKET if self._kernel.confined else where
-        source = setup_source(str(inside))
-        result = await self._run(PythonCell(source=source), place=0, seconds=self._pool.limits.start_seconds)
-        return replace(result, cell=replace(_python(result.cell), setup=True))
+        cell, _ = await self._run(setup_source(str(inside)), self._pool.limits.start_seconds)
+        return replace(cell, setup=True)
 
     async def _revive(self) -> str:
         """Another kernel where the last one died, with the cells that stand run again in it."""
         if self._kernel.alive:
             return ""
-        told = f"The kernel had died ({self._kernel.death}). A new one was started; its files are gone"
+        notice = f"The kernel had died ({self._kernel.death}). A new one was started; its files are gone"
         await self._exchange()
         for place, cell in enumerate(self._notebook.cells[1:], start=1):
             if isinstance(cell, PythonCell) and cell.ok:
@@ -173,8 +175,8 @@ class NotebookSession:
                 if ended.how == "dead":
                     await self._exchange()
                 if ended.how != "done":
-                    return f"{told}, and so are its variables: running cell {place} again did not work."
-        return f"{told}, but the cells that had worked were run again, so that their variables are there."
+                    return f"{notice}, and so are its variables: running cell {place} again did not work."
+        return f"{notice}, but the cells that had worked were run again, so that their variables are there."
 
     async def _exchange(self) -> None:
         self._kernel = await self._pool.exchange(self._kernel)
@@ -209,24 +211,11 @@ async def open_notebook(
 
 def setup_source(socket: str) -> str:
     """The code of the first cell, for a socket at a given path."""
-    source = files("foretell.tools.notebook").joinpath("setup_cell.py").read_text(encoding="utf-8")
-    return source.replace('"/api/data.sock"', repr(socket), 1)
+    return module_source("foretell.tools.notebook.setup_cell").replace('"/api/data.sock"', repr(socket), 1)
 
 
-def _source(cell: NotebookCell) -> str:
+def _source(source: str) -> str:
     """What a model wrote, as a kernel and a file can take it."""
-    if len(cell.source) > MAX_SOURCE:
-        raise ValueError(f"a cell of {len(cell.source):,} characters is too long; at most {MAX_SOURCE:,}")
-    return plain_text(cell.source.replace("\r\n", "\n"))
-
-
-def _problem(ended: ExecutionEnd) -> str:
-    if ended.how == "dead":
-        return f"The kernel died: {ended.reason}."
-    return f"The cell was interrupted: {ended.reason}." if ended.how == "interrupted" else ""
-
-
-def _python(cell: NotebookCell) -> PythonCell:
-    if not isinstance(cell, PythonCell):
-        raise TypeError("not a cell of code")
-    return cell
+    if len(source) > MAX_SOURCE:
+        raise ValueError(f"a cell of {len(source):,} characters is too long; at most {MAX_SOURCE:,}")
+    return plain_text(source.replace("\r\n", "\n"))

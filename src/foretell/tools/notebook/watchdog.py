@@ -39,8 +39,6 @@ class SandboxWatchdog(threading.Thread):
         self._before: list[int] = []
         self.breach: str | None = None
         """What went too far, once something did."""
-        self.peak_memory = 0
-        """The most memory ever seen, in bytes."""
 
     def run(self) -> None:
         """Look, until stopped."""
@@ -60,19 +58,15 @@ class SandboxWatchdog(threading.Thread):
         pids = descendants(self._pid, most=2 * self._limits.processes)
         if len(pids) > 1:  # else it is ending, and what was below it hangs elsewhere by now
             self.below, self._before = [*pids, *self._before], pids
-        return self._crowd(pids) or self._memory(pids) or self._disk(pids)
-
-    def _crowd(self, pids: list[int]) -> str | None:
-        if len(pids) <= self._limits.processes:
-            return None
-        return f"it ran more than the {self._limits.processes} processes allowed"
+        if len(pids) > self._limits.processes:
+            return f"it ran more than the {self._limits.processes} processes allowed"
+        return self._memory(pids) or self._disk(pids)
 
     def _memory(self, pids: list[int]) -> str | None:
         held = sum(map(resident, pids))
         if held > self._limits.memory:
             # Pages shared by several processes were counted for each of them; the fair count takes longer.
             held = sum(map(fair_share, pids))
-        self.peak_memory = max(self.peak_memory, held)
         if held <= self._limits.memory:
             return None
         return f"it held {held // MIB:,} MiB of memory, more than the {self._limits.memory // MIB:,} MiB allowed"
@@ -108,19 +102,19 @@ def kill_tree(pid: int) -> None:
 def is_running(pid: int) -> bool:
     """Whether a process can still do something; one that only waits to be counted as dead cannot."""
     try:
-        return _said(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except (OSError, IndexError):
         return False
 
 
-def _said(path: str) -> bytes:
-    """What a file below /proc says. Read bare, because it is read so often."""
+def _read(path: str) -> bytes:
+    """A file below /proc. Read bare, because it is read so often."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        said = b""
+        content = b""
         while part := os.read(opened, 65_536):  # to the end: half a number would be another process
-            said += part
-        return said
+            content += part
+        return content
     finally:
         os.close(opened)
 
@@ -134,7 +128,7 @@ def children(pid: int) -> list[int]:
         return []
     for thread in threads:
         try:
-            found += map(int, _said(f"/proc/{pid}/task/{thread}/children").split())
+            found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
         except (OSError, ValueError):
             continue
     return found
@@ -153,7 +147,7 @@ def descendants(pid: int, *, most: int) -> list[int]:
 def resident(pid: int) -> int:
     """Bytes of memory that a process has in use, pages shared with others included."""
     try:
-        return int(_said(f"/proc/{pid}/statm").split()[1]) * PAGE
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * PAGE
     except (OSError, IndexError, ValueError):
         return 0
 
@@ -161,7 +155,7 @@ def resident(pid: int) -> int:
 def fair_share(pid: int) -> int:
     """The same with every shared page divided among its users."""
     try:
-        rows = _said(f"/proc/{pid}/smaps_rollup").splitlines()
+        rows = _read(f"/proc/{pid}/smaps_rollup").splitlines()
         return next(int(row.split()[1]) * 1024 for row in rows if row.startswith(b"Pss:"))
     except (OSError, StopIteration, IndexError, ValueError):
         return resident(pid)
@@ -173,9 +167,10 @@ def unlinked(pid: int) -> int:
     try:
         with os.scandir(f"/proc/{pid}/fd") as entries:
             for entry in entries:
-                seen = _stat(entry)
-                if seen is not None and stat.S_ISREG(seen.st_mode) and seen.st_nlink == 0:
-                    held[seen.st_dev, seen.st_ino] = seen.st_blocks * BLOCK
+                with suppress(OSError):
+                    seen = os.stat(entry.path)
+                    if stat.S_ISREG(seen.st_mode) and seen.st_nlink == 0:
+                        held[seen.st_dev, seen.st_ino] = seen.st_blocks * BLOCK
     except OSError:
         return 0
     return sum(held.values())
@@ -188,13 +183,6 @@ def entries_in(path: str, size: int) -> int:
     except OSError:
         return 0
     return seen.f_files - seen.f_ffree if abs(seen.f_blocks * seen.f_frsize - size) < PAGE else 0
-
-
-def _stat(entry: "os.DirEntry[str]", *, follow: bool = True) -> os.stat_result | None:
-    try:
-        return os.stat(entry.path) if follow else entry.stat(follow_symlinks=False)
-    except OSError:
-        return None
 
 
 def _entries(name: str, parent: int | None = None, depth: int = 1) -> Iterator[tuple[int, int]]:
@@ -212,8 +200,10 @@ def _entries(name: str, parent: int | None = None, depth: int = 1) -> Iterator[t
     try:
         with os.scandir(opened) as entries:
             for entry in entries:
-                seen = _stat(entry, follow=False)
-                yield depth, 0 if seen is None else seen.st_blocks * BLOCK
+                size = 0
+                with suppress(OSError):
+                    size = entry.stat(follow_symlinks=False).st_blocks * BLOCK
+                yield depth, size
                 if entry.is_dir(follow_symlinks=False):
                     yield from _entries(entry.name, opened, depth + 1)
     finally:
