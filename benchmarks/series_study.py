@@ -21,7 +21,7 @@ from foretell.forecasters.series.auto import NOTHING_KNOWN, auto
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
 from foretell.forecasters.series.forecasters import PRICES
-from foretell.forecasters.series.history import SeriesChances
+from foretell.forecasters.series.history import AskedSeries, SeriesChances
 from foretell.forecasters.series.seasonal import hybrid, knn, linear, safe
 from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
@@ -60,7 +60,7 @@ SOURCES = [
     Source("fred", "ts_fred", "series", "value", 42, 1095, "2020-01-01", (30, 0.5)),
     Source("yfinance", "ts_yfinance_close", "ticker", "close", 42, 200, "2024-07-01", (60, 0.1)),
 ]
-Model = Callable[..., SeriesChances]
+Model = Callable[[AskedSeries], SeriesChances]
 
 
 @dataclass
@@ -86,10 +86,10 @@ def models(source: Source) -> dict[str, Model]:
     window, alpha = source.line
     expected = PRICES if source.name == "yfinance" else NOTHING_KNOWN
     chosen: dict[str, Model] = {
-        "safe-linear": lambda *a: safe(linear(*a, window=window), alpha),
-        "hybrid": lambda *a: hybrid(*a, line=(window, alpha, 0.5)),
+        "safe-linear": lambda asked: safe(linear(asked, window), alpha),
+        "hybrid": lambda asked: hybrid(asked, window, alpha),
         "walk": walk,
-        "auto": lambda *a: auto(*a, expected=expected),
+        "auto": lambda asked: auto(asked, expected),
     }
     return {"knn": knn, "climatology": climatology, **chosen} if source.name == "dbnomics" else {"knn": knn, **chosen}
 
@@ -132,7 +132,7 @@ def score(asked: Iterator, source: Source) -> Scores:
         scores.horizon += (ends - due).astype(int).tolist()
         scores.outcome += outcomes
         for name, model in chosen.items():
-            scores.said[name] += model(days, values, due, ends).above.tolist()
+            scores.said[name] += model(AskedSeries(days, values, due, ends)).above.tolist()
     scores.said["always 0.5"] = [0.5] * len(scores.outcome)
     return scores
 

@@ -7,6 +7,7 @@ from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.series.auto import auto
 from foretell.forecasters.series.forecasters import Auto, Climatology, Hybrid, LinearTrend, SeasonalKnn, Walk
+from foretell.forecasters.series.history import AskedSeries
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, SeriesRef, Target
 
@@ -78,5 +79,5 @@ def test_climatology_says_why_a_short_record_will_not_do() -> None:
 def test_prices_lean_upward() -> None:
     rate, price = (said(Auto(), question(SeriesRef(provider=p, id="x")))["t1"] for p in ("fred", "yfinance"))
     assert price != rate
-    plain = auto(DAYS, VALUES, np.datetime64("2025-10-26"), np.array(["2026-10-26"], "M8[D]")).above[0]
+    plain = auto(AskedSeries(DAYS, VALUES, np.datetime64("2025-10-26"), np.array(["2026-10-26"], "M8[D]"))).above[0]
     assert rate == pytest.approx(plain)

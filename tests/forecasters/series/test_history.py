@@ -1,23 +1,28 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.series.history import history
+from foretell.forecasters.series.history import AskedSeries, history
 
 
-def ordinals(*text: str) -> np.ndarray:
-    return np.array(text, "M8[D]").astype(np.int64)
+def days(*text: str) -> np.ndarray:
+    return np.array(text, "M8[D]")
+
+
+def asked(when: np.ndarray, due: str, *resolution: str, values=None, threshold=None) -> AskedSeries:
+    values = np.arange(1.0, len(when) + 1) if values is None else values
+    return AskedSeries(when, values, np.datetime64(due), days(*resolution), threshold)
 
 
 def test_days_without_a_value_carry_the_last_one() -> None:
-    days = np.array(["2024-01-05", "2024-01-08", "2024-01-09"], "M8[D]")
-    past = history(days, np.array([1.0, 2.0, 3.0]), np.datetime64("2024-01-08"))
+    one = asked(days("2024-01-05", "2024-01-08", "2024-01-09"), "2024-01-08", "2024-01-08", "2024-01-15")
+    past = history(one)
     assert past.values.tolist() == [1.0, 1.0, 1.0, 2.0]
-    assert past.steps(ordinals("2024-01-08", "2024-01-15"), from_last=False).tolist() == [0, 7]
+    assert past.steps(one).tolist() == [0, 7]
 
 
 def test_nothing_known_is_an_error() -> None:
     with pytest.raises(ValueError, match="nothing of the series was known"):
-        history(np.array(["2024-01-05"], "M8[D]"), np.array([1.0]), np.datetime64("2024-01-04"))
+        history(asked(days("2024-01-05"), "2024-01-04"))
 
 
 @pytest.mark.parametrize(
@@ -36,23 +41,23 @@ def test_nothing_known_is_an_error() -> None:
 def test_slow_series_count_the_observations_to_come(
     dates: tuple[str, ...], due: str, resolution: str, expected: int
 ) -> None:
-    past = history(np.array(dates, "M8[D]"), np.arange(3.0), np.datetime64(due))
-    assert past.slow
-    assert past.steps(ordinals(resolution), from_last=False).tolist() == [expected]
+    one = asked(days(*dates), due, resolution)
+    assert history(one).slow
+    assert history(one).steps(one).tolist() == [expected]
 
 
 def test_overdue_observations_count_only_from_the_last_value() -> None:
-    days = np.array(["2024-01-01", "2024-02-01", "2024-03-01"], "M8[D]")
-    past = history(days, np.arange(3.0), np.datetime64("2024-05-15"))
-    assert past.steps(ordinals("2024-06-15"), from_last=False).tolist() == [1]
-    assert past.steps(ordinals("2024-06-15"), from_last=True).tolist() == [3]
+    when = days("2024-01-01", "2024-02-01", "2024-03-01")
+    for threshold, steps in ((None, 1), (2.0, 3)):
+        one = asked(when, "2024-05-15", "2024-06-15", threshold=threshold)
+        assert history(one).steps(one).tolist() == [steps]
 
 
 def test_a_hole_in_the_record_is_not_fresh() -> None:
-    days = np.concatenate(
+    when = np.concatenate(
         [np.arange("2020-01-01", "2020-02-01", dtype="M8[D]"), np.arange("2020-04-01", "2020-05-01", dtype="M8[D]")]
     )
-    past = history(days, np.ones(len(days)), np.datetime64("2020-04-30"))
+    past = history(asked(when, "2020-04-30"))
     assert past.fresh[0]
     assert past.fresh[-1]
     assert not past.fresh[60]

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.forecasters.series.history import AskedSeries
 from foretell.forecasters.series.seasonal import (
     PRIOR_YEARS,
     Neighbourhood,
@@ -35,7 +36,7 @@ def test_knn_by_hand() -> None:
     # Neighbours of 1 July 2023 within 10 days, before the due day: 25 June 2021 (3), 5 July 2022 (5), 11 July 2022 (1).
     when = days("2021-06-25", "2021-09-01", "2022-07-05", "2022-07-11", "2022-07-12", "2023-06-20")
     values = np.array([3.0, 99.0, 5.0, 1.0, 99.0, 2.0])
-    chances = knn(when, values, np.datetime64("2023-06-20"), days("2023-07-01"))
+    chances = knn(AskedSeries(when, values, np.datetime64("2023-06-20"), days("2023-07-01")))
     assert chances.above.tolist() == [pytest.approx((2 + 1) / (3 + 2))]
     assert chances.below.tolist() == [pytest.approx((1 + 1) / (3 + 2))]
 
@@ -43,7 +44,9 @@ def test_knn_by_hand() -> None:
 def test_the_due_day_itself_is_no_neighbour() -> None:
     when = days("2022-06-20", "2023-06-20")
     near = neighbours(
-        when, np.array([1.0, 2.0]), np.datetime64("2023-06-20"), np.datetime64("2023-06-22"), Neighbourhood()
+        AskedSeries(when, np.array([1.0, 2.0]), np.datetime64("2023-06-20"), np.array([np.datetime64("2023-06-22")])),
+        np.datetime64("2023-06-22"),
+        Neighbourhood(),
     )
     assert near.tolist() == [1.0]
 
@@ -51,7 +54,11 @@ def test_the_due_day_itself_is_no_neighbour() -> None:
 def test_age_limit_is_exclusive() -> None:
     due = np.datetime64("2023-06-20")
     when = np.array([due - np.timedelta64(5 * 365, "D"), due - np.timedelta64(5 * 365 - 1, "D")])
-    near = neighbours(when, np.array([1.0, 2.0]), due, np.datetime64("2023-06-21"), PRIOR_YEARS)
+    near = neighbours(
+        AskedSeries(when, np.array([1.0, 2.0]), due, np.array([np.datetime64("2023-06-21")])),
+        np.datetime64("2023-06-21"),
+        PRIOR_YEARS,
+    )
     assert near.tolist() == [2.0]
 
 

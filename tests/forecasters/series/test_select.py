@@ -4,11 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.forecasters.series.auto import Expectation, auto, choices
-from foretell.forecasters.series.changes import momentum, revert, walk
+from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
+from foretell.forecasters.series.history import AskedSeries
 
 HORIZONS = np.array([7, 30, 90, 365, 3650], "m8[D]")
-MODELS = {"walk": walk, "momentum": momentum, "revert": revert, "auto": auto}
+MODELS = {"walk": walk, "auto": auto}
 
 
 def noise(n: int, seed: int) -> np.ndarray:
@@ -52,7 +53,7 @@ def test_chances_are_probabilities_that_fall_with_the_threshold(model, series, s
     thresholds = np.sort([values[-1], values[-1] + shift, values[-1] + 2 * shift])
     above = []
     for threshold in thresholds:
-        chances = model(days, values, due, due + HORIZONS, threshold=float(threshold))
+        chances = model(AskedSeries(days, values, due, due + HORIZONS, float(threshold)))
         assert np.isfinite(chances.above).all()
         assert ((chances.above >= 0) & (chances.above <= 1) & (chances.below >= 0) & (chances.below <= 1)).all()
         assert chances.above + chances.below + chances.atom == pytest.approx(1.0)
@@ -68,26 +69,29 @@ def test_the_future_changes_nothing(model, series, cut: float, seed: int) -> Non
     known = max(1, int(cut * len(days)))
     due = days[known - 1]
     other = np.concatenate([values[:known], 100 * noise(len(values) - known, seed)])
-    whole, changed = model(days, values, due, due + HORIZONS), model(days, other, due, due + HORIZONS)
-    cut_off = model(days[:known], values[:known], due, due + HORIZONS)
+    whole, changed = (
+        model(AskedSeries(days, values, due, due + HORIZONS)),
+        model(AskedSeries(days, other, due, due + HORIZONS)),
+    )
+    cut_off = model(AskedSeries(days[:known], values[:known], due, due + HORIZONS))
     assert whole.above.tolist() == changed.above.tolist() == cut_off.above.tolist()
 
 
 def test_same_question_twice_gives_the_same_answer() -> None:
     values = np.cumsum(noise(900, 3))
     due = daily(values)[-1]
-    assert auto(daily(values), values, due, due + HORIZONS).above.tolist() == (
-        auto(daily(values), values, due, due + HORIZONS).above.tolist()
+    assert auto(AskedSeries(daily(values), values, due, due + HORIZONS)).above.tolist() == (
+        auto(AskedSeries(daily(values), values, due, due + HORIZONS)).above.tolist()
     )
 
 
 def test_a_constant_series_stays() -> None:
     values = np.full(3000, 5.0)
     due = daily(values)[-1]
-    chances = auto(daily(values), values, due, due + HORIZONS)
+    chances = auto(AskedSeries(daily(values), values, due, due + HORIZONS))
     assert (chances.above[:3] < 0.2).all()
     assert chances.atom[0] > 0.9
-    far = auto(daily(values), values, due, due + HORIZONS, threshold=4.0)
+    far = auto(AskedSeries(daily(values), values, due, due + HORIZONS, 4.0))
     assert (far.above > 0.9).all()
 
 
@@ -95,7 +99,7 @@ def test_a_policy_rate_mostly_stands_still() -> None:
     # Moves once in 60 days: after a week it is almost surely the same, after a year almost surely not.
     values = np.repeat(np.cumsum(np.where(noise(60, 1) > 0, 0.25, -0.25)), 60)
     due = daily(values)[-1]
-    chances = walk(daily(values), values, due, due + HORIZONS)
+    chances = walk(AskedSeries(daily(values), values, due, due + HORIZONS))
     assert chances.atom[0] == pytest.approx(1 - 7 / 60, abs=0.06)
     assert chances.atom[3] < 0.2
 
@@ -103,7 +107,9 @@ def test_a_policy_rate_mostly_stands_still() -> None:
 def test_a_series_of_monthly_values_cannot_move_before_the_next_one() -> None:
     days = (np.datetime64("2000-01", "M") + np.arange(120)).astype("M8[D]")
     chances = auto(
-        days, np.cumsum(noise(120, 4)), np.datetime64("2009-12-05"), np.array(["2009-12-20", "2010-01-02"], "M8[D]")
+        AskedSeries(
+            days, np.cumsum(noise(120, 4)), np.datetime64("2009-12-05"), np.array(["2009-12-20", "2010-01-02"], "M8[D]")
+        )
     )
     assert (chances.above[0], chances.atom[0]) == (0.0, 1.0)
     assert 0.1 < chances.above[1] < 0.9
@@ -114,7 +120,7 @@ def test_spread_of_a_walk_grows_with_the_root_of_the_horizon() -> None:
 
     values = np.cumsum(noise(3000, 5))
     due = daily(values)[-1]
-    chances = walk(daily(values), values, due, due + HORIZONS[[0, 2]], threshold=float(values[-1] + 5))
+    chances = walk(AskedSeries(daily(values), values, due, due + HORIZONS[[0, 2]], float(values[-1] + 5)))
     z = ndtri(chances.above)
     assert z[0] / z[1] == pytest.approx(np.sqrt(90 / 7), rel=0.35)
 
@@ -123,7 +129,7 @@ def test_white_noise_returns_to_its_mean() -> None:
     values = noise(2500, 6)
     values[-1] = 2.0
     due = daily(values)[-1]
-    chosen = choices(daily(values), values, due, due + HORIZONS[:3])
+    chosen = choices(AskedSeries(daily(values), values, due, due + HORIZONS[:3]))
     assert all(c.above < 0.15 for c in chosen)
 
 
@@ -131,10 +137,13 @@ def test_seasons_are_found_and_used() -> None:
     when = np.arange("2008-01-01", "2018-01-15", dtype="M8[D]")
     values = 10 * np.sin(2 * np.pi * when.astype(int) / 365.2425) + noise(len(when), 7)
     due = when[-1]
-    peak, chosen = due + np.array([90, 365], "m8[D]"), choices(when, values, due, due + np.array([90, 365], "m8[D]"))
+    peak, chosen = (
+        due + np.array([90, 365], "m8[D]"),
+        choices(AskedSeries(when, values, due, due + np.array([90, 365], "m8[D]"))),
+    )
     assert chosen[0].weights["season"] > 0.95
     assert chosen[0].above > 0.97
-    assert climatology(when, values, due, peak).above[0] > 0.97
+    assert climatology(AskedSeries(when, values, due, peak)).above[0] > 0.97
     assert 0.05 < chosen[1].above < 0.95
 
 
@@ -144,7 +153,7 @@ def test_persistent_changes_are_followed() -> None:
     days = daily(values)
     right = []
     for end in range(1500, len(values) - 31, 90):
-        p = auto(days, values, days[end], days[end] + HORIZONS[1:2]).above[0]
+        p = auto(AskedSeries(days, values, days[end], days[end] + HORIZONS[1:2])).above[0]
         right.append((p - (values[end + 30] > values[end])) ** 2)
     assert np.mean(right) < 0.18
 
@@ -152,14 +161,16 @@ def test_persistent_changes_are_followed() -> None:
 def test_an_unpredictable_series_is_left_near_one_half() -> None:
     values = np.cumsum(noise(2500, 9))
     due = daily(values)[-1]
-    assert np.abs(auto(daily(values), values, due, due + HORIZONS).above - 0.5).max() < 0.12
+    assert np.abs(auto(AskedSeries(daily(values), values, due, due + HORIZONS)).above - 0.5).max() < 0.12
 
 
 def test_prices_are_expected_to_drift_upward_over_years() -> None:
     values = np.exp(np.cumsum(0.01 * noise(30, 10)))
     due = daily(values)[-1]
-    week, year = auto(daily(values), values, due, due + HORIZONS[[0, 3]], expected=Expectation(drift=0.3)).above
-    flat = auto(daily(values), values, due, due + HORIZONS[[0, 3]]).above
+    week, year = auto(
+        AskedSeries(daily(values), values, due, due + HORIZONS[[0, 3]]), expected=Expectation(drift=0.3)
+    ).above
+    flat = auto(AskedSeries(daily(values), values, due, due + HORIZONS[[0, 3]])).above
     assert week - flat[0] < year - flat[1]
     assert year > flat[1] + 0.05
 
@@ -168,11 +179,13 @@ def test_climatology_refuses_a_short_record() -> None:
     values = noise(400, 11)
     due = daily(values)[-1]
     with pytest.raises(ValueError, match="three years"):
-        climatology(daily(values), values, due, due + HORIZONS)
+        climatology(AskedSeries(daily(values), values, due, due + HORIZONS))
 
 
 def test_a_leap_day_is_a_day_like_any_other() -> None:
     values = np.cumsum(noise(2000, 12))
     days = np.datetime64("2024-02-29") - np.arange(2000)[::-1].astype("m8[D]")
-    chances = auto(days, values, np.datetime64("2024-02-29"), np.array(["2025-02-28", "2028-02-29"], "M8[D]"))
+    chances = auto(
+        AskedSeries(days, values, np.datetime64("2024-02-29"), np.array(["2025-02-28", "2028-02-29"], "M8[D]"))
+    )
     assert ((chances.above > 0.2) & (chances.above < 0.8)).all()

@@ -14,7 +14,7 @@ def count(average: float, kind: str = "Riots") -> ReferenceValue:
 
 
 def said(question, past=NOTHING) -> float:
-    estimate = ConflictModel().study(past).as_of(question.due.date()).estimate(question)
+    estimate = ConflictModel().estimate(question, past, question.due.date())
     assert len(set(estimate.p.tolist())) == 1
     assert len(estimate.p) == len(question.targets)
     return float(estimate.p[0])

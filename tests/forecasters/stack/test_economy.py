@@ -9,7 +9,7 @@ MONEY = "Will the amount of all loans have increased?"
 
 
 def chances(question, past=NOTHING):
-    return EconomyModel().study(past).as_of(question.due.date()).estimate(question).p
+    return EconomyModel().estimate(question, past, question.due.date()).p
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_shares_drift_upward_whatever_came_before() -> None:
     assert ShareModel().covers(question)
     assert not EconomyModel().covers(question)
     falls = past_of(*[(rate("AAPL", due, source="yfinance"), (0, 0, 0)) for due in ("2025-03-02", "2025-04-27")])
-    p = ShareModel().study(falls).as_of(question.due.date()).estimate(question).p
-    assert p.tolist() == ShareModel().estimate(question).p.tolist()
+    p = ShareModel().estimate(question, falls, question.due.date()).p
+    assert p.tolist() == ShareModel().estimate(question, NOTHING, question.due.date()).p.tolist()
     assert (np.diff(p) > 0).all()
     assert 0.5 < p[0] < p[-1] < 0.62

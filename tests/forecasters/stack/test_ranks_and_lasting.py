@@ -10,7 +10,7 @@ def player(name: str, due: str, rank: float = 8.0, **more):
 
 
 def chances(family, question, past=NOTHING):
-    return family.study(past).as_of(question.due.date()).estimate(question).p
+    return family.estimate(question, past, question.due.date()).p
 
 
 def test_a_place_is_kept_until_the_next_list() -> None:

@@ -18,7 +18,7 @@ def number(day: str) -> float:
 
 
 def chances(question, past=NOTHING, record=None):
-    return TemperatureModel().study(past).as_of(question.due.date()).estimate(question, record).p
+    return TemperatureModel().estimate(question, past, question.due.date(), record).p
 
 
 def made_record(warmth: float = 10.0, until: str = "1991-12-31") -> Series:

@@ -8,7 +8,7 @@ from tests.forecasters.stack.made import past_of, rate
 
 from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.forecasters.stack.economy import ShareModel
-from foretell.forecasters.stack.stack import TrackRecord, trust_in_model
+from foretell.forecasters.stack.stack import trust_in_family, trust_in_model
 
 DAYS = np.arange("2025-03-02", "2025-06-10", dtype="M8[D]")
 
@@ -33,25 +33,24 @@ def test_it_is_a_share_and_falls_with_losses(gains: list[float]) -> None:
     assert trust_in_model(gain - 0.01, DAYS[: len(gain)]) <= p
 
 
-def record(rises: int) -> TrackRecord:
-    """Three rounds of shares judged against a base rate of one half."""
+def weight(rises: int, day: date) -> float:
+    """The trust after three rounds of shares judged against a base rate of one half."""
     rounds = [rate("A", due, source="yfinance") for due in ("2025-03-02", "2025-03-30", "2025-04-27")]
     past = past_of(*[(question, (rises,) * 4) for question in rounds])
-    return TrackRecord.of(ShareModel(), lambda _: ShareModel(), past, FixedRates(table={("yfinance", ""): 0.5}))
+    return trust_in_family(ShareModel(), past, FixedRates(table={("yfinance", ""): 0.5}), day)
 
 
 def test_a_model_that_was_right_gains_and_one_that_was_wrong_loses() -> None:
-    assert record(0).weight(date(2026, 1, 1)) < 0.731 < record(1).weight(date(2026, 1, 1))
+    assert weight(0, date(2026, 1, 1)) < 0.731 < weight(1, date(2026, 1, 1))
 
 
 def test_only_answers_known_before_the_day_count() -> None:
-    good = record(1)
-    weights = [good.weight(day) for day in (date(2025, 3, 2), date(2025, 3, 9), date(2025, 3, 10), date(2025, 6, 1))]
+    weights = [weight(1, day) for day in (date(2025, 3, 2), date(2025, 3, 9), date(2025, 3, 10), date(2025, 6, 1))]
     assert weights[0] == weights[1] == pytest.approx(0.731, abs=1e-3)
     assert weights[1] < weights[2] < weights[3]
 
 
 def test_questions_without_a_base_rate_are_not_judged() -> None:
     question = rate("A", "2025-03-02", source="yfinance")
-    found = TrackRecord.of(ShareModel(), lambda _: ShareModel(), past_of((question, (1, 1))), FixedRates(table={}))
-    assert found.weight(date(2026, 1, 1)) == pytest.approx(0.731, abs=1e-3)
+    found = trust_in_family(ShareModel(), past_of((question, (1, 1))), FixedRates(table={}), date(2026, 1, 1))
+    assert found == pytest.approx(0.731, abs=1e-3)

@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from foretell.data.series.series import Days, Values
 from foretell.forecasters.series.changes import (
     JOINT_MODEL,
     MOMENTUM_MODEL,
@@ -20,7 +19,7 @@ from foretell.forecasters.series.changes import (
     offset,
 )
 from foretell.forecasters.series.climatology import Normals, RunningNormals, SeasonalNormal, normals, running_normals
-from foretell.forecasters.series.history import SeriesChances, SeriesHistory, history
+from foretell.forecasters.series.history import AskedSeries, SeriesChances, SeriesHistory, history
 from foretell.metrics.arrays import Bools, Floats
 
 TRUST: Mapping[str, float] = {
@@ -74,45 +73,24 @@ class AutoChoice:
     """Log-odds the past gives each candidate over the walk."""
 
 
-def auto(
-    days: Days,
-    values: Values,
-    due: np.datetime64,
-    resolution: Days,
-    *,
-    threshold: float | None = None,
-    expected: Expectation = NOTHING_KNOWN,
-) -> SeriesChances:
-    """P(y(r) > v) by the models that foretold this series best at this horizon.
+def choices(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> list[AutoChoice]:
+    """P(y(r) > v) by the models that foretold this series best at this horizon, for each resolution day.
 
     Each candidate predicts, at every past origin, whether the series would be higher after the same time, from what
     was known then. Weights are prior · exp(−η · n_eff · mean Brier), n_eff counting overlapping origins once, so a
     short or unpredictable series keeps to the prior mixture around a random walk. They do not depend on the
     threshold: P(y > v) never rises with v.
     """
-    chosen = choices(days, values, due, resolution, threshold=threshold, expected=expected)
-    return SeriesChances(
-        above=np.asarray([c.above for c in chosen], dtype=np.float64),
-        below=np.asarray([c.below for c in chosen], dtype=np.float64),
-    )
-
-
-def choices(
-    days: Days,
-    values: Values,
-    due: np.datetime64,
-    resolution: Days,
-    *,
-    threshold: float | None = None,
-    expected: Expectation = NOTHING_KNOWN,
-) -> list[AutoChoice]:
-    """As `auto`, with the weights of the candidates at each resolution day."""
-    past = history(days, values, due)
-    trials = BacktestedModels(past=past, threshold=threshold, expected=expected)
-    steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
+    past = history(asked)
+    trials = BacktestedModels(past=past, threshold=asked.threshold, expected=expected)
     at = trials.offset
     known = AutoChoice(above=float(at < 0), below=float(at > 0), weights={}, said={}, evidence={})
-    return [trials.choose(int(h)) if h > 0 else known for h in steps]
+    return [trials.choose(h) if h > 0 else known for h in past.steps(asked).tolist()]
+
+
+def auto(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> SeriesChances:
+    """The chances of `choices` alone."""
+    return SeriesChances.of([(one.above, one.below) for one in choices(asked, expected)])
 
 
 @dataclass(frozen=True, kw_only=True)

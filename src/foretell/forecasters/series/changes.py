@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from foretell.data.series.series import Days, Values
-from foretell.forecasters.series.history import SeriesChances, SeriesHistory, history
+from foretell.forecasters.series.history import AskedSeries, SeriesChances, SeriesHistory, history
 from foretell.metrics.arrays import Bools, Floats, Ints
 
 # Regression along the past: every origin is predicted from what had already come out by then.
@@ -245,11 +244,6 @@ class Changes:
         return total / (count + 2.0)
 
 
-def changes(history: SeriesHistory, horizon: int, *, drift: float = 0.0) -> Changes:
-    """Changes over a horizon of one step or more."""
-    return from_motion(motion(history), history, horizon, drift=drift)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Motion:
     """What the models of change share over all horizons: level, recent spread and predictors at each origin."""
@@ -283,7 +277,8 @@ def motion(history: SeriesHistory) -> Motion:
 
 def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: float) -> Changes:
     """Changes over one horizon of a series already measured."""
-    hop = hop_of(history, horizon)
+    # At most a quarter of the horizon, and no more than eight strides.
+    hop = int(np.clip(horizon // (4 * history.stride), 1, 8))
     rows = slice((len(history.origins) - 1) % hop, None, hop)
     return Changes(
         level=motion.level,
@@ -297,11 +292,6 @@ def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: 
         horizon=horizon,
         drift=drift,
     )
-
-
-def hop_of(history: SeriesHistory, horizon: int) -> int:
-    """Strides between the origins to try: at most a quarter of the horizon, and no more than eight."""
-    return int(np.clip(horizon // (4 * history.stride), 1, 8))
 
 
 def _around(y: Floats, near: int) -> Floats:
@@ -357,38 +347,23 @@ REVERSION_MODEL = [OFF_YEAR, OFF_LONG]
 JOINT_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON]
 
 
-def walk(
-    days: Days,
-    values: Values,
-    due: np.datetime64,
-    resolution: Days,
-    *,
-    threshold: float | None = None,
-    drift: float = 0.0,
-) -> SeriesChances:
+def walk(asked: AskedSeries, drift: float = 0.0) -> SeriesChances:
     """P(y(r) > v) for a random walk: y(r) − y(f) is 0 with P(no change), else normal with spread ∝ √h.
 
     P(no change) is how often the series stood still over that horizon; the drift is shrunk hard to `drift` (per
     unit of yearly spread), since even a decade of data says little about it.
     """
-    return _moving(WALK_MODEL, history(days, values, due), resolution, threshold=threshold, drift=drift)
-
-
-def momentum(
-    days: Days, values: Values, due: np.datetime64, resolution: Days, *, threshold: float | None = None
-) -> SeriesChances:
-    """The walk with a mean that continues changes of the last week, month, quarter and year as far as they used to."""
-    return _moving(MOMENTUM_MODEL, history(days, values, due), resolution, threshold=threshold, drift=0.0)
-
-
-def revert(
-    days: Days, values: Values, due: np.datetime64, resolution: Days, *, threshold: float | None = None
-) -> SeriesChances:
-    """The walk with a mean that returns to the averages of the last year and five years as far as it used to.
-
-    A direct regression at the horizon: no half-life has to be assumed to be the same at all horizons.
-    """
-    return _moving(REVERSION_MODEL, history(days, values, due), resolution, threshold=threshold, drift=0.0)
+    past = history(asked)
+    measured = motion(past)
+    at = offset(measured, past, asked.threshold)
+    pairs: list[tuple[float, float]] = []
+    for horizon in past.steps(asked).tolist():
+        if horizon > 0:
+            change = from_motion(measured, past, horizon, drift=drift)
+            pairs.append(change.beyond(change.regression.using(WALK_MODEL), at))
+        else:
+            pairs.append((float(at < 0), float(at > 0)))
+    return SeriesChances.of(pairs)
 
 
 def offset(measured: Motion, past: SeriesHistory, threshold: float | None) -> float:
@@ -398,22 +373,3 @@ def offset(measured: Motion, past: SeriesHistory, threshold: float | None) -> fl
     if not measured.logarithmic:
         return threshold - past.last
     return float(np.log(threshold / past.last)) if threshold > 0 else -np.inf
-
-
-def now(changes: Changes, columns: list[int], at: float) -> tuple[float, float]:
-    """P(change > at) and P(change < at) from now on, by a regression on some columns."""
-    return changes.beyond(changes.regression.using(columns), at)
-
-
-def _moving(
-    columns: list[int], past: SeriesHistory, resolution: Days, *, threshold: float | None, drift: float
-) -> SeriesChances:
-    measured = motion(past)
-    at = offset(measured, past, threshold)
-    steps: Ints = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
-    pairs = [
-        now(from_motion(measured, past, int(h), drift=drift), columns, at) if h > 0 else (float(at < 0), float(at > 0))
-        for h in steps
-    ]
-    table: Floats = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
-    return SeriesChances(above=table[:, 0], below=table[:, 1])

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from foretell.data.series.series import Days, Values
-from foretell.forecasters.series.history import DAYS_PER_YEAR, SeriesChances, SeriesHistory, history
+from foretell.forecasters.series.history import DAYS_PER_YEAR, AskedSeries, SeriesChances, SeriesHistory, history
 from foretell.metrics.arrays import Bools, Floats
 
 YEARS_NEEDED = 3.0
@@ -49,11 +48,6 @@ class SeasonalNormal:
     horizon: int
 
     @cached_property
-    def _end(self) -> float:
-        past = self.normals.past
-        return float(past.day[-1]) + self.horizon * DAYS_PER_YEAR / past.per_year
-
-    @cached_property
     def remainder(self) -> tuple[float, float]:
         """What is left of today's anomaly at the end of the horizon, and the spread around it, both scaled.
 
@@ -87,7 +81,8 @@ class SeasonalNormal:
     def _shape(self) -> tuple[Floats, Floats]:
         """Past scaled anomalies of the season the horizon ends in, and their weights."""
         past = self.normals.past
-        apart = (past.day[past.origins] - self._end + DAYS_PER_YEAR / 2) % DAYS_PER_YEAR - DAYS_PER_YEAR / 2
+        end = float(past.day[-1]) + self.horizon * DAYS_PER_YEAR / past.per_year
+        apart = (past.day[past.origins] - end + DAYS_PER_YEAR / 2) % DAYS_PER_YEAR - DAYS_PER_YEAR / 2
         used = (np.abs(apart) <= SHAPE_WINDOW) & past.fresh[past.origins]
         return self.normals.anomalies[used, 0], 1 - np.abs(apart[used]) / (SHAPE_WINDOW + 1)
 
@@ -153,28 +148,21 @@ def running_normals(past: SeriesHistory) -> RunningNormals | None:
     return RunningNormals(past=past, waves=here, mean=mean, spread=spread, usable=usable)
 
 
-def climatology(
-    days: Days, values: Values, due: np.datetime64, resolution: Days, *, threshold: float | None = None
-) -> SeriesChances:
+def climatology(asked: AskedSeries) -> SeriesChances:
     """P(y(r) > v) from the seasonal mean and spread and the anomaly that is left of today's after the lag.
 
     y(r) = μ(r) + σ(r)·(b·a(f) + s·ε): harmonics for μ and σ, anomalies a of the last value, week, month and year,
     b and s by ridge regression at that lag. Raises ValueError where the record is shorter than three years.
     """
-    past = history(days, values, due)
+    past = history(asked)
     fitted = normals(past)
     if fitted is None:
         raise ValueError("days: a seasonal normal needs three years of observations or more")
-    v = past.last if threshold is None else threshold
-    steps = past.steps(resolution.astype("M8[D]").astype(np.int64), from_last=threshold is not None)
-    pairs = [
-        SeasonalNormal(normals=fitted, horizon=int(h)).chances(v)
-        if h > 0
-        else (float(past.last > v), float(past.last < v))
-        for h in steps
-    ]
-    table: Floats = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
-    return SeriesChances(above=table[:, 0], below=table[:, 1])
+    v = asked.bar
+    known = float(past.last > v), float(past.last < v)
+    return SeriesChances.of(
+        [SeasonalNormal(normals=fitted, horizon=h).chances(v) if h > 0 else known for h in past.steps(asked).tolist()]
+    )
 
 
 def harmonics(day: Floats, columns: int) -> Floats:

@@ -4,45 +4,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foretell.data.series.series import Days, Values
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
-from foretell.forecasters.series.auto import NOTHING_KNOWN, TRUST_OF_PRICES, AutoChoice, Expectation, choices
+from foretell.forecasters.series.auto import NOTHING_KNOWN, TRUST_OF_PRICES, Expectation, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.history import SeriesChances
+from foretell.forecasters.series.history import AskedSeries, SeriesChances
 from foretell.forecasters.series.seasonal import Neighbourhood, hybrid, knn, linear, safe
-from foretell.metrics.arrays import Floats
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, SeriesRef
+from foretell.questions.question import Question
 
 PRICES = Expectation(drift=0.3, trust=TRUST_OF_PRICES)
 """Share prices gain about a third of their yearly spread a year: long-run excess return and interest together."""
 PRICE_PROVIDERS = frozenset({"yfinance", "yahoo"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class SeriesQuestion:
-    """A question about a series in the form the models take."""
-
-    ref: SeriesRef
-    days: Days
-    values: Values
-    due: np.datetime64
-    resolution: Days
-    horizons: tuple[int, ...]
-
-    @property
-    def arrays(self) -> tuple[Days, Values, np.datetime64, Days]:
-        """Days, values, due day and resolution days, in the order the models take them."""
-        return self.days, self.values, self.due, self.resolution
-
-    def chosen(self, chances: SeriesChances) -> Floats:
-        """P(yes): the side of the threshold the question asks about."""
-        return chances.above if self.ref.comparison == "above" else chances.below
-
-
-async def read_series_question(question: Question, context: Context) -> SeriesQuestion:
-    """Read the series of a question as of the cutoff, or say why it cannot be forecast."""
+async def read_series_question(question: Question, context: Context) -> AskedSeries:
+    """What a question asks of its series, as of the cutoff, or why it cannot be forecast."""
     series = await context.series_of(question)
     assert question.series is not None
     horizons: list[int] = []
@@ -54,23 +31,21 @@ async def read_series_question(question: Question, context: Context) -> SeriesQu
             raise CannotForecast(f"target {target.id} of question {question.id} resolves on or before the due date")
         horizons.append(horizon)
     due = np.datetime64(question.due.date(), "D")
-    return SeriesQuestion(
-        ref=question.series,
-        days=series.days,
-        values=series.values,
-        due=due,
-        resolution=due + np.asarray(horizons, dtype="m8[D]"),
-        horizons=tuple(horizons),
+    resolution = due + np.asarray(horizons, dtype="m8[D]")
+    return AskedSeries(series.days, series.values, due, resolution, question.series.threshold)
+
+
+def _forecast(
+    question: Question, context: Context, name: str, asked: AskedSeries, chances: SeriesChances, more: str = ""
+) -> Forecast:
+    """P(yes) by target: the side of the threshold the question asks about."""
+    assert question.series is not None
+    p = np.clip(chances.above if question.series.comparison == "above" else chances.below, 0.0, 1.0)
+    seen = (
+        f"{len(asked.values)} observations of {question.series.id}, the last {asked.values[-1]:g} on {asked.days[-1]}."
     )
-
-
-def _forecast(question: Question, context: Context, name: str, p: Floats, rationale: str) -> Forecast:
-    clipped = {t.id: float(np.clip(x, 0.0, 1.0)) for t, x in zip(question.targets, p, strict=True)}
-    return forecast_of(clipped, question, context, name, rationale)
-
-
-def _observations(asked: SeriesQuestion) -> str:
-    return f"{len(asked.values)} observations of {asked.ref.id}, the last {asked.values[-1]:g} on {asked.days[-1]}."
+    by_target = {target.id: float(x) for target, x in zip(question.targets, p, strict=True)}
+    return forecast_of(by_target, question, context, name, f"{seen} {more}".strip())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +54,7 @@ class SeriesForecaster:
 
     name: str = "series"
 
-    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+    def chances(self, asked: AskedSeries) -> SeriesChances:
         """The chances by date."""
         raise NotImplementedError
 
@@ -90,7 +65,7 @@ class SeriesForecaster:
             chances = self.chances(asked)
         except ValueError as error:
             raise CannotForecast(f"question {question.id}: {error}") from error
-        return _forecast(question, context, self.name, asked.chosen(chances), _observations(asked))
+        return _forecast(question, context, self.name, asked, chances)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +77,10 @@ class SeasonalKnn(SeriesForecaster):
     """How far back to look; None for the whole record."""
     name: str = "knn"
 
-    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+    def chances(self, asked: AskedSeries) -> SeriesChances:
         """From the neighbours in the season."""
         near = Neighbourhood(window=self.window, age=None if self.years is None else round(self.years * 365))
-        return knn(*asked.arrays, threshold=asked.ref.threshold, near=near)
+        return knn(asked, near)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +89,9 @@ class Climatology(SeriesForecaster):
 
     name: str = "climatology"
 
-    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+    def chances(self, asked: AskedSeries) -> SeriesChances:
         """From the seasonal distribution."""
-        return climatology(*asked.arrays, threshold=asked.ref.threshold)
+        return climatology(asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +102,9 @@ class LinearTrend(SeriesForecaster):
     alpha: float = 0.5
     name: str = "linear"
 
-    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+    def chances(self, asked: AskedSeries) -> SeriesChances:
         """From the trend, pulled towards one half."""
-        return safe(linear(*asked.arrays, threshold=asked.ref.threshold, window=self.window), self.alpha)
+        return safe(linear(asked, self.window), self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +116,9 @@ class Hybrid(SeriesForecaster):
     beta: float = 0.5
     name: str = "hybrid"
 
-    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+    def chances(self, asked: AskedSeries) -> SeriesChances:
         """From both."""
-        return hybrid(*asked.arrays, threshold=asked.ref.threshold, line=(self.window, self.alpha, self.beta))
+        return hybrid(asked, self.window, self.alpha, self.beta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,9 +128,9 @@ class Walk(SeriesForecaster):
     drift: float = 0.0
     name: str = "walk"
 
-    def chances(self, asked: SeriesQuestion) -> SeriesChances:
+    def chances(self, asked: AskedSeries) -> SeriesChances:
         """From the distribution of past changes."""
-        return walk(*asked.arrays, threshold=asked.ref.threshold, drift=self.drift)
+        return walk(asked, self.drift)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,20 +146,14 @@ class Auto:
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability per date, with the weights of the models in the rationale."""
         asked = await read_series_question(question, context)
-        expected = PRICES if asked.ref.provider in PRICE_PROVIDERS else NOTHING_KNOWN
-        chosen = choices(*asked.arrays, threshold=asked.ref.threshold, expected=expected)
-        chances = SeriesChances(
-            above=np.asarray([c.above for c in chosen]), below=np.asarray([c.below for c in chosen])
-        )
-        rationale = f"{_observations(asked)} {_trusted(asked, chosen)}"
-        return _forecast(question, context, self.name, asked.chosen(chances), rationale)
-
-
-def _trusted(asked: SeriesQuestion, chosen: list[AutoChoice]) -> str:
-    """Which models were listened to at the first and the last date."""
-    lines: list[str] = []
-    for i in sorted({0, len(chosen) - 1}):
-        parts = sorted(chosen[i].weights.items(), key=lambda item: -item[1])
-        named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].said[name]:.2f})" for name, weight in parts[:3])
-        lines.append(f"{asked.horizons[i]} days: {named}.")
-    return " ".join(lines)
+        prices = question.series is not None and question.series.provider in PRICE_PROVIDERS
+        chosen = choices(asked, PRICES if prices else NOTHING_KNOWN)
+        chances = SeriesChances.of([(one.above, one.below) for one in chosen])
+        days = (asked.resolution - asked.due).astype(int).tolist()
+        # Which models were listened to at the first and the last date.
+        trusted: list[str] = []
+        for i in sorted({0, len(chosen) - 1}):
+            parts = sorted(chosen[i].weights.items(), key=lambda item: -item[1])
+            named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].said[name]:.2f})" for name, weight in parts[:3])
+            trusted.append(f"{days[i]} days: {named}.")
+        return _forecast(question, context, self.name, asked, chances, " ".join(trusted))

@@ -1,5 +1,6 @@
 """The past of a series as equally spaced steps, and the origins from which its models are tried."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,12 +18,43 @@ LONGEST_DAYS = 25 * 365
 """A daily record is read no further back: older days cost time and describe another climate or market."""
 
 
+@dataclass(frozen=True)
+class AskedSeries:
+    """What is asked of a series: to stand above a threshold on some days, or below it."""
+
+    days: Days
+    values: Values
+    due: np.datetime64
+    resolution: Days
+    threshold: float | None = None
+    """None: the last value on or before the due day."""
+
+    @cached_property
+    def known(self) -> int:
+        """How many observations are dated on or before the due day."""
+        known = int(np.searchsorted(self.days, np.asarray(self.due, "M8[D]"), side="right"))
+        if known == 0:
+            raise ValueError("days: nothing of the series was known on the due day")
+        return known
+
+    @property
+    def bar(self) -> float:
+        """The threshold as a number."""
+        return float(self.values[self.known - 1]) if self.threshold is None else self.threshold
+
+
 @dataclass(frozen=True, kw_only=True)
 class SeriesChances:
     """P(y > v) and P(y < v) per resolution day; what is missing to one is P(y = v)."""
 
     above: Floats
     below: Floats
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[float, float]]) -> "SeriesChances":
+        """From pairs of both."""
+        table: Floats = np.asarray(pairs, np.float64).reshape(len(pairs), 2)
+        return cls(above=table[:, 0], below=table[:, 1])
 
     @property
     def atom(self) -> Floats:
@@ -68,12 +100,13 @@ class SeriesHistory:
         """The reference value: the last one on or before the due day."""
         return float(self.values[-1])
 
-    def steps(self, resolution: Ints, *, from_last: bool) -> Ints:
-        """Steps from now to each resolution day (days since 1970).
+    def steps(self, asked: AskedSeries) -> Ints:
+        """Steps from now to each resolution day.
 
-        With a fixed threshold the value moves from the last observation on (`from_last`); otherwise what counts
-        is the change between the due day and the resolution day, however late the last observation is.
+        With a fixed threshold the value moves from the last observation on; otherwise what counts is the change
+        between the due day and the resolution day, however late the last observation is.
         """
+        resolution, from_last = asked.resolution.astype("M8[D]").astype(np.int64), asked.threshold is not None
         if not self.slow:
             late = max(0, int(self.due - self.day[-1]) - int(STALE_AFTER)) if from_last else 0
             return np.where(resolution > self.due, resolution - self.due + late, 0)
@@ -96,45 +129,33 @@ class SeriesHistory:
         return np.maximum(elapsed, 0) // self.months
 
 
-def history(days: Days, values: Values, due: np.datetime64) -> SeriesHistory:
-    """Lay out what is known of a series on its due day; later observations are dropped.
-
-    >>> h = history(np.array(["2024-01-05", "2024-01-08"], "M8[D]"), np.array([1.0, 3.0]), np.datetime64("2024-01-09"))
-    >>> h.values.tolist(), h.last
-    ([1.0, 1.0, 1.0, 3.0, 3.0], 3.0)
-    """
-    known = int(np.searchsorted(days, np.asarray(due, "M8[D]"), side="right"))
-    if known == 0:
-        raise ValueError("days: nothing of the series was known on the due day")
-    number, today = days[:known].astype("M8[D]").astype(np.int64), int(np.asarray(due, "M8[D]").astype(np.int64))
-    gap = float(np.median(np.diff(number))) if known > 1 else 1.0
+def history(asked: AskedSeries) -> SeriesHistory:
+    """Lay out what is known of a series on its due day; later observations are dropped."""
+    number, values = asked.days[: asked.known].astype("M8[D]").astype(np.int64), asked.values[: asked.known]
+    today = int(np.asarray(asked.due, "M8[D]").astype(np.int64))
+    gap = float(np.median(np.diff(number))) if len(number) > 1 else 1.0
     if gap > SLOWEST_DAILY_GAP:
         months = round(gap / (DAYS_PER_YEAR / 12)) if gap >= 28 else 0
-        gap = months * DAYS_PER_YEAR / 12 if months else gap
         return SeriesHistory(
-            values=values[:known],
+            values=values,
             day=number.astype(np.float64),
-            fresh=np.ones(known, dtype=np.bool_),
+            fresh=np.ones(len(number), dtype=np.bool_),
             stride=1,
             due=today,
             slow=True,
             months=months,
-            gap=gap,
+            gap=months * DAYS_PER_YEAR / 12 if months else gap,
         )
-    return _by_day(number, values[:known], today=today, gap=gap)
-
-
-def _by_day(number: Ints, values: Values, *, today: int, gap: float) -> SeriesHistory:
     day = np.arange(number[0], today + 1, dtype=np.int64)
     index = np.searchsorted(number, day, side="right") - 1
     age = day - number[index]
     # A due day far beyond the record adds nothing but carried values: stop where the last value is still fresh.
     keep = int(np.searchsorted(day, number[-1] + int(STALE_AFTER), side="right"))
-    skip = max(0, keep - LONGEST_DAYS)
+    rows = slice(max(0, keep - LONGEST_DAYS), keep)
     return SeriesHistory(
-        values=values[index[skip:keep]],
-        day=day[skip:keep].astype(np.float64),
-        fresh=age[skip:keep] <= STALE_AFTER,
+        values=values[index[rows]],
+        day=day[rows].astype(np.float64),
+        fresh=age[rows] <= STALE_AFTER,
         stride=WEEK,
         due=today,
         slow=False,

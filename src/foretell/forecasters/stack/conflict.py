@@ -6,17 +6,23 @@ there is one in several months (any event then makes it yes), and is small where
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 
 import numpy as np
 
 from foretell.data.series.series import Series
-from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.combine.rows import logit
-from foretell.forecasters.stack.source_model import EffectPriors, Estimate, LearntEffects, PastCases, PooledCases, dated
+from foretell.forecasters.stack.source_model import (
+    Case,
+    EffectPriors,
+    Estimate,
+    PooledCases,
+    PooledModel,
+    dated,
+)
 from foretell.questions.question import Question
 
 # The reference values of event counts as published: which can be believed, and what stands in for one that cannot.
@@ -38,15 +44,7 @@ class ReferenceValue:
 
 
 def reference_of(question: Question) -> ReferenceValue:
-    """What the question compares with; a spike is published as one plus the average.
-
-    >>> from foretell.questions.question import LastValue, Target
-    >>> q = Question(id="acled/1", source="acled", due="2025-10-26", targets=(Target(id="t"),), subtype="10x_spike",
-    ...              text="… ten times as many 'Riots' in Mali for the 30 days …", last_value=LastValue(value=1.5,
-    ...              at="2025-10-16"))
-    >>> reference_of(q)
-    ReferenceValue(kind='Riots', place='Mali', average=0.5)
-    """
+    """What the question compares with; a spike is published as one plus the average."""
     value = 0.0 if question.last_value is None else question.last_value.value
     found = ABOUT.search(question.text)
     return ReferenceValue(
@@ -80,6 +78,14 @@ class ReferenceValues:
         """What was published of a place before a day, the newest last."""
         return [reference for due, reference in self.seen.get(place, []) if due < day]
 
+    def chances_by_kind(self, day: date) -> dict[str, float]:
+        """Mean chance by kind of event over all places, from what was published before a day."""
+        found: dict[str, list[float]] = {}
+        for place in self.seen:
+            for reference in self.before(place, day):
+                found.setdefault(reference.kind, []).append(chance(reference))
+        return {kind: float(np.mean(chances)) for kind, chances in found.items()}
+
 
 SHAPE = {"fatalities": 1.0}
 """Shape of the count's negative binomial; deaths come in heaps, events less so."""
@@ -88,11 +94,6 @@ NEVER = 0.02
 """Events expected in thirty days where a year saw none: once in four years."""
 TIMES = 10.0
 """A spike is more than this many times the reference, which is then one plus the average."""
-QUIET, ACTIVE = 0, 1
-BELIEFS = EffectPriors(slope=(0.0, 0.0), slope_sd=(0.5, 0.3), group_sd={"day": 0.3}, shared=frozenset({"day"}))
-"""The past may move the two kinds of places apart from the counting model, by about this much in log-odds."""
-WEIGHT = 0.4
-"""The dates of one question look at windows of one story."""
 NEIGHBOURS = 2.0
 """How many other kinds of event in the same place weigh as much as the same kind in all places."""
 
@@ -111,102 +112,73 @@ def chance(reference: ReferenceValue, *, spike: bool = False) -> float:
     return float(betainc(np.floor(bar + 1e-9) + 1, shape, mean / (mean + shape)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConflictModel:
+class ConflictModel(PooledModel):
     """ACLED's two templates: more than the past year's average, and ten times more."""
 
-    name: str = "event counts"
+    name = "event counts"
+    beliefs = EffectPriors(slope=(0.0, 0.0), slope_sd=(0.5, 0.3), group_sd={"day": 0.3}, shared=frozenset({"day"}))
+    """The past may move quiet and active places apart from the counting model, by about this much in log-odds."""
+    weight = 0.4
+    """The dates of one question look at windows of one story."""
 
     def covers(self, question: Question) -> bool:
         """Both templates, where the reference value is known."""
         known = question.last_value is not None and question.subtype in (INCREASE, SPIKE)
         return question.source == "acled" and known and dated(question)
 
-    def study(self, past: Past) -> "ConflictHistory":
-        """Outcomes of 'increase' questions beside what the counting model says, from rounds that can be believed."""
-        references = ReferenceValues.of(q for q in past.questions if self.covers(q))
-        lessons = [
-            x
-            for x in past.resolved
-            if x.question.subtype == INCREASE
-            and self.covers(x.question)
-            and x.question.due.date() not in references.outages
-        ]
-        taught = PastCases(
-            cases=_cases([reference_of(x.question) for x in lessons], [str(x.known_on) for x in lessons]),
-            outcome=np.array([x.outcome for x in lessons], np.float64),
-            known_on=np.array([x.known_on for x in lessons], "M8[D]"),
-            beliefs=BELIEFS,
-            weight=WEIGHT,
-        )
-        return ConflictHistory(references=references, taught=taught)
+    def lessons(self, past: Past) -> list[PastTarget]:
+        """Outcomes of 'increase' questions from rounds that can be believed."""
+        outages = self._references(past).outages
+        found = (x for x in past.resolved if x.question.subtype == INCREASE and self.covers(x.question))
+        return [x for x in found if x.question.due.date() not in outages]
 
+    def cases(self, asked: Sequence[Case]) -> PooledCases:
+        """What the counting model says, and which kind of place it is."""
+        return _cases([reference_of(question) for question, _, _ in asked], [str(day) for _, _, day in asked])
 
-@dataclass(frozen=True, kw_only=True)
-class ConflictHistory:
-    """References and past cases, to be read up to a day."""
+    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
+        """The counting model corrected by what came out before.
 
-    references: ReferenceValues
-    taught: PastCases
-
-    def as_of(self, day: date) -> "ConflictEstimator":
-        """What was known before the day."""
-        return ConflictEstimator(references=self.references, learnt=self.taught.before(day), day=day)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConflictEstimator:
-    """The counting model as of a day, corrected by what came out before."""
-
-    references: ReferenceValues
-    learnt: LearntEffects
-    day: date
-
-    def estimate(self, question: Question, record: Series | None = None) -> Estimate:
-        """The same probability for every date: each looks at thirty days of its own."""
+        The same probability for every date: each looks at thirty days of its own.
+        """
         reference, n = reference_of(question), len(question.targets)
         if question.subtype == SPIKE:
             words = f"Counts around {reference.average:g} a month: ten times as many is next to never."
             return Estimate(p=np.full(n, chance(reference, spike=True)), rationale=words)
-        if question.due.date() in self.references.outages:
-            p, words = self._stand_in(reference)
+        if question.due.date() in self._references(past).outages:
+            p, words = self._stand_in(reference, past, day)
             return Estimate(p=np.full(n, p), rationale=words)
-        p = float(self.learnt.pooled.chances(_cases([reference], [""]))[0])
+        learnt = self.learnt(past, day)
+        p = float(learnt.pooled.chances(_cases([reference], [""]))[0])
         usual = f"{reference.average:g} in an average month of the past year" if reference.average else "none in a year"
         words = (
             f"{reference.kind.capitalize()} in {reference.place}: {usual}. A negative-binomial count says "
-            f"{chance(reference):.0%} for more, and {len(self.learnt.outcome)} past outcomes make it {p:.0%}."
+            f"{chance(reference):.0%} for more, and {len(learnt.outcome)} past outcomes make it {p:.0%}."
         )
         return Estimate(p=np.full(n, p), rationale=words)
 
-    def _stand_in(self, asked: ReferenceValue) -> tuple[float, str]:
+    def _references(self, past: Past) -> ReferenceValues:
+        covered = (q for q in past.questions if self.covers(q))
+        return past.cached((self.name, "references"), lambda: ReferenceValues.of(covered))
+
+    def _stand_in(self, asked: ReferenceValue, past: Past, day: date) -> tuple[float, str]:
         """What earlier rounds said of the place, else of the kind: the round's own references are all nil."""
         text = "Every reference value of this round is nil, so its feed was down;"
-        place = self.references.before(asked.place, self.day)
+        references = self._references(past)
+        place = references.before(asked.place, day)
         same = [r for r in place if r.kind == asked.kind]
         if same:
-            p = float(self.learnt.pooled.chances(_cases(same[-1:], [""]))[0])
+            p = float(self.learnt(past, day).pooled.chances(_cases(same[-1:], [""]))[0])
             return p, f"{text} an earlier round had {same[-1].average:g} {asked.kind.lower()} a month here."
+        kinds = past.cached((self.name, "kinds", day), lambda: references.chances_by_kind(day))
+        elsewhere = kinds.get(asked.kind, float(np.mean(list(kinds.values()))) if kinds else 0.2)
         around = sum(chance(r) for r in place)
-        p = (around + NEIGHBOURS * self._by_kind(asked.kind)) / (len(place) + NEIGHBOURS)
+        p = (around + NEIGHBOURS * elsewhere) / (len(place) + NEIGHBOURS)
         return p, f"{text} what is known of {asked.place} and of {asked.kind.lower()} elsewhere stands in."
 
-    def _by_kind(self, kind: str) -> float:
-        return self._kinds.get(kind, float(np.mean(list(self._kinds.values()))) if self._kinds else 0.2)
 
-    @cached_property
-    def _kinds(self) -> dict[str, float]:
-        """Mean chance by kind of event over all places."""
-        found: dict[str, list[float]] = {}
-        for place in self.references.seen:
-            for reference in self.references.before(place, self.day):
-                found.setdefault(reference.kind, []).append(chance(reference))
-        return {kind: float(np.mean(said)) for kind, said in found.items()}
-
-
-def _cases(references: list[ReferenceValue], day: list[str]) -> PooledCases:
+def _cases(references: Sequence[ReferenceValue], day: Sequence[str]) -> PooledCases:
     average = np.array([r.average for r in references], np.float64)
-    said = np.array([chance(r) for r in references], np.float64)
-    columns = np.zeros((len(references), 2))
-    columns[:, QUIET], columns[:, ACTIVE] = average == 0, average > 0
-    return PooledCases(start=logit(said), columns=columns, labels={"day": np.array(day, str)})
+    chances = np.array([chance(r) for r in references], np.float64)
+    columns = np.column_stack([average == 0, average > 0]).astype(np.float64)
+    return PooledCases(start=logit(chances), columns=columns, labels={"day": np.array(day, str)})

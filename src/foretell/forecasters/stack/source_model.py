@@ -1,18 +1,65 @@
-"""Partial pooling of yes/no outcomes: effects of series, players, days, each shrunk to nothing unless shown."""
+"""What a model of one kind of question offers, and partial pooling of yes/no outcomes, which most of them learn by.
 
-from collections.abc import Callable, Mapping
+Pooling: effects of series, players, days, each shrunk to nothing unless shown.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from typing import Any, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from foretell.data.series.series import Series
-from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.combine.rows import Days, Strings, sigmoid
+from foretell.forecasters.base_rates.past import Past, PastTarget
+from foretell.forecasters.combine.rows import Strings, sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.questions.question import Question
+from foretell.questions.question import Question, Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """One probability per target, and where they come from in words."""
+
+    p: Floats
+    rationale: str
+
+
+class SourceModel(Protocol):
+    """A model of one kind of question."""
+
+    @property
+    def name(self) -> str:
+        """As named in rationales."""
+        ...
+
+    def covers(self, question: Question) -> bool:
+        """Whether it is about questions like this one."""
+        ...
+
+    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
+        """Probabilities of the targets from what was known before the day; `record` is the series as far as known."""
+        ...
+
+
+def horizons(question: Question) -> Floats:
+    """Days to each target's resolution; a covered question has them all."""
+    return np.asarray([question.horizon_days(target) or 0 for target in question.targets], np.float64)
+
+
+def dated(question: Question) -> bool:
+    """Whether every target resolves on a known day after the asking."""
+    return all((question.horizon_days(target) or 0) > 0 for target in question.targets)
+
+
+def rises(question: Question) -> bool:
+    """Whether it asks if a series will stand above its value of the due date."""
+    ref = question.series
+    return ref is not None and ref.comparison == "above" and ref.threshold is None and dated(question)
+
+
+# Partial pooling.
 
 NONE = ""
 """The label of a row that has no effect of a group."""
@@ -32,11 +79,6 @@ class EffectPriors:
     shared: frozenset[str] = frozenset()
     """Groups whose labels never come back (days): they soak up what a day did to all and add doubt to a forecast."""
 
-    @property
-    def shared_variance(self) -> float:
-        """Doubt that a day yet to come adds."""
-        return sum((self.group_sd[name] ** 2 for name in self.shared), 0.0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PooledCases:
@@ -55,6 +97,10 @@ class PooledCases:
         labels = {name: label[rows] for name, label in self.labels.items()}
         return replace(self, start=self.start[rows], columns=self.columns[rows], labels=labels)
 
+    def places(self, index: Mapping[tuple[str, str], int], group: str) -> Ints:
+        """The column of each row's label of a group; −1 where there is none."""
+        return np.asarray([index.get((group, str(label)), -1) for label in self.labels[group]], np.int64)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PooledEffects:
@@ -69,46 +115,61 @@ class PooledEffects:
 
     def chances(self, cases: PooledCases) -> Floats:
         """P(yes): the mean log-odds, drawn towards one half by its doubt v as σ(m / √(1 + πv/8)) (MacKay 1992)."""
-        mean, variance = cases.start.copy(), np.full(len(cases), self.beliefs.shared_variance)
-        rows = self._rows(cases)
-        mean += rows @ self.effect
-        variance += ((rows @ self.doubt) * rows).sum(axis=1) + self._unseen(cases)
-        return sigmoid(mean / np.sqrt(1 + np.pi * variance / 8))
-
-    def _rows(self, cases: PooledCases) -> Floats:
         rows = np.zeros((len(cases), len(self.effect)))
         rows[:, : cases.columns.shape[1]] = cases.columns
-        for name, labels in cases.labels.items():
-            for row, label in enumerate(labels):
-                place = self.index.get((name, str(label)))
-                if place is not None and name not in self.beliefs.shared:
-                    rows[row, place] = 1.0
-        return rows
-
-    def _unseen(self, cases: PooledCases) -> Floats:
-        """Variance of effects of labels that nothing was seen of."""
-        total = np.zeros(len(cases))
-        for name, labels in cases.labels.items():
-            if name not in self.beliefs.shared:
-                new = [label != NONE and (name, str(label)) not in self.index for label in labels]
-                total += self.beliefs.group_sd[name] ** 2 * np.asarray(new, np.float64)
-        return total
+        unseen = np.zeros(len(cases))
+        for group, labels in cases.labels.items():
+            variance = self.beliefs.group_sd[group] ** 2
+            if group in self.beliefs.shared:
+                unseen += variance
+                continue
+            place = cases.places(self.index, group)
+            rows[np.flatnonzero(place >= 0), place[place >= 0]] = 1.0
+            unseen += variance * ((place < 0) & (labels != NONE))
+        mean = cases.start + rows @ self.effect
+        return sigmoid(mean / np.sqrt(1 + np.pi * (unseen + ((rows @ self.doubt) * rows).sum(axis=1)) / 8))
 
 
-def pool(cases: PooledCases, outcome: Floats, weight: Floats, beliefs: EffectPriors) -> PooledEffects:
+def pool(cases: PooledCases, outcome: Floats, weight: float, beliefs: EffectPriors) -> PooledEffects:
     """The most probable effects given the outcomes: logistic regression with normal priors, by Newton's method.
 
     Equals the mode of a mixed logistic model whose variances are `beliefs` (Breslow & Clayton 1993); with no rows it
-    is the prior itself.
+    is the prior itself. Sparse, unlike `combine.logistic`: a row has a few ones among hundreds of labels.
 
     >>> one = PooledCases(start=np.zeros(8), columns=np.zeros((8, 0)), labels={"series": np.repeat(["a", "b"], 4)})
-    >>> fitted = pool(one, np.repeat([1.0, 0.0], 4), np.ones(8), EffectPriors(group_sd={"series": 1.0}))
+    >>> fitted = pool(one, np.repeat([1.0, 0.0], 4), 1.0, EffectPriors(group_sd={"series": 1.0}))
     >>> fitted.chances(one.take(np.arange(8) % 4 == 0)).round(2).tolist()
     [0.72, 0.28]
     """
-    problem = _PoolingProblem(cases=cases, outcome=outcome, weight=weight, beliefs=beliefs)
-    effect, doubt = problem.solved()
-    return PooledEffects(beliefs=beliefs, index=problem.index, effect=effect, doubt=doubt)
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.sparse import csr_array
+
+    n, width = cases.columns.shape
+    names = [(group, str(x)) for group, labels in cases.labels.items() for x in np.unique(labels) if x != NONE]
+    index = {name: width + place for place, name in enumerate(names)}
+    sd = np.asarray([*beliefs.slope_sd, *(beliefs.group_sd[group] for group, _ in names)], np.float64)
+    mean, precision = np.zeros(len(sd)), 1.0 / sd**2
+    mean[: len(beliefs.slope)] = beliefs.slope
+    effect, curvature = mean.copy(), np.diag(precision)
+    if n and len(sd):
+        rows, places = [np.repeat(np.arange(n), width)], [np.tile(np.arange(width), n)]
+        for group in cases.labels:
+            place = cases.places(index, group)
+            rows.append(np.flatnonzero(place >= 0))
+            places.append(place[place >= 0])
+        values = np.concatenate([cases.columns.ravel(), *(np.ones(len(one)) for one in rows[1:])])
+        design = csr_array((values, (np.concatenate(rows), np.concatenate(places))), shape=(n, len(sd)))
+        for _ in range(STEPS):
+            p = sigmoid(cases.start + design @ effect)
+            slope = design.T @ (weight * (outcome - p)) - precision * (effect - mean)
+            spread = design.multiply((weight * p * (1 - p))[:, None]).tocsr()
+            curvature = (design.T @ spread).toarray() + np.diag(precision)
+            step: Floats = cho_solve(cho_factor(curvature), slope)
+            longest = float(np.abs(step).max())
+            effect = effect + step * min(1.0, LONGEST / max(longest, 1e-300))
+            if longest < CLOSE:
+                break
+    return PooledEffects(beliefs=beliefs, index=index, effect=effect, doubt=np.linalg.inv(curvature).astype(np.float64))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,157 +178,48 @@ class LearntEffects:
 
     cases: PooledCases
     outcome: Floats
-    weight: float
-    beliefs: EffectPriors
-
-    @cached_property
-    def pooled(self) -> PooledEffects:
-        """Fitted when first asked for."""
-        return pool(self.cases, self.outcome, np.full(len(self.outcome), self.weight), self.beliefs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PastCases:
-    """Past cases with the day on which each answer became known, to be read up to a day."""
-
-    cases: PooledCases
-    outcome: Floats
-    known_on: Days
     beliefs: EffectPriors
     weight: float = 1.0
     """What a case is worth beside the others of its asking: their dates overlap."""
 
-    def before(self, day: date) -> LearntEffects:
-        """What could be learnt from answers known before the day."""
-        known = self.known_on < np.datetime64(day, "D")
-        outcome = self.outcome[known]
-        return LearntEffects(cases=self.cases.take(known), outcome=outcome, weight=self.weight, beliefs=self.beliefs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PoolingProblem:
-    cases: PooledCases
-    outcome: Floats
-    weight: Floats
-    beliefs: EffectPriors
-
     @cached_property
-    def index(self) -> dict[tuple[str, str], int]:
-        width = self.cases.columns.shape[1]
-        names = [(g, str(x)) for g, labels in self.cases.labels.items() for x in np.unique(labels) if x != NONE]
-        return {name: width + place for place, name in enumerate(names)}
-
-    @cached_property
-    def prior(self) -> tuple[Floats, Floats]:
-        """Mean and precision of every effect."""
-        sd = [*self.beliefs.slope_sd, *(self.beliefs.group_sd[group] for group, _ in self.index)]
-        mean = np.zeros(len(sd))
-        mean[: len(self.beliefs.slope)] = self.beliefs.slope
-        return mean, 1.0 / np.asarray(sd, np.float64) ** 2
-
-    @cached_property
-    def design(self) -> Any:
-        """The rows as a sparse matrix: slopes and a few ones each."""
-        from scipy.sparse import csr_array
-
-        n, width = self.cases.columns.shape
-        rows: list[Ints] = [np.repeat(np.arange(n), width)]
-        places: list[Ints] = [np.tile(np.arange(width), n)]
-        values: list[Floats] = [self.cases.columns.ravel()]
-        for name, labels in self.cases.labels.items():
-            place = np.asarray([self.index.get((name, str(x)), -1) for x in labels], np.int64)
-            rows.append(np.flatnonzero(place >= 0))
-            places.append(place[place >= 0])
-            values.append(np.ones(len(rows[-1])))
-        shape = (n, len(self.prior[0]))
-        return csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(places))), shape=shape)
-
-    def solved(self) -> tuple[Floats, Floats]:
-        """Mode and inverse curvature there."""
-        from scipy.linalg import cho_factor, cho_solve
-
-        mean, precision = self.prior
-        effect, curvature = mean.copy(), np.diag(precision)
-        for _ in range(STEPS if len(self.outcome) and len(mean) else 0):
-            p = sigmoid(self.cases.start + self.design @ effect)
-            slope = self.design.T @ (self.weight * (self.outcome - p)) - precision * (effect - mean)
-            spread = self.design.multiply((self.weight * p * (1 - p))[:, None]).tocsr()
-            curvature = (self.design.T @ spread).toarray() + np.diag(precision)
-            step: Floats = cho_solve(cho_factor(curvature), slope)
-            longest = float(np.abs(step).max())
-            effect = effect + step * min(1.0, LONGEST / max(longest, 1e-300))
-            if longest < CLOSE:
-                break
-        return effect, np.linalg.inv(curvature).astype(np.float64)
+    def pooled(self) -> PooledEffects:
+        """Fitted when first asked for."""
+        return pool(self.cases, self.outcome, self.weight, self.beliefs)
 
 
-# What a model of one kind of question offers: it covers some, studies the past, and estimates as of a day.
+Case = tuple[Question, Target, date | None]
+"""A target, and the day on which its answer became known; None for one that is asked about."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """One probability per target, and where they come from in words."""
+class PooledModel:
+    """A model whose estimates differ from day to day by the effects learnt until then."""
 
-    p: Floats
-    rationale: str
-
-
-class Estimator(Protocol):
-    """A model as it stood on one day."""
-
-    def estimate(self, question: Question, record: Series | None = None) -> Estimate:
-        """Probabilities of the question's targets; `record` is its series as far as known, perhaps an old one."""
-        ...
-
-
-class StudiedModel(Protocol):
-    """A model with the past laid out; what it may use of it is settled by the day."""
-
-    def as_of(self, day: date) -> Estimator:
-        """The model from what was known before the day."""
-        ...
-
-
-class SourceModel(Protocol):
-    """A model of one kind of question."""
-
-    @property
-    def name(self) -> str:
-        """As named in rationales."""
-        ...
+    name: str
+    beliefs: ClassVar[EffectPriors]
+    weight: ClassVar[float] = 1.0
 
     def covers(self, question: Question) -> bool:
         """Whether it is about questions like this one."""
-        ...
+        raise NotImplementedError
 
-    def study(self, past: Past) -> StudiedModel:
-        """Take the past in, once; later it is read day by day."""
-        ...
+    def cases(self, asked: Sequence[Case]) -> PooledCases:
+        """Targets as rows of the regression."""
+        raise NotImplementedError
 
+    def lessons(self, past: Past) -> list[PastTarget]:
+        """Past outcomes to learn from."""
+        return [x for x in past.resolved if self.covers(x.question)]
 
-@dataclass(frozen=True, kw_only=True)
-class PooledSourceModel:
-    """A family whose models differ from day to day only in the effects learnt until then."""
+    def learnt(self, past: Past, day: date) -> LearntEffects:
+        """From answers known before the day; laid out once for a past, fitted once a day."""
+        return past.cached((self.name, "effects", day), lambda: self._learn(past, day))
 
-    taught: PastCases
-    make: Callable[[LearntEffects], Estimator]
-
-    def as_of(self, day: date) -> Estimator:
-        """The model with the effects known before the day."""
-        return self.make(self.taught.before(day))
-
-
-def horizons(question: Question) -> Floats:
-    """Days to each target's resolution; a covered question has them all."""
-    return np.asarray([question.horizon_days(target) or 0 for target in question.targets], np.float64)
-
-
-def dated(question: Question) -> bool:
-    """Whether every target resolves on a known day after the asking."""
-    return all((question.horizon_days(target) or 0) > 0 for target in question.targets)
-
-
-def rises(question: Question) -> bool:
-    """Whether it asks if a series will stand above its value of the due date."""
-    ref = question.series
-    return ref is not None and ref.comparison == "above" and ref.threshold is None and dated(question)
+    def _learn(self, past: Past, day: date) -> LearntEffects:
+        lessons = past.cached((self.name, "lessons"), lambda: self.lessons(past))
+        cases = past.cached(
+            (self.name, "cases"), lambda: self.cases([(x.question, x.target, x.known_on) for x in lessons])
+        )
+        known = np.array([x.known_on < day for x in lessons], np.bool_)
+        outcome = np.array([x.outcome for x in lessons], np.float64)[known]
+        return LearntEffects(cases=cases.take(known), outcome=outcome, beliefs=self.beliefs, weight=self.weight)

@@ -1,10 +1,9 @@
 """`stack`: the crowd where there is one, else the best estimate from the past, with its reasons in words."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.stack.conflict import ConflictModel
 from foretell.forecasters.stack.economy import EconomyModel, ShareModel
-from foretell.forecasters.stack.source_model import Estimate, Estimator, SourceModel, StudiedModel, horizons
+from foretell.forecasters.stack.source_model import Estimate, SourceModel, horizons
 from foretell.forecasters.stack.temperature import TemperatureModel
 from foretell.forecasters.stack.wikipedia import TEMPLATES, RankModel, RareChanges
 from foretell.metrics.arrays import Floats
@@ -49,56 +48,44 @@ def trust_in_model(gain: Floats, known_on: Days) -> float:
     return float(sigmoid(PRIOR + RATE * float(effective_weights(known_on, CORRELATION) @ gain)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrackRecord:
-    """Gains of a family over the base rate, round by round, each round judged by the model of its own day."""
+def trust_in_family(family: SourceModel, past: Past, rates: Rates, day: date) -> float:
+    """How far to believe a model against the base rate on a day, from answers known before it."""
+    rounds = past.cached((family.name, "rounds"), lambda: _rounds(family, past))
+    # A past is copied for every question, so that only other rates can be told apart by who they are.
+    key = (family.name, "gains", None if rates is past else id(rates))
+    parts = [NO_GAINS]
+    for due in sorted(due for due in rounds if due < day)[-ROUNDS:]:
+        parts.append(past.cached((*key, due), partial(_gains, family, past, rates, due)))
+    gain, known_on = (np.concatenate(column) for column in zip(*parts, strict=True))
+    known = known_on < np.datetime64(day, "D")
+    return trust_in_model(gain[known], known_on[known])
 
-    estimator: Callable[[date], Estimator]
-    """The family's model as it stood on a day."""
-    rates: Rates
-    rounds: Mapping[date, list[PastTarget]]
-    _gains: dict[date, tuple[Floats, Days]] = field(
-        default_factory=dict[date, tuple[Floats, Days]], repr=False, compare=False
-    )
 
-    @classmethod
-    def of(cls, family: SourceModel, estimator: Callable[[date], Estimator], past: Past, rates: Rates) -> "TrackRecord":
-        """Of the answers to questions the family covers, by the round they were asked in."""
-        rounds: dict[date, list[PastTarget]] = {}
-        for lesson in past.resolved:
-            if family.covers(lesson.question):
-                rounds.setdefault(lesson.question.due.date(), []).append(lesson)
-        return cls(estimator=estimator, rates=rates, rounds=rounds)
+NO_GAINS = (np.zeros(0), np.zeros(0, "M8[D]"))
 
-    def weight(self, day: date) -> float:
-        """How far to believe the model on a day, from answers known before it."""
-        asked = sorted(due for due in self.rounds if due < day)[-ROUNDS:]
-        if not asked:
-            return trust_in_model(np.zeros(0), np.zeros(0, "M8[D]"))
-        parts = [self._round(due) for due in asked]
-        gain, known_on = (np.concatenate(column) for column in zip(*parts, strict=True))
-        known = known_on < np.datetime64(day, "D")
-        return trust_in_model(gain[known], known_on[known])
 
-    def _round(self, due: date) -> tuple[Floats, Days]:
-        if due not in self._gains:
-            estimator = self.estimator(due)
-            said: dict[str, Mapping[str, float]] = {}
-            rows: list[tuple[float, date]] = []
-            for lesson in self.rounds[due]:
-                question = lesson.question
-                if question.id not in said:
-                    p = estimator.estimate(question).p
-                    said[question.id] = {t.id: float(x) for t, x in zip(question.targets, p, strict=True)}
-                simple = self.rates.rate(question, lesson.target, question.as_of)
-                if simple is not None:
-                    model = said[question.id][lesson.target.id]
-                    rows.append(((simple - lesson.outcome) ** 2 - (model - lesson.outcome) ** 2, lesson.known_on))
-            self._gains[due] = (
-                np.array([gain for gain, _ in rows], np.float64),
-                np.array([known for _, known in rows], "M8[D]"),
-            )
-        return self._gains[due]
+def _rounds(family: SourceModel, past: Past) -> dict[date, list[PastTarget]]:
+    """Answers to questions the family covers, by the round they were asked in."""
+    rounds: dict[date, list[PastTarget]] = {}
+    for lesson in past.resolved:
+        if family.covers(lesson.question):
+            rounds.setdefault(lesson.question.due.date(), []).append(lesson)
+    return rounds
+
+
+def _gains(family: SourceModel, past: Past, rates: Rates, due: date) -> tuple[Floats, Days]:
+    """What the family as it stood on the day of a round gained over the base rate, and when that became known."""
+    p: dict[tuple[str, str], float] = {}
+    rows: list[tuple[float, date]] = []
+    for lesson in past.cached((family.name, "rounds"), lambda: _rounds(family, past))[due]:
+        question, key = lesson.question, (lesson.question.id, lesson.target.id)
+        if key not in p:
+            estimate = family.estimate(question, past, due)
+            p |= {(question.id, t.id): float(x) for t, x in zip(question.targets, estimate.p, strict=True)}
+        simple = rates.rate(question, lesson.target, question.as_of)
+        if simple is not None:
+            rows.append(((simple - lesson.outcome) ** 2 - (p[key] - lesson.outcome) ** 2, lesson.known_on))
+    return np.array([gain for gain, _ in rows], np.float64), np.array([known for _, known in rows], "M8[D]")
 
 
 FAMILIES: tuple[SourceModel, ...] = (
@@ -116,37 +103,6 @@ FRESH_DAYS, FRESH_STEPS = 45, 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearntModels:
-    """What the stack has learnt from, laid out once, and the models as they stood on each day asked about."""
-
-    past: Past
-    rates: Rates
-    studied: dict[str, StudiedModel] = field(default_factory=dict[str, StudiedModel])
-    records: dict[str, TrackRecord] = field(default_factory=dict[str, TrackRecord])
-    estimators: dict[tuple[str, date], Estimator] = field(default_factory=dict[tuple[str, date], Estimator])
-    weights: dict[tuple[str, date], float] = field(default_factory=dict[tuple[str, date], float])
-
-    def estimator(self, family: SourceModel, day: date) -> Estimator:
-        """A family's model from what was known before the day."""
-        key = (family.name, day)
-        if key not in self.estimators:
-            if family.name not in self.studied:
-                self.studied[family.name] = family.study(self.past)
-            self.estimators[key] = self.studied[family.name].as_of(day)
-        return self.estimators[key]
-
-    def weight(self, family: SourceModel, day: date) -> float:
-        """How far the family is believed against the base rate on that day."""
-        key = (family.name, day)
-        if key not in self.weights:
-            if family.name not in self.records:
-                estimator = partial(self.estimator, family)
-                self.records[family.name] = TrackRecord.of(family, estimator, self.past, self.rates)
-            self.weights[key] = self.records[family.name].weight(day)
-        return self.weights[key]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Stack:
     """Without a language model: the market's price, series, seasonal normals, counts, and base rates of the past.
 
@@ -154,9 +110,10 @@ class Stack:
     given, the models speak from what they believe beforehand.
     """
 
+    not_options: ClassVar[tuple[str, ...]] = ("rates",)
+
     rates: Rates | None = None
     """Other base rates than those of the past, for questions no model covers and for markets without a price."""
-    families: Sequence[SourceModel] = FAMILIES
     coherent: bool = True
     """Make the dates of things that stay changed fit each other: by March never exceeds by June."""
     name: str = "stack"
@@ -183,7 +140,7 @@ class Stack:
 
     async def _dataset(self, question: Question, context: Context) -> Estimate:
         record = await _record(question, context)
-        family = next((family for family in self.families if family.covers(question)), None)
+        family = next((family for family in FAMILIES if family.covers(question)), None)
         by_series = await _by_series(question, context, record)
         alone = TRUST_IN_SERIES.get(question.source, 1.0) == 1.0
         if by_series is not None and (family is None or alone):
@@ -198,11 +155,11 @@ class Stack:
 
     def _by_family(self, family: SourceModel, question: Question, context: Context, record: Series | None) -> Estimate:
         day = min(context.as_of.at.date(), question.due.date())
-        known = self._learnt(context)
-        own = known.estimator(family, day).estimate(question, record)
+        past = context.past.whole
+        own = family.estimate(question, past, day, record)
         simple = self._base_rate(question, context)
         if simple is not None:
-            weight = known.weight(family, day)
+            weight = trust_in_family(family, past, self.rates or past, day)
             words = (
                 f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the "
                 f"base rate, which says {simple.p[0]:.0%}."
@@ -218,10 +175,6 @@ class Stack:
         p = np.asarray(found, np.float64)
         of = " ".join(filter(None, [question.source, question.subtype]))
         return Estimate(p=p, rationale=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
-
-    def _learnt(self, context: Context) -> LearntModels:
-        past = context.past.whole
-        return past.cached(("stack", id(self.rates)), lambda: LearntModels(past=past, rates=self.rates or past))
 
 
 async def _record(question: Question, context: Context) -> Series | None:

@@ -15,7 +15,7 @@ from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
-from foretell.forecasters.stack.source_model import Estimate, rises
+from foretell.forecasters.stack.source_model import Estimate, horizons, rises
 from foretell.metrics.arrays import Floats
 from foretell.questions.question import Question
 
@@ -142,40 +142,13 @@ class TemperatureModel:
         """Series named after a temperature."""
         return rises(question) and question.series is not None and "TEMPERATURE" in question.series.id.upper()
 
-    def study(self, past: Past) -> "StationReports":
-        """Everything stations had last reported when they were asked about before."""
-        found: dict[str, list[tuple[date, float, float]]] = {}
-        for question in past.questions:
-            if question.last_value is not None and self.covers(question):
-                day = float(np.datetime64(question.last_value.at.date(), "D").astype(np.int64))
-                found.setdefault(question.id, []).append((question.due.date(), day, question.last_value.value))
-        return StationReports(reports=found)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StationReports:
-    """By station: the day on which a report could be read, the day it is of, its value."""
-
-    reports: Mapping[str, list[tuple[date, float, float]]]
-
-    def as_of(self, day: date) -> "TemperatureEstimator":
-        """What had been reported in questions asked before the day."""
-        return TemperatureEstimator(reports=self.reports, day=day)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TemperatureEstimator:
-    """Normals as known on a day."""
-
-    reports: Mapping[str, list[tuple[date, float, float]]]
-    day: date
-
-    def estimate(self, question: Question, record: Series | None = None) -> Estimate:
-        """P(warmer) at each date."""
+    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
+        """P(warmer) at each date, from normals and from what was reported in questions asked before the day."""
         from scipy.special import ndtr
 
-        earlier = [(at, value) for asked, at, value in self.reports.get(question.id, []) if asked < self.day]
-        climate = None if record is None else from_record(record, self.day)
+        reports = past.cached((self.name, "reports"), lambda: self._reports(past))
+        earlier = [(at, value) for asked, at, value in reports.get(question.id, []) if asked < day]
+        climate = None if record is None else from_record(record, day)
         source = (
             f"its own record until {record.days[-1]}" if record is not None and climate is not None else "its region"
         )
@@ -183,19 +156,27 @@ class TemperatureEstimator:
         if earlier:
             days, values = np.asarray(earlier, np.float64).T
             climate = climate.having_seen(days, values)
-        due = float(np.datetime64(question.due.date(), "D").astype(np.int64))
-        ends = np.asarray([due + (question.horizon_days(target) or 0) for target in question.targets], np.float64)
-        mean, spread = climate.change(due, ends, _seen(question))
+        due, last = _number(question.due.date()), question.last_value
+        seen = None if last is None else (_number(last.at.date()), last.value)
+        mean, spread = climate.change(due, due + horizons(question), seen)
         words = (
             f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "
             f"{mean[0]:+.1f} ± {spread[0]:.1f} degrees expected by the first date, {mean[-1]:+.1f} by the last."
         )
         return Estimate(p=ndtr(mean / spread), rationale=words)
 
+    def _reports(self, past: Past) -> dict[str, list[tuple[date, float, float]]]:
+        """By station: the day on which a report could be read, the day it is of, its value."""
+        found: dict[str, list[tuple[date, float, float]]] = {}
+        for question in past.questions:
+            last = question.last_value
+            if last is not None and self.covers(question):
+                found.setdefault(question.id, []).append((question.due.date(), _number(last.at.date()), last.value))
+        return found
 
-def _seen(question: Question) -> tuple[float, float] | None:
-    last = question.last_value
-    return None if last is None else (float(np.datetime64(last.at.date(), "D").astype(np.int64)), last.value)
+
+def _number(day: date) -> float:
+    return float(np.datetime64(day, "D").astype(np.int64))
 
 
 def _region_of(question: Question) -> Climate:
