@@ -1,8 +1,9 @@
-"""What agents do on the way, as tables by run: how trials end, how beliefs move, tools, and cost."""
+"""Study: what agents do on the way, by run: how trials end, how beliefs move, tools, and cost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import isfinite, nan
 
 from foretell.forecasters.agent.agent import BeliefAgent
@@ -12,15 +13,23 @@ from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
-from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.timelines import paths_plot
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.request import setting
 from foretell.studies.inputs import RunOptions, StudyServices
+from foretell.studies.layout import column, count, draw_settings, forest_chart, table
 from foretell.tools.names import SUBMIT
 
 EventTrace = Sequence[TraceEvent]
 """The events of one trial, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedTrial:
+    """One trial, by the question it was about."""
+
+    question: str
+    trace: EventTrace
 
 
 async def run_trial(agent: BeliefAgent, question: Question, context: Context) -> list[TraceEvent]:
@@ -30,19 +39,22 @@ async def run_trial(agent: BeliefAgent, question: Question, context: Context) ->
     return events
 
 
-@dataclass(frozen=True, kw_only=True)
-class BeliefPoint:
-    """The belief after the result of a step had been read."""
+def belief_path(trace: EventTrace) -> dict[int, Mapping[str, float]]:
+    """The belief after the result of each step had been read; the last one of a step counts."""
+    return dict(sorted({event.step: event.p for event in trace if isinstance(event, BeliefRevised)}.items()))
 
-    step: int
-    p: Mapping[str, float]
+
+def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
+    """Why trials failed, most frequent first by `most_common`."""
+    return Counter(event.error for trace in traces for event in trace if isinstance(event, Failed))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSummary:
-    """One trial."""
+    """What one trial did."""
 
-    path: tuple[BeliefPoint, ...]
+    path: Mapping[int, Mapping[str, float]]
+    """The belief by step."""
     tools: Mapping[str, int]
     """Uses that worked or were refused by the tool; submitting is not counted."""
     failed_uses: int
@@ -64,56 +76,75 @@ class TraceSummary:
     @property
     def moved(self) -> float:
         """Largest |change| from the first to the last stated belief over the targets."""
-        return _distance(self.path[0].p, self.path[-1].p) if len(self.path) > 1 else 0.0
+        beliefs = list(self.path.values())
+        return _distance(beliefs[0], beliefs[-1]) if beliefs else 0.0
 
     @property
     def travelled(self) -> float:
         """Sum of the largest changes at each revision: far more than `moved` means going back and forth."""
-        return sum(_distance(a.p, b.p) for a, b in zip(self.path, self.path[1:], strict=False))
+        return sum(_distance(a, b) for a, b in pairwise(self.path.values()))
 
 
 def summarise_trace(trace: EventTrace) -> TraceSummary:
     """What one trial did."""
     used = [event for event in trace if isinstance(event, ToolUsed)]
-    models = [event for event in trace if isinstance(event, ModelCalled)]
+    calls = [event for event in trace if isinstance(event, ModelCalled)]
     research = [event for event in used if event.tool not in (SUBMIT, UNUSABLE)]
-    made = [event for event in trace if isinstance(event, ForecastMade)]
+    endings = [event.how for event in trace if isinstance(event, ForecastMade)]
+    path = belief_path(trace)
+    submitted = [event.arguments.get("p") for event in used if event.tool == SUBMIT][-1:]
+    answer = submitted[0] if submitted and isinstance(submitted[0], Mapping) else None
     return TraceSummary(
-        path=belief_path(trace),
+        path=path,
         tools=Counter(event.tool for event in research),
         failed_uses=sum(event.failed for event in research),
         unusable=sum(event.tool == UNUSABLE for event in used),
-        how=made[-1].how if made else "",
-        calls=len(models),
-        dollars=sum(event.dollars or 0.0 for event in models),
-        tokens=sum(event.input_tokens + event.output_tokens for event in models),
-        gap=_gap(trace),
+        how=endings[-1] if endings else "",
+        calls=len(calls),
+        dollars=sum(event.dollars or 0.0 for event in calls),
+        tokens=sum(event.input_tokens + event.output_tokens for event in calls),
+        gap=_distance(list(path.values())[-1], answer) if path and answer is not None else nan,
     )
-
-
-def belief_path(trace: EventTrace) -> tuple[BeliefPoint, ...]:
-    """The belief by step; the last one of a step counts."""
-    points = {
-        event.step: BeliefPoint(step=event.step, p=event.p) for event in trace if isinstance(event, BeliefRevised)
-    }
-    return tuple(points[step] for step in sorted(points))
-
-
-def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
-    """Why trials failed, most frequent first by `most_common`."""
-    return Counter(event.error for trace in traces for event in trace if isinstance(event, Failed))
-
-
-def _gap(trace: EventTrace) -> float:
-    path = belief_path(trace)
-    submitted = [event.arguments.get("p") for event in trace if isinstance(event, ToolUsed) and event.tool == SUBMIT]
-    if not path or not submitted or not isinstance(submitted[-1], Mapping):
-        return nan
-    return _distance(path[-1].p, submitted[-1])
 
 
 def _distance(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     return max((abs(a[target] - b[target]) for target in a.keys() & b.keys()), default=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialGroup:
+    """The trials of one run, each summarised once."""
+
+    trials: Sequence[tuple[str, TraceSummary]]
+    """The question of each, and what it did."""
+    resampling: Resampling
+
+    @property
+    def summaries(self) -> list[TraceSummary]:
+        """What the trials did."""
+        return [one for _, one in self.trials]
+
+    def mean(self, value: Callable[[TraceSummary], float]) -> Interval | None:
+        """Over the trials where the value exists."""
+        return mean_interval(*self._known(value), self.resampling)
+
+    def rate(self, holds: Callable[[TraceSummary], float]) -> Interval | None:
+        """The share of trials for which it holds, NaN where that cannot be said."""
+        return rate_interval(*self._known(holds), self.resampling)
+
+    def _known(self, value: Callable[[TraceSummary], float]) -> tuple[list[float], list[str]]:
+        pairs = [(number, question) for question, one in self.trials if isfinite(number := value(one))]
+        return [number for number, _ in pairs], [question for _, question in pairs]
+
+
+def group_trials(by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling) -> dict[str, TrialGroup]:
+    """Trials by run, each summarised once."""
+    if not all(by_run.values()):
+        raise ValueError("a run without a trial has no habits")
+    return {
+        name: TrialGroup(trials=[(one.question, summarise_trace(one.trace)) for one in trials], resampling=resampling)
+        for name, trials in by_run.items()
+    }
 
 
 TOLERANCE = 0.01
@@ -128,44 +159,29 @@ ADVICE = (
     "Intervals come from resampling whole questions, since trials on one question resemble each other. A share of "
     "all or none has a Wilson interval over questions: seeing no failure is not proof that there are none.",
 )
-TRIALS = StudyColumn(label="n", decimals=0, tip="trials")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TracedTrial:
-    """One trial, by the question it was about."""
-
-    question: str
-    trace: EventTrace
-
-    @property
-    def summary(self) -> TraceSummary:
-        """What it did."""
-        return summarise_trace(self.trace)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialGroup:
-    """The trials of one run, read once."""
-
-    questions: tuple[str, ...]
-    seen: tuple[TraceSummary, ...]
-    resampling: Resampling
-
-    def mean(self, value: Callable[[TraceSummary], float]) -> Interval | None:
-        """Over the trials where the value exists."""
-        return self._over(value, lambda values, questions: mean_interval(values, questions, self.resampling))
-
-    def rate(self, holds: Callable[[TraceSummary], float]) -> Interval | None:
-        """The share of trials for which it holds, NaN where that cannot be said."""
-        return self._over(holds, lambda values, questions: rate_interval(values, questions, self.resampling))
-
-    def _over(
-        self, value: Callable[[TraceSummary], float], sum_up: Callable[[list[float], list[str]], Interval | None]
-    ) -> Interval | None:
-        pairs = [(value(one), question) for one, question in zip(self.seen, self.questions, strict=True)]
-        kept = [(number, question) for number, question in pairs if isfinite(number)]
-        return sum_up([number for number, _ in kept], [question for _, question in kept])
+ENDS = (
+    count("n", "trials"),
+    count("questions"),
+    column("completed", "share that ended in a forecast", 2),
+    column("submitted", "share whose forecast the model itself handed in", 2),
+    column("again", "replies per trial that had to be asked for again", 2),
+    column("failed uses", "tool uses per trial that failed", 2),
+)
+BELIEFS = (
+    count("n", "trials that stated a belief"),
+    column("beliefs", "stated per trial"),
+    column("moved", "largest change from the first belief to the last", 3),
+    column("travelled", "sum of the changes on the way", 3),
+    column("consistent", "share of submitted answers that agree with the last belief", 2),
+    column("largest gap", "between an answer and the belief before it", 3),
+)
+COSTS = (
+    count("n", "trials"),
+    column("$ per trial", decimals=4),
+    count("tokens", "read and written, per trial"),
+    column("calls", "of models, per trial"),
+    column("$ in all", decimals=2),
+)
 
 
 class HabitsOptions(RunOptions):
@@ -195,186 +211,102 @@ def habits_study(
     return StudyResult(
         name="habits",
         title="What agents do on the way",
-        sentences=(_sentence(groups, tolerance),),
+        sentences=(_sentence([one for group in groups.values() for one in group.summaries], tolerance),),
         tables=habit_tables(groups, tolerance),
         charts=tuple(habit_charts(groups)),
-        notes=tuple(_notes(by_run)),
-        settings={"tolerance": tolerance, "draws": resampling.draws, "seed": resampling.seed},
+        notes=tuple(
+            f"{name}: {n} × {why}"
+            for name, trials in by_run.items()
+            for why, n in failure_counts(one.trace for one in trials).most_common(3)
+        ),
+        settings={"tolerance": tolerance, **draw_settings(resampling)},
         how_to_read=ADVICE,
     )
 
 
 def habit_tables(groups: Mapping[str, TrialGroup], tolerance: float = TOLERANCE) -> tuple[StudyTable, ...]:
     """The tables: by run, and tools and endings by name."""
-    return (_ends(groups), _beliefs(groups, tolerance), _tools(groups), _costs(groups), _endings(groups))
-
-
-def group_trials(
-    by_run: Mapping[str, Sequence[TracedTrial]], resampling: Resampling = DEFAULT_DRAWS
-) -> dict[str, TrialGroup]:
-    """Trials by run, each summarised once."""
-    return {name: _group(trials, resampling) for name, trials in by_run.items()}
-
-
-def _group(trials: Sequence[TracedTrial], resampling: Resampling) -> TrialGroup:
-    if not trials:
-        raise ValueError("a run without a trial has no habits")
-    return TrialGroup(
-        questions=tuple(one.question for one in trials),
-        seen=tuple(one.summary for one in trials),
-        resampling=resampling,
-    )
-
-
-def _by_run(
-    title: str, columns: Sequence[StudyColumn], rows: Iterable[tuple[str, tuple[CellValue, ...]]], caption: str
-) -> StudyTable:
-    entries = tuple(StudyRow(name=name, values=values) for name, values in rows)
-    return StudyTable(title=title, row_header="Run", columns=tuple(columns), rows=entries, caption=caption)
-
-
-def _ends(groups: Mapping[str, TrialGroup]) -> StudyTable:
-    columns = (
-        TRIALS,
-        StudyColumn(label="questions", decimals=0),
-        StudyColumn(label="completed", decimals=2, tip="share that ended in a forecast"),
-        StudyColumn(label="submitted", decimals=2, tip="share whose forecast the model itself handed in"),
-        StudyColumn(label="again", decimals=2, tip="replies per trial that had to be asked for again"),
-        StudyColumn(label="failed uses", decimals=2, tip="tool uses per trial that failed"),
-    )
-    rows = (
-        (
-            name,
-            (
-                len(group.seen),
-                len(set(group.questions)),
-                group.rate(lambda one: float(bool(one.how))),
-                group.rate(lambda one: float(one.how == "submitted")),
-                group.mean(lambda one: one.unusable),
-                group.mean(lambda one: one.failed_uses),
-            ),
+    ends: dict[str, tuple[CellValue, ...]] = {
+        name: (
+            len(group.trials),
+            len({question for question, _ in group.trials}),
+            group.rate(lambda one: float(bool(one.how))),
+            group.rate(lambda one: float(one.how == "submitted")),
+            group.mean(lambda one: one.unusable),
+            group.mean(lambda one: one.failed_uses),
         )
         for name, group in groups.items()
+    }
+    costs: dict[str, tuple[CellValue, ...]] = {
+        name: (
+            len(group.trials),
+            group.mean(lambda one: one.dollars),
+            group.mean(lambda one: one.tokens),
+            group.mean(lambda one: one.calls),
+            sum(one.dollars for one in group.summaries),
+        )
+        for name, group in groups.items()
+    }
+    beliefs = {name: _belief_row(group, tolerance) for name, group in groups.items()}
+    stated = f"Trials without a belief left out. An answer is consistent within {tolerance:g} of the last belief."
+    return (
+        table("How trials go", "Run", ENDS, ends, caption="In brackets 95 % intervals, questions resampled."),
+        table("How beliefs move", "Run", BELIEFS, beliefs, caption=stated),
+        _tools_table(groups),
+        table("Cost per trial", "Run", COSTS, costs, caption="Calls whose price is not known count as nothing."),
+        _endings_table(groups),
     )
-    return _by_run("How trials go", columns, rows, "In brackets 95 % intervals, questions resampled.")
-
-
-def _beliefs(groups: Mapping[str, TrialGroup], tolerance: float) -> StudyTable:
-    columns = (
-        StudyColumn(label="n", decimals=0, tip="trials that stated a belief"),
-        StudyColumn(label="beliefs", decimals=1, tip="stated per trial"),
-        StudyColumn(label="moved", decimals=3, tip="largest change from the first belief to the last"),
-        StudyColumn(label="travelled", decimals=3, tip="sum of the changes on the way"),
-        StudyColumn(label="consistent", decimals=2, tip="share of submitted answers that agree with the last belief"),
-        StudyColumn(label="largest gap", decimals=3, tip="between an answer and the belief before it"),
-    )
-    rows = ((name, _belief_row(group, tolerance)) for name, group in groups.items())
-    caption = f"Trials without a belief left out. An answer is consistent within {tolerance:g} of the last belief."
-    return _by_run("How beliefs move", columns, rows, caption)
 
 
 def _belief_row(group: TrialGroup, tolerance: float) -> tuple[CellValue, ...]:
-    kept = [(one, question) for one, question in zip(group.seen, group.questions, strict=True) if one.path]
-    stated = TrialGroup(
-        questions=tuple(question for _, question in kept),
-        seen=tuple(one for one, _ in kept),
-        resampling=group.resampling,
-    )
-    gaps = [one.gap for one in stated.seen if isfinite(one.gap)]
+    stated = replace(group, trials=[(question, one) for question, one in group.trials if one.path])
+    gaps = [one.gap for one in stated.summaries if isfinite(one.gap)]
     return (
-        len(kept),
+        len(stated.trials),
         stated.mean(lambda one: len(one.path)),
         stated.mean(lambda one: one.moved),
         stated.mean(lambda one: one.travelled),
-        stated.rate(lambda one: float(one.gap <= tolerance) if isfinite(one.gap) else one.gap),
-        max(gaps) if gaps else None,
+        stated.rate(lambda one: float(one.gap <= tolerance) if isfinite(one.gap) else nan),
+        max(gaps, default=None),
     )
 
 
-def _tools(groups: Mapping[str, TrialGroup]) -> StudyTable:
-    names = sorted({tool for group in groups.values() for one in group.seen for tool in one.tools})
-    entries = [
-        StudyRow(
-            name=name,
-            values=tuple(group.mean(lambda one, name=name: one.tools.get(name, 0)) for group in groups.values()),
-        )
-        for name in names
-    ]
-    total = StudyRow(name="all tools", values=tuple(group.mean(lambda one: one.steps) for group in groups.values()))
-    return StudyTable(
-        title="Tools",
-        row_header="Tool",
-        columns=tuple(StudyColumn(label=name, decimals=2, tip="mean uses per trial") for name in groups),
-        rows=(*entries, total),
-        caption="Mean uses per trial; handing the answer in is not counted.",
-    )
+def _tools_table(groups: Mapping[str, TrialGroup]) -> StudyTable:
+    names = sorted({tool for group in groups.values() for one in group.summaries for tool in one.tools})
+    rows = {
+        name: [group.mean(lambda one, name=name: one.tools.get(name, 0)) for group in groups.values()] for name in names
+    }
+    rows["all tools"] = [group.mean(lambda one: one.steps) for group in groups.values()]
+    columns = [column(name, "mean uses per trial", 2) for name in groups]
+    caption = "Mean uses per trial; handing the answer in is not counted."
+    return table("Tools", "Tool", columns, rows, caption=caption)
 
 
-def _costs(groups: Mapping[str, TrialGroup]) -> StudyTable:
-    columns = (
-        TRIALS,
-        StudyColumn(label="$ per trial", decimals=4),
-        StudyColumn(label="tokens", decimals=0, tip="read and written, per trial"),
-        StudyColumn(label="calls", decimals=1, tip="of models, per trial"),
-        StudyColumn(label="$ in all", decimals=2),
-    )
-    rows = (
-        (
-            name,
-            (
-                len(group.seen),
-                group.mean(lambda one: one.dollars),
-                group.mean(lambda one: one.tokens),
-                group.mean(lambda one: one.calls),
-                sum(one.dollars for one in group.seen),
-            ),
-        )
-        for name, group in groups.items()
-    )
-    return _by_run("Cost per trial", columns, rows, "Calls whose price is not known count as nothing.")
-
-
-def _endings(groups: Mapping[str, TrialGroup]) -> StudyTable:
-    counts = {name: Counter(one.how or "failed" for one in group.seen) for name, group in groups.items()}
+def _endings_table(groups: Mapping[str, TrialGroup]) -> StudyTable:
+    counts = {name: Counter(one.how or "failed" for one in group.summaries) for name, group in groups.items()}
     names = [ending for ending, _ in sum(counts.values(), Counter[str]()).most_common()]
-    return StudyTable(
-        title="How trials end",
-        row_header="Ending",
-        columns=tuple(StudyColumn(label=name, decimals=0, tip="trials") for name in groups),
-        rows=tuple(StudyRow(name=one, values=tuple(counts[name][one] for name in groups)) for one in names),
-    )
+    rows = {ending: [counts[name][ending] for name in groups] for ending in names}
+    return table("How trials end", "Ending", [count(name, "trials") for name in groups], rows)
 
 
-def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterable[StudyChart]:
+def habit_charts(groups: Mapping[str, TrialGroup]) -> Iterator[StudyChart]:
     """Cost by run where there are several, and the course of beliefs in each."""
-    costs = [(name, group.mean(lambda one: one.dollars)) for name, group in groups.items()]
-    rows = [ForestRow(name=name, interval=cost) for name, cost in costs if cost is not None]
-    if len(rows) > 1:
-        rows.sort(key=lambda row: row.interval.estimate)
-        yield StudyChart(name="cost", title="Cost per trial", chart=forest_plot(rows, label="dollars", decimals=4))
+    costs = {name: cost for name, group in groups.items() if (cost := group.mean(lambda one: one.dollars)) is not None}
+    if len(costs) > 1:
+        cheapest_first = dict(sorted(costs.items(), key=lambda item: item[1].estimate))
+        yield forest_chart("cost", "Cost per trial", cheapest_first, "dollars", decimals=4)
     for number, (name, group) in enumerate(list(groups.items())[:MOST_CHARTS], start=1):
         # One target stands for a question: with several outcomes the others move against it.
-        courses = [[(point.step, next(iter(point.p.values()))) for point in one.path if point.p] for one in group.seen]
-        yield StudyChart(
-            name=f"beliefs-{number}",
-            title=f"Beliefs of {name}",
-            chart=paths_plot(courses, f"Belief by step: {name}"),
-        )
+        courses = [[(step, next(iter(p.values()))) for step, p in one.path.items() if p] for one in group.summaries]
+        chart = paths_plot(courses, f"Belief by step: {name}")
+        yield StudyChart(name=f"beliefs-{number}", title=f"Beliefs of {name}", chart=chart)
 
 
-def _sentence(groups: Mapping[str, TrialGroup], tolerance: float) -> str:
-    seen = [one for group in groups.values() for one in group.seen]
-    gaps = [one.gap for one in seen if isfinite(one.gap)]
-    done, handed = sum(bool(one.how) for one in seen), sum(one.how == "submitted" for one in seen)
-    told = f"{done} of {len(seen)} trials ended in a forecast, {handed} of them handed in by the model itself"
-    cost = f"a trial cost ${sum(one.dollars for one in seen) / len(seen):.4f}"
+def _sentence(trials: Sequence[TraceSummary], tolerance: float) -> str:
+    gaps = [one.gap for one in trials if isfinite(one.gap)]
+    done, submitted = sum(bool(one.how) for one in trials), sum(one.how == "submitted" for one in trials)
     agree = f"; {sum(gap <= tolerance for gap in gaps)} of {len(gaps)} answers agree with the last belief"
-    return f"{told}; {cost}{agree if gaps else ''}."
-
-
-def _notes(by_run: Mapping[str, Sequence[TracedTrial]]) -> list[str]:
-    return [
-        f"{name}: {n} × {why}"
-        for name, trials in by_run.items()
-        for why, n in failure_counts(one.trace for one in trials).most_common(3)
-    ]
+    return (
+        f"{done} of {len(trials)} trials ended in a forecast, {submitted} of them handed in by the model itself; "
+        f"a trial cost ${sum(one.dollars for one in trials) / len(trials):.4f}{agree if gaps else ''}."
+    )

@@ -35,7 +35,7 @@ BROKEN = [ASKED, used(1, "(unusable reply)", failed=True), Failed(error="no prob
 
 def test_one_trial():
     one = summarise_trace(GOOD)
-    assert [(point.step, point.p["yes"]) for point in one.path] == [(0, 0.5), (1, 0.8), (2, 0.6)]
+    assert [(step, p["yes"]) for step, p in one.path.items()] == [(0, 0.5), (1, 0.8), (2, 0.6)]
     assert dict(one.tools) == {"web_search": 1, "lookup_url": 1}
     assert (one.steps, one.failed_uses, one.unusable, one.calls) == (2, 1, 0, 3)
     assert one.moved == pytest.approx(0.1)
