@@ -4,18 +4,18 @@ Scores are taken of what models stated, before anything was made to fit (Prophet
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from foretell.metrics.agreement import chain_gap, logical_chain_score
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.questions.question import Question
-from foretell.report.charts.ranking import ForestRow, forest_plot
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.request import setting
 from foretell.studies.inputs import RunOptions, StudyServices
-from foretell.studies.outcome_structure import OutcomeStructure, StructureJudge, plain_structure
+from foretell.studies.layout import column, count, draw_settings, forest_chart, table, with_cost
+from foretell.studies.outcome_structure import OutcomeStructure, judge_structures, plain_structure
 
 TOLERANCE = 0.02
 """How far a sum may be from one: rounding to whole percents, and little more."""
@@ -27,6 +27,14 @@ ADVICE = (
     "Sum: the mean of that sum minus one; above 0 where too much is promised.",
     "These scores say nothing about accuracy: equal probabilities for everything would pass. They are taken of the "
     "probabilities as stated; what is scored elsewhere has been made to fit where exactly one outcome comes true.",
+)
+BOARD = (
+    count("chain events"),
+    column("logic", "logical-chain score: 1 is consistent", 3),
+    column("fall", "mean of the worst fall along a chain", 3),
+    count("exclusive events"),
+    column("exclusive", "share of events that sum to one", 3),
+    column("sum", "mean sum minus one", 3),
 )
 
 
@@ -56,25 +64,15 @@ class ConsistencyScore:
 
 
 def consistency_score(statement: StatedForecast, structure: OutcomeStructure) -> ConsistencyScore:
-    """The scores of one statement. Outcomes without a probability are left out of chains, and spoil an exclusive set.
-
-    >>> from foretell.studies.outcome_structure import ChainLink
-    >>> from foretell.questions.question import Target
-    >>> q = Question(id="q", source="s", text="?", due="2026-01-01", targets=tuple(Target(id=x) for x in "abc"))
-    >>> chain = OutcomeStructure(chains=((ChainLink(target="a"), ChainLink(target="b"), ChainLink(target="c")),))
-    >>> consistency_score(StatedForecast(forecaster="f", question=q, p={"a": 0.2, "b": 0.1, "c": 0.4}), chain).logic
-    0.5
-    """
-    p = statement.p
+    """The scores of one statement; outcomes without a probability are left out of chains and spoil an exclusive set."""
+    p, exclusive = statement.p, structure.exclusive
     chains = [[link.chance(p) for link in chain if link.target in p] for chain in structure.chains]
     whole = [chain for chain in chains if len(chain) > 1]
-    exclusive = structure.exclusive
-    excess = sum(p[target] for target in exclusive) - 1 if exclusive and all(t in p for t in exclusive) else None
     return ConsistencyScore(
         statement=statement,
         logic=logical_chain_score(whole) if whole else None,
         fall=max(map(chain_gap, whole)) if whole else None,
-        excess=excess,
+        excess=sum(p[one] for one in exclusive) - 1 if exclusive and all(one in p for one in exclusive) else None,
     )
 
 
@@ -99,27 +97,22 @@ async def study(inputs: StudyServices, options: ConsistencyOptions) -> StudyResu
       foretell study consistency --arena arena.yaml --judge openai:NAME --budget 1
     """
     statements = inputs.statements(options.runs, options.arena)
-    questions = _fullest_questions(statements)
+    # Every question once, in its version with most outcomes: their structure holds for the others too.
+    largest: dict[str, Question] = {}
+    for question in (one.question for one in statements):
+        if len(question.targets) > len(largest.setdefault(question.id, question).targets):
+            largest[question.id] = question
+    questions = list(largest.values())
+    cost = None
     if options.judge is None:
-        structures = {one.id: plain_structure(one) for one in questions}
-        return consistency_study(statements, structures, tolerance=options.tolerance, resampling=options.resampling)
-    async with inputs.model("consistency", options.judge, options.budget) as models:
-        judge = StructureJudge(model=models.model, name=options.judge)
-        found = await judge.structures(questions, models.progress)
-        cost = models.cost
+        found = [plain_structure(one) for one in questions]
+    else:
+        async with inputs.model("consistency", options.judge, options.budget) as models:
+            found = await judge_structures(questions, models.model, options.judge, models.progress)
+            cost = models.cost
     structures = {one.id: structure for one, structure in zip(questions, found, strict=True)}
     result = consistency_study(statements, structures, tolerance=options.tolerance, resampling=options.resampling)
-    return replace(result, settings={"judge": options.judge, **result.settings}, cost=cost)
-
-
-def _fullest_questions(statements: Sequence[StatedForecast]) -> list[Question]:
-    """Every question once, in its version with most outcomes: their structure holds for the others too."""
-    found: dict[str, Question] = {}
-    for one in statements:
-        known = found.get(one.question.id)
-        if known is None or len(one.question.targets) > len(known.targets):
-            found[one.question.id] = one.question
-    return list(found.values())
+    return result if cost is None else with_cost(result, cost, judge=options.judge)
 
 
 def consistency_study(
@@ -131,103 +124,69 @@ def consistency_study(
 ) -> StudyResult:
     """The study of many statements; structures by question id."""
     known = [one for one in statements if one.question.id in structures]
-    scored = [consistency_score(one, structures[one.question.id]) for one in known]
     groups: dict[str, list[ConsistencyScore]] = {}
-    for one in scored:
-        groups.setdefault(one.statement.forecaster, []).append(one)
-    entries = [StudyRow(name=name, values=_row(group, tolerance, resampling)) for name, group in groups.items()]
-    table = _consistency_table(entries)
+    for one in known:
+        groups.setdefault(one.forecaster, []).append(consistency_score(one, structures[one.question.id]))
+    rows = {name: _row(group, tolerance, resampling) for name, group in groups.items()}
+    caption = "Of the probabilities as stated; in brackets 95 % intervals, events resampled (Wilson for the share)."
+    board = table("Consistency by forecaster", "Forecaster", BOARD, rows, caption=caption)
+    lost = len(statements) - len(known)
+    notes = [f"{lost} statements on questions of unknown structure left out"] if lost else []
+    told = Counter(note for one in structures.values() for note in one.notes)
     return StudyResult(
         name="consistency",
         title="Do the probabilities fit each other?",
-        sentences=(_sentence(scored, tolerance),),
-        tables=(table, _origins(known, structures)),
-        charts=tuple(_charts(table)),
-        notes=tuple(_notes(statements, known, structures)),
-        settings={"tolerance": tolerance, "draws": resampling.draws, "seed": resampling.seed},
+        sentences=(_sentence([one for group in groups.values() for one in group], tolerance),),
+        tables=(board, _origins([structures[id] for id in {one.question.id for one in known}])),
+        charts=tuple(_charts(board)),
+        notes=(*notes, *(f"{n} questions: {note}" for note, n in told.most_common(5))),
+        settings={"tolerance": tolerance, **draw_settings(resampling)},
         how_to_read=ADVICE,
     )
 
 
-def _consistency_table(entries: Sequence[StudyRow]) -> StudyTable:
-    return StudyTable(
-        title="Consistency by forecaster",
-        row_header="Forecaster",
-        columns=(
-            StudyColumn(label="chain events", decimals=0),
-            StudyColumn(label="logic", decimals=3, tip="logical-chain score: 1 is consistent"),
-            StudyColumn(label="fall", decimals=3, tip="mean of the worst fall along a chain"),
-            StudyColumn(label="exclusive events", decimals=0),
-            StudyColumn(label="exclusive", decimals=3, tip="share of events that sum to one"),
-            StudyColumn(label="sum", decimals=3, tip="mean sum minus one"),
-        ),
-        rows=tuple(entries),
-        caption="Of the probabilities as stated; in brackets 95 % intervals, events resampled (Wilson for the share).",
-    )
-
-
-def _charts(table: StudyTable) -> Iterator[StudyChart]:
-    """The two scores with their intervals, where more than one forecaster has them."""
-    for name, label in (("logic", "logical-chain score"), ("exclusive", "share that sums to one")):
-        values = table.column(name).items()
-        rows = [ForestRow(name=who, interval=value) for who, value in values if isinstance(value, Interval)]
-        if len(rows) > 1:
-            rows.sort(key=lambda row: -row.interval.estimate)
-            yield StudyChart(name=name, title=label.capitalize(), chart=forest_plot(rows, label=label, decimals=3))
-
-
 def _row(group: Sequence[ConsistencyScore], tolerance: float, resampling: Resampling) -> tuple[CellValue, ...]:
-    chained = [(one.logic, one.fall, _cluster(one)) for one in group if one.logic is not None and one.fall is not None]
-    summed = [(one.excess, _cluster(one)) for one in group if one.excess is not None]
+    def mean(values: Sequence[float | None]) -> Interval | None:
+        pairs = [(v, one.statement.question.cluster) for v, one in zip(values, group, strict=True) if v is not None]
+        return mean_interval([value for value, _ in pairs], [cluster for _, cluster in pairs], resampling)
+
+    logic, fall, excess = ([getattr(one, name) for one in group] for name in ("logic", "fall", "excess"))
+    summed = sum(value is not None for value in excess)
     fitting = sum(one.sums_to_one(tolerance) for one in group)
-    clusters = [cluster for _, _, cluster in chained]
-    return (
-        len(chained),
-        mean_interval([logic for logic, _, _ in chained], clusters, resampling),
-        mean_interval([fall for _, fall, _ in chained], clusters, resampling),
-        len(summed),
-        share_interval(fitting, len(summed)),
-        mean_interval([excess for excess, _ in summed], [cluster for _, cluster in summed], resampling),
-    )
+    chained = sum(value is not None for value in logic)
+    return chained, mean(logic), mean(fall), summed, share_interval(fitting, summed), mean(excess)
 
 
-def _cluster(one: ConsistencyScore) -> str:
-    return one.statement.question.cluster
+def _charts(board: StudyTable) -> list[StudyChart]:
+    """The two scores with their intervals, where more than one forecaster has them."""
+    charts: list[StudyChart] = []
+    for name, label in (("logic", "logical-chain score"), ("exclusive", "share that sums to one")):
+        scores = {who: one for who, one in board.column(name).items() if isinstance(one, Interval)}
+        if len(scores) > 1:
+            ranked = dict(sorted(scores.items(), key=lambda item: -item[1].estimate))
+            charts.append(forest_chart(name, label.capitalize(), ranked, label, decimals=3))
+    return charts
 
 
-def _origins(known: Sequence[StatedForecast], structures: Mapping[str, OutcomeStructure]) -> StudyTable:
+def _origins(structures: Sequence[OutcomeStructure]) -> StudyTable:
     """How many questions have a structure, and who says so."""
-    asked = {one.question.id for one in known}
-    found = [structures[id] for id in asked]
-    chains = Counter(one.chains_by for one in found if one.chains)
-    sets = Counter(one.exclusive_by for one in found if one.exclusive)
-    names = ("declared", "wording", "judge")
-    return StudyTable(
-        title="Where the structure comes from",
-        row_header="Source",
-        columns=(StudyColumn(label="with chains", decimals=0), StudyColumn(label="with an exclusive set", decimals=0)),
-        rows=tuple(StudyRow(name=name, values=(chains[name], sets[name])) for name in names),
-        caption=f"Of {len(asked)} questions. Declared by the question, read from its wording, or found by a model.",
-    )
+    chains = Counter(one.chains_by for one in structures if one.chains)
+    sets = Counter(one.exclusive_by for one in structures if one.exclusive)
+    rows = {name: (chains[name], sets[name]) for name in ("declared", "wording", "judge")}
+    columns = (count("with chains"), count("with an exclusive set"))
+    caption = f"Of {len(structures)} questions. Declared by the question, read from its wording, or found by a model."
+    return table("Where the structure comes from", "Source", columns, rows, caption=caption)
 
 
-def _sentence(scored: Sequence[ConsistencyScore], tolerance: float) -> str:
-    logic = [one.logic for one in scored if one.logic is not None]
-    summed = [one for one in scored if one.excess is not None]
-    told: list[str] = []
+def _sentence(scores: Sequence[ConsistencyScore], tolerance: float) -> str:
+    logic = [one.logic for one in scores if one.logic is not None]
+    summed = [one for one in scores if one.excess is not None]
+    parts: list[str] = []
     if logic:
-        told.append(f"over {len(logic)} forecasts with chains the logical-chain score is {sum(logic) / len(logic):.3f}")
+        mean = sum(logic) / len(logic)
+        parts.append(f"over {len(logic)} forecasts with chains the logical-chain score is {mean:.3f}")
     if summed:
         fitting = sum(one.sums_to_one(tolerance) for one in summed)
-        told.append(f"{fitting} of {len(summed)} forecasts of exclusive outcomes sum to one")
-    text = "; ".join(told) or "no question has chains or exclusive outcomes"
+        parts.append(f"{fitting} of {len(summed)} forecasts of exclusive outcomes sum to one")
+    text = "; ".join(parts) or "no question has chains or exclusive outcomes"
     return text[0].upper() + text[1:] + "."
-
-
-def _notes(
-    statements: Sequence[StatedForecast], known: Sequence[StatedForecast], structures: Mapping[str, OutcomeStructure]
-) -> list[str]:
-    lost = len(statements) - len(known)
-    told = Counter(note for one in structures.values() for note in one.notes)
-    noted = [f"{n} questions: {note}" for note, n in told.most_common(5)]
-    return [*([f"{lost} statements on questions of unknown structure left out"] if lost else []), *noted]

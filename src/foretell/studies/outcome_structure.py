@@ -5,8 +5,7 @@ wording, or from a model that reads it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, cast
 
@@ -144,11 +143,6 @@ def _reached(implications: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
     return found
 
 
-def chain_implications(chains: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """The implications of chains, step by step."""
-    return [pair for chain in chains for pair in pairwise(chain)]
-
-
 # A model reads the outcomes of a question.
 
 MOST_LISTED = 500
@@ -173,76 +167,68 @@ STRUCTURE_SCHEMA = closed_object(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class StructureJudge:
-    """Asks about questions that do not say it themselves; what they declare always stands."""
+async def judge_structures(
+    questions: Sequence[Question], model: Model, judge: str, progress: StudyProgress = ignore_progress
+) -> list[OutcomeStructure]:
+    """The structure of every question, read by a model where the question does not declare it itself.
 
-    model: Model
-    name: str
-    """`provider:name`."""
-    settings: ModelSettings = field(default_factory=ModelSettings)
-    """The temperature is 0 whatever they say."""
-    attempts: int = 3
+    Where the model gives no usable answer, what the wording shows stands.
+    """
 
-    async def structures(
-        self, questions: Sequence[Question], progress: StudyProgress = ignore_progress
-    ) -> list[OutcomeStructure]:
-        """The structure of every question, in their order."""
-        return await gather_bounded(questions, self.structure, progress)
-
-    async def structure(self, question: Question) -> OutcomeStructure:
-        """What the model finds; where it gives no usable answer, what the question itself shows."""
+    async def structure(question: Question) -> OutcomeStructure:
         plain = plain_structure(question)
         if len(question.targets) < 2 or plain.exclusive:
             return plain
+        request = structure_request(question, judge)
         try:
-            return await ask_until_usable(
-                self.model, self.request(question), partial(read_structure, question=question), attempts=self.attempts
-            )
+            return await ask_until_usable(model, request, lambda reply: read_structure(reply, question))
         except ModelError as error:
             return replace(plain, notes=(f"by wording alone: {error}",))
 
-    def request(self, question: Question) -> Request:
-        """What the model is asked: nothing in it depends on any forecast."""
-        parts = [
-            f"# Question\n\n{question.text}",
-            f"# How it is decided\n\n{question.criteria[:6000]}" if question.criteria else "",
-            f"# Outcomes\n\n{_listed(question)}",
-        ]
-        return Request(
-            model=self.name,
-            messages=(SystemMessage(text=STRUCTURE_INSTRUCTION), UserMessage(text="\n\n".join(filter(None, parts)))),
-            schema=STRUCTURE_SCHEMA,
-            settings=replace(self.settings, temperature=0.0),
-            slot="structure judge",
-        )
+    return await gather_bounded(questions, structure, progress)
 
 
-def _listed(question: Question) -> str:
-    """The outcomes without the line above them, which would say that they do not exclude each other."""
-    return outcomes(question).partition("\n")[2]
+def structure_request(question: Question, judge: str) -> Request:
+    """What the model is asked: nothing in it depends on any forecast."""
+    # The first line of the outcomes would say that they do not exclude each other.
+    listed = outcomes(question).partition("\n")[2]
+    parts = [
+        f"# Question\n\n{question.text}",
+        f"# How it is decided\n\n{question.criteria[:6000]}" if question.criteria else "",
+        f"# Outcomes\n\n{listed}",
+    ]
+    return Request(
+        model=judge,
+        messages=(SystemMessage(text=STRUCTURE_INSTRUCTION), UserMessage(text="\n\n".join(filter(None, parts)))),
+        schema=STRUCTURE_SCHEMA,
+        settings=ModelSettings(temperature=0.0),
+        slot="structure judge",
+    )
 
 
-def read_structure(said: Mapping[str, Any], question: Question) -> OutcomeStructure:
+def read_structure(reply: Mapping[str, Any], question: Question) -> OutcomeStructure:
     """The structure in an answer, or `UnusableReply`. What contradicts itself is left out and noted."""
     names = OutcomeNames.of(question)
-    given = said.get("chains")
-    if not isinstance(given, list) or not isinstance(said.get("exclusive"), list):
+    given = reply.get("chains")
+    if not isinstance(given, list) or not isinstance(reply.get("exclusive"), list):
         raise UnusableReply("`chains` must be a list of lists and `exclusive` a list")
     chains = [_targets(chain, names) for chain in cast("list[Any]", given)[:MOST_LISTED]]
-    exclusive = tuple(_targets(said["exclusive"], names))
+    exclusive = tuple(_targets(reply["exclusive"], names))
     notes: list[str] = []
     if len(exclusive) == 1:
         exclusive, notes = (), ["an exclusive set of one outcome left out"]
-    pairs = [pair for pair in chain_implications(chains) if not set(pair) <= set(exclusive)]
-    if len(pairs) < len(chain_implications(chains)):
+    steps = [step for chain in chains for step in pairwise(chain)]
+    implications = [step for step in steps if not set(step) <= set(exclusive)]
+    if len(implications) < len(steps):
         notes.append("implications between outcomes that exclude each other left out")
-    if is_circular(pairs):
+    if is_circular(implications):
         notes.append("implications that go in a circle left out")
-    paths = maximal_paths(pairs)
-    found = tuple(tuple(ChainLink(target=target) for target in path) for path in paths)
     return OutcomeStructure(
-        chains=found, chains_by="judge", exclusive=exclusive, exclusive_by="judge", notes=tuple(notes)
+        chains=tuple(tuple(ChainLink(target=target) for target in path) for path in maximal_paths(implications)),
+        chains_by="judge",
+        exclusive=exclusive,
+        exclusive_by="judge",
+        notes=tuple(notes),
     )
 
 
@@ -253,7 +239,7 @@ def _targets(given: Any, names: OutcomeNames) -> list[str]:
     for name in cast("list[Any]", given)[:MOST_LISTED]:
         target = names.find(str(name))
         if target is None:
-            told = ", ".join(list(names.keys)[:5])
-            raise UnusableReply(f"there is no outcome {str(name)[:60]!r}; they are called {told} …")
+            known = ", ".join(list(names.keys)[:5])
+            raise UnusableReply(f"there is no outcome {str(name)[:60]!r}; they are called {known} …")
         found[target] = None
     return list(found)

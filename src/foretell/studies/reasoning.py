@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any, cast
 
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, render
-from foretell.metrics.agreement import RaterAgreement, rater_agreement
+from foretell.metrics.agreement import rater_agreement
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval
 from foretell.models.canonical import content_key
@@ -19,8 +20,7 @@ from foretell.models.model import Model, ModelError, ModelSettings, Request, Sys
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.report.charts.ranking import ForestRow, forest_plot
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyFile, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyFile, StudyResult, StudyTable
 from foretell.request import setting
 from foretell.studies.inputs import (
     RunOptions,
@@ -29,19 +29,9 @@ from foretell.studies.inputs import (
     gather_bounded,
     ignore_progress,
     refuse_if_all_failed,
-    unpriced_note,
 )
-from foretell.studies.rubric import (
-    DIMENSIONS,
-    HIGHEST,
-    LOWEST,
-    MARKED_EXAMPLE,
-    MarkedExample,
-    Rating,
-    judge_instruction,
-    rating_sheet,
-    read_ratings,
-)
+from foretell.studies.layout import column, count, draw_settings, forest_chart, table, with_cost
+from foretell.studies.rubric import DIMENSIONS, HIGHEST, LOWEST, Rating, judge_instruction, rating_sheet, read_ratings
 
 LONGEST_REASONS = 12_000
 LONGEST_WHY = 1_000
@@ -64,25 +54,18 @@ class ReasoningCase:
     def item(self) -> str:
         """The name under which people rate it: it says nothing about who made the forecast."""
         made = self.forecast
-        told = [self.context.digest, self.view.name, made.forecaster, made.trial, made.rationale]
-        return content_key(["reasoning", *told])[:16]
+        parts = [self.context.digest, self.view.name, made.forecaster, made.trial, made.rationale]
+        return content_key(["reasoning", *parts])[:16]
+
+    @property
+    def reasons(self) -> str:
+        """What the forecaster wrote, without its numbers."""
+        return without_numbers(self.forecast.rationale)[:LONGEST_REASONS]
 
     def sheet(self) -> str:
         """What people read who rate it: the same that the judge reads, as plain text."""
         numbers = "\n".join(f"- {target}: {p:.3f}" for target, p in self.forecast.p.items())
-        reasons = without_numbers(self.forecast.rationale)[:LONGEST_REASONS]
-        return f"{render(self.context, self.view)}\n\n# Probabilities\n\n{numbers}\n\n# Reasons\n\n{reasons}"
-
-    def task(self) -> str:
-        """What the judge reads, as JSON: no text can pose as another. The forecaster stays unnamed."""
-        return json.dumps(
-            {
-                "case": render(self.context, self.view),
-                "probabilities": {target: round(p, 4) for target, p in self.forecast.p.items()},
-                "rationale": without_numbers(self.forecast.rationale)[:LONGEST_REASONS],
-            },
-            ensure_ascii=False,
-        )
+        return f"{render(self.context, self.view)}\n\n# Probabilities\n\n{numbers}\n\n# Reasons\n\n{self.reasons}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,77 +74,67 @@ class MarkedCase:
 
     case: ReasoningCase
     scores: Mapping[str, int] = field(default_factory=dict[str, int])
-    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
     problem: str = ""
 
     @property
     def mean(self) -> float:
         """The mean of all five marks."""
-        return sum(self.scores.values()) / len(self.scores)
+        return fmean(self.scores.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReasoningJudge:
-    """Asks one model about every case by itself, always in the same words. Replies are kept by its journal."""
+def judge_request(case: ReasoningCase, judge: str) -> Request:
+    """What the judge is asked: as JSON, so that no text can pose as another. The forecaster stays unnamed."""
+    task = {
+        "case": render(case.context, case.view),
+        "probabilities": {target: round(p, 4) for target, p in case.forecast.p.items()},
+        "rationale": case.reasons,
+    }
+    text = json.dumps(task, ensure_ascii=False)
+    return Request(
+        model=judge,
+        messages=(SystemMessage(text=judge_instruction()), UserMessage(text=text)),
+        schema=SCHEMA,
+        settings=ModelSettings(temperature=0.0),
+        slot="reasoning judge",
+    )
 
-    model: Model
-    name: str
-    """`provider:name`."""
-    reference: MarkedExample = MARKED_EXAMPLE
-    settings: ModelSettings = field(default_factory=ModelSettings)
-    """The temperature is 0 whatever they say."""
-    attempts: int = 3
 
-    async def judge(
-        self, cases: Sequence[ReasoningCase], progress: StudyProgress = ignore_progress
-    ) -> list[MarkedCase]:
-        """The marks of every case, in their order."""
-        return await gather_bounded(cases, self._mark, progress)
+async def mark_cases(
+    cases: Sequence[ReasoningCase], model: Model, judge: str, progress: StudyProgress = ignore_progress
+) -> list[MarkedCase]:
+    """The marks of every case, each asked about by itself and in the same words."""
 
-    def request(self, case: ReasoningCase) -> Request:
-        """What the model is asked."""
-        return Request(
-            model=self.name,
-            messages=(SystemMessage(text=judge_instruction(self.reference)), UserMessage(text=case.task())),
-            schema=SCHEMA,
-            settings=replace(self.settings, temperature=0.0),
-            slot="reasoning judge",
-        )
-
-    async def _mark(self, case: ReasoningCase) -> MarkedCase:
+    async def mark(case: ReasoningCase) -> MarkedCase:
         try:
-            found = await ask_until_usable(self.model, self.request(case), read_marks, attempts=self.attempts)
+            marks = await ask_until_usable(model, judge_request(case, judge), read_marks)
         except ModelError as error:
             return MarkedCase(case=case, problem=str(error))
-        return MarkedCase(
-            case=case,
-            scores={name: score for name, (score, _) in found.items()},
-            reasons={name: why for name, (_, why) in found.items()},
-        )
+        return MarkedCase(case=case, scores={name: score for name, (score, _) in marks.items()})
+
+    return await gather_bounded(cases, mark, progress)
 
 
-def read_marks(said: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
+def read_marks(reply: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
     """Mark and reason of every dimension, or `UnusableReply` with what is wrong.
 
     >>> read_marks({name: {"reason": "so", "score": "4/5"} for name in DIMENSIONS})["sources"]
     (4, 'so')
     """
-    inner = next((said[name] for name in ("scores", "marks") if isinstance(said.get(name), Mapping)), said)
-    given = cast("Mapping[str, Any]", inner)
-    found: dict[str, tuple[int, str]] = {}
+    inner = next((reply[name] for name in ("scores", "marks") if isinstance(reply.get(name), Mapping)), reply)
+    marks: dict[str, tuple[int, str]] = {}
     wrong: list[str] = []
     for name in DIMENSIONS:
-        part = given.get(name)
-        told = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else {"score": part}
-        mark = _mark_of(told.get("score", told.get("mark")))
+        given = cast("Mapping[str, Any]", inner).get(name)
+        part = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"score": given}
+        mark = _mark_of(part.get("score", part.get("mark")))
         if mark is None:
             wrong.append(f"`{name}` needs a whole `score` from {LOWEST} to {HIGHEST}")
         else:
-            why = told.get("reason")
-            found[name] = mark, why.strip()[:LONGEST_WHY] if isinstance(why, str) else ""
+            why = part.get("reason")
+            marks[name] = mark, why.strip()[:LONGEST_WHY] if isinstance(why, str) else ""
     if wrong:
         raise UnusableReply("; ".join(wrong))
-    return found
+    return marks
 
 
 def _mark_of(given: Any) -> int | None:
@@ -174,7 +147,6 @@ def _mark_of(given: Any) -> int | None:
     return int(given) if LOWEST <= given <= HIGHEST else None
 
 
-MEAN = "mean"
 TITLE = "How well forecasts are reasoned"
 ADVICE = (
     "Marks go from 1 to 5. They say how a forecast was reasoned, not how good it was; read them beside the scores.",
@@ -185,8 +157,24 @@ ADVICE = (
     "Where nearly all marks are the same, kappa and correlation say little, even if raters hardly ever differ: look "
     "at the distance and the share of equal marks then.",
 )
-MarkPair = tuple[int, int, str]
-"""Two marks for one item."""
+MARKS = (
+    count("n"),
+    *(column(name, one.asks, 2) for name, one in DIMENSIONS.items()),
+    column("mean", decimals=2),
+)
+AGREEMENT = (
+    count("items"),
+    count("ratings"),
+    column("κ²", "weighted kappa, quadratic weights", 2),
+    column("κ", "weighted kappa, linear weights", 2),
+    column("r", "Pearson's correlation", 2),
+    column("ρ", "Spearman's rank correlation", 2),
+    column("distance", "mean absolute difference of marks", 2),
+    column("variance", "of the absolute difference, over items", 2),
+    column("bias", "mean of person minus judge", 2),
+    column("same", "share of equal marks", 2),
+    column("±1", "share within one mark", 2),
+)
 
 
 class JudgeOptions(RunOptions):
@@ -214,35 +202,23 @@ async def study(inputs: StudyServices, options: JudgeOptions) -> StudyResult:
     The judge does not learn who made a forecast. Marks are journalled: a forecast is paid for once.
     """
     if options.model is None and options.sheet is None:
-        raise InputError(
-            "there is no judge", hint="give --model MODEL, or --sheet FILE for a sheet that people fill in"
-        )
+        hint = "give --model MODEL, or --sheet FILE for a sheet that people fill in"
+        raise InputError("there is no judge", hint=hint)
     ratings = read_ratings(options.ratings) if options.ratings else ()
     cases = inputs.cases(options.runs, options.limit)
-    files = _sheets(cases, options.sheet)
+    files: tuple[StudyFile, ...] = ()
+    if options.sheet is not None:
+        files = (StudyFile(name=str(options.sheet), text=rating_sheet([(case.item, case.sheet()) for case in cases])),)
     if options.model is None:
         sentence = f"{len(cases)} forecasts to rate are in {options.sheet}."
         return StudyResult(name="judge", title=TITLE, sentences=(sentence,), tables=(), files=files)
     async with inputs.model("judge", options.model, options.budget) as models:
-        judge = ReasoningJudge(model=models.model, name=options.model)
-        marked = await judge.judge(cases, models.progress)
+        marked = await mark_cases(cases, models.model, options.model, models.progress)
         cost = models.cost
     problems = [one.problem for one in marked if one.problem]
-    refuse_if_all_failed(options.model, problems, sum(bool(one.scores) for one in marked))
+    refuse_if_all_failed(options.model, problems, len(marked) - len(problems))
     result = judge_study(marked, ratings, options.resampling)
-    return replace(
-        result,
-        settings={"model": options.model, **result.settings},
-        notes=(*result.notes, *unpriced_note(cost)),
-        cost=cost,
-        files=files,
-    )
-
-
-def _sheets(cases: Sequence[ReasoningCase], path: Path | None) -> tuple[StudyFile, ...]:
-    if path is None:
-        return ()
-    return (StudyFile(name=str(path), text=rating_sheet([(case.item, case.sheet()) for case in cases])),)
+    return replace(with_cost(result, cost, model=options.model), files=files)
 
 
 def judge_study(
@@ -250,24 +226,27 @@ def judge_study(
 ) -> StudyResult:
     """The study of a judge's marks, with people's ratings of the same items where there are any."""
     done = [one for one in marked if one.scores]
-    grids = [_by_forecaster(done, resampling)]
+    board = _by_forecaster(done, resampling)
+    means = {name: mean for name, mean in board.column("mean").items() if isinstance(mean, Interval)}
+    chart = forest_chart("marks", "Mean marks", means, "mean mark, 1 to 5", decimals=2)
+    sentence = "No forecast was marked."
+    if done:
+        weakest = min(DIMENSIONS, key=lambda name: sum(one.scores[name] for one in done))
+        overall, label = fmean(one.mean for one in done), DIMENSIONS[weakest].label
+        sentence = f"{len(done)} forecasts have a mean mark of {overall:.2f}; they are weakest in {label}."
+    lost = Counter(one.problem for one in marked if not one.scores)
+    notes = [f"{n} forecasts could not be marked: {why}" for why, n in lost.most_common(5)]
     known = {one.case.item for one in marked}
-    if ratings:
-        grids += _agreements(done, ratings, resampling)
-    rows = [
-        ForestRow(name=name, interval=overall)
-        for name, overall in grids[0].column(MEAN).items()
-        if isinstance(overall, Interval)
-    ]
-    figure = forest_plot(rows, label="mean mark, 1 to 5", decimals=2)
+    if strangers := sum(one.item not in known for one in ratings):
+        notes.append(f"{strangers} ratings are of items that were not judged")
     return StudyResult(
         name="judge",
         title=TITLE,
-        sentences=(_sentence(done),),
-        tables=tuple(grids),
-        charts=(StudyChart(name="marks", title="Mean marks", chart=figure),) if rows else (),
-        notes=tuple(_notes(marked, ratings, known)),
-        settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
+        sentences=(sentence,),
+        tables=(board, *_agreements(done, ratings, resampling)),
+        charts=(chart,) if means else (),
+        notes=tuple(notes),
+        settings=draw_settings(resampling),
         how_to_read=ADVICE,
     )
 
@@ -276,95 +255,56 @@ def _by_forecaster(done: Sequence[MarkedCase], resampling: Resampling) -> StudyT
     groups: dict[str, list[MarkedCase]] = {}
     for one in done:
         groups.setdefault(one.case.forecast.forecaster, []).append(one)
-    ordered = sorted(groups.items(), key=lambda pair: -sum(one.mean for one in pair[1]) / len(pair[1]))
-    columns = [
-        StudyColumn(label="n", decimals=0),
-        *(StudyColumn(label=name, decimals=2, tip=d.asks) for name, d in DIMENSIONS.items()),
-    ]
-    return StudyTable(
-        title="Marks by forecaster",
-        row_header="Forecaster",
-        columns=(*columns, StudyColumn(label=MEAN, decimals=2)),
-        rows=tuple(StudyRow(name=name, values=_means(group, resampling)) for name, group in ordered),
-        caption="Mean marks from 1 to 5, the best mean first; in brackets 95 % intervals, events resampled.",
-    )
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for name, group in sorted(groups.items(), key=lambda pair: -fmean(one.mean for one in pair[1])):
+        cluster = [one.case.context.question.cluster for one in group]
+        marks = [*([one.scores[side] for one in group] for side in DIMENSIONS), [one.mean for one in group]]
+        rows[name] = (len(group), *(mean_interval(values, cluster, resampling) for values in marks))
+    caption = "Mean marks from 1 to 5, the best mean first; in brackets 95 % intervals, events resampled."
+    return table("Marks by forecaster", "Forecaster", MARKS, rows, caption=caption)
 
 
-def _means(group: Sequence[MarkedCase], resampling: Resampling) -> tuple[CellValue, ...]:
-    cluster = [one.case.context.question.cluster for one in group]
-    marks = [mean_interval([one.scores[name] for one in group], cluster, resampling) for name in DIMENSIONS]
-    return (len(group), *marks, mean_interval([one.mean for one in group], cluster, resampling))
+MarkPair = tuple[int, int, str]
+"""Two marks for one item."""
 
 
 def _agreements(done: Sequence[MarkedCase], ratings: Sequence[Rating], resampling: Resampling) -> list[StudyTable]:
+    """People beside the judge, and beside each other, by dimension."""
     judged = {one.case.item: one.scores for one in done}
-    columns = (
-        StudyColumn(label="items", decimals=0),
-        StudyColumn(label="ratings", decimals=0),
-        StudyColumn(label="κ²", decimals=2, tip="weighted kappa, quadratic weights"),
-        StudyColumn(label="κ", decimals=2, tip="weighted kappa, linear weights"),
-        StudyColumn(label="r", decimals=2, tip="Pearson's correlation"),
-        StudyColumn(label="ρ", decimals=2, tip="Spearman's rank correlation"),
-        StudyColumn(label="distance", decimals=2, tip="mean absolute difference of marks"),
-        StudyColumn(label="variance", decimals=2, tip="of the absolute difference, over items"),
-        StudyColumn(label="bias", decimals=2, tip="mean of person minus judge"),
-        StudyColumn(label="same", decimals=2, tip="share of equal marks"),
-        StudyColumn(label="±1", decimals=2, tip="share within one mark"),
-    )
-    titles = (
-        ("People and judge", {name: _with_judge(name, ratings, judged) for name in DIMENSIONS}),
-        ("People among themselves", {name: _among_people(name, ratings) for name in DIMENSIONS}),
-    )
-    return [
-        StudyTable(
-            title=title,
-            row_header="Dimension",
-            columns=columns,
-            rows=tuple(StudyRow(name=name, values=_row(pairs, resampling)) for name, pairs in by_name.items()),
-            caption="Every item counts once; in brackets 95 % intervals, items resampled.",
-        )
-        for title, by_name in titles
-        if any(by_name.values())
-    ]
-
-
-def _with_judge(name: str, ratings: Sequence[Rating], judged: Mapping[str, Mapping[str, int]]) -> list[MarkPair]:
-    return [
-        (one.scores[name], judged[one.item][name], one.item)
-        for one in ratings
-        if name in one.scores and name in judged.get(one.item, {})
-    ]
-
-
-def _among_people(name: str, ratings: Sequence[Rating]) -> list[MarkPair]:
-    """Every pair of raters of an item, both ways round: neither of two people is the first."""
-    by_item: dict[str, list[int]] = {}
+    with_judge: dict[str, list[MarkPair]] = {
+        name: [
+            (one.scores[name], judged[one.item][name], one.item)
+            for one in ratings
+            if name in one.scores and one.item in judged
+        ]
+        for name in DIMENSIONS
+    }
+    by_item: dict[str, list[Rating]] = {}
     for one in ratings:
-        if name in one.scores:
-            by_item.setdefault(one.item, []).append(one.scores[name])
-    pairs = [(a, b, item) for item, marks in by_item.items() for a, b in combinations(marks, 2)]
-    return [*pairs, *((b, a, item) for a, b, item in pairs)]
+        by_item.setdefault(one.item, []).append(one)
+    # Every pair of raters of an item, both ways round: neither of two people is the first.
+    among_people: dict[str, list[MarkPair]] = {
+        name: [
+            pair
+            for raters in by_item.values()
+            for a, b in combinations(raters, 2)
+            if name in a.scores and name in b.scores
+            for pair in ((a.scores[name], b.scores[name], a.item), (b.scores[name], a.scores[name], a.item))
+        ]
+        for name in DIMENSIONS
+    }
+    caption = "Every item counts once; in brackets 95 % intervals, items resampled."
+    return [
+        table(title, "Dimension", AGREEMENT, {n: _row(pairs, resampling) for n, pairs in by.items()}, caption=caption)
+        for title, by in (("People and judge", with_judge), ("People among themselves", among_people))
+        if any(by.values())
+    ]
 
 
 def _row(pairs: Sequence[MarkPair], resampling: Resampling) -> tuple[CellValue, ...]:
     if not pairs:
         return (0, 0, *[None] * 9)
     first, second, items = zip(*pairs, strict=True)
-    found: RaterAgreement = rater_agreement(first, second, items, resampling=resampling)
-    means: list[CellValue] = [found.kappa, found.linear, found.pearson, found.spearman, found.distance]
+    found = rater_agreement(first, second, items, resampling=resampling)
+    means = (found.kappa, found.linear, found.pearson, found.spearman, found.distance)
     return (found.items, found.ratings, *means, found.variance, found.bias, found.exact, found.within_one)
-
-
-def _sentence(done: Sequence[MarkedCase]) -> str:
-    if not done:
-        return "No forecast was marked."
-    weakest = min(DIMENSIONS, key=lambda name: sum(one.scores[name] for one in done))
-    overall = sum(one.mean for one in done) / len(done)
-    return f"{len(done)} forecasts have a mean mark of {overall:.2f}; they are weakest in {DIMENSIONS[weakest].label}."
-
-
-def _notes(marked: Sequence[MarkedCase], ratings: Sequence[Rating], known: set[str]) -> list[str]:
-    lost = Counter(one.problem for one in marked if not one.scores)
-    told = [f"{n} forecasts could not be marked: {why}" for why, n in lost.most_common(5)]
-    strangers = sum(one.item not in known for one in ratings)
-    return [*told, *([f"{strangers} ratings are of items that were not judged"] if strangers else [])]

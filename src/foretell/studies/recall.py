@@ -1,34 +1,287 @@
-"""What a model remembers of past events: asked outright, and by what it forecasts with and without sources.
+"""Study: what a model remembers of past events, asked outright, and by what it forecasts with and without sources.
 
 After Prophet Arena (2025, section 4.1.1 and appendix D.8). The events must have ended before the model's knowledge
 does, else there is nothing to remember.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
+from typing import Any, Literal, cast
 
 import numpy as np
 
+from foretell.data.datasets.rows import csv_rows
+from foretell.forecasters.forecaster import Context, attempt
+from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read_probabilities
+from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.forecasters.prompt.prediction_context import (
+    PredictionContext,
+    StoredContexts,
+    from_articles,
+    known_at,
+    one_line,
+)
+from foretell.forecasters.prompt.rendering import NONE, SOURCES
+from foretell.forecasters.prompt.rendering import outcomes as listed_outcomes
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import Comparison, compare_paired
+from foretell.metrics.comparison import compare_paired
 from foretell.metrics.scores import mean_brier
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.models.capabilities import knowledge_cutoff
+from foretell.models.model import Message, ModelError, Request, SystemMessage, UserMessage
+from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost
-from foretell.report.study import CellValue, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.question import Question
+from foretell.report.study import CellValue, StudyResult, StudyTable
 from foretell.request import setting
+from foretell.runs.question_sets import open_benchmark
 from foretell.studies.inputs import (
     StudyOptions,
+    StudyProgress,
     StudyServices,
+    evenly_spaced,
+    gather_bounded,
+    ignore_progress,
     refuse_if_all_failed,
-    unpriced_note,
 )
-from foretell.studies.recollection import PROOF, MemoryKind, RecallResult, past_events, recall_events
+from foretell.studies.layout import column, count, draw_settings, table, with_cost
+
+MemoryKind = Literal["right", "wrong", "vague", "none"]
+"""Recognised and recalled as it was; recalled otherwise; recognised without an outcome; not recognised."""
+PROOF = 2
+"""Facts that go with a claim to remember."""
+INSTRUCTION = """\
+You are asked what you remember. Below is an event of the past on which people could bet. It is over, and how it came \
+out is known. If this very event is in your memory, say so and say how it came out. If it is not, say that: nothing is \
+lost by not knowing, and invented details are worse than none.
+
+Answer with one JSON object and nothing else:
+{"recognised": <true or false>, "facts": ["<detail>", …], "recalled": {$recalled}, "rationale": "<one or two \
+sentences>", "probabilities": {$probabilities}}
+
+- `recognised` is true only if you remember this event itself, not merely events of its kind.
+- `facts` holds at least two details that can be checked, such as figures, dates, names or places, where it is true; \
+else it is empty.
+- `recalled` says for every listed outcome whether it came true: "yes", "no", or "unknown" where you do not remember.
+- `probabilities` says for every listed outcome how likely you think it is that it came true, a number from 0 to 1: by \
+memory where there is one, else by judgement.
+- Use the names of outcomes in backticks, all of them and no others."""
+
+
+# What a model is asked, and what it says.
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastEvent:
+    """An event whose outcome is known, with a context that has its sources."""
+
+    context: PredictionContext
+    truth: Mapping[str, int]
+    """0 or 1 by target id; targets without a known outcome are absent."""
+
+    def __post_init__(self) -> None:
+        unknown = set(self.truth) - {target.id for target in self.question.targets}
+        if not self.truth or unknown:
+            raise ValueError(f"question {self.question.id} has no known outcome, or one of a target it does not have")
+
+    @property
+    def question(self) -> Question:
+        """What was asked."""
+        return self.context.question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recollection:
+    """What a model says it remembers."""
+
+    recognised: bool
+    recalled: Mapping[str, int]
+    """0 or 1 by target id; what it does not remember is absent."""
+    facts: tuple[str, ...] = ()
+    p: Mapping[str, float] = field(default_factory=dict[str, float])
+    rationale: str = ""
+
+    def compared_with(self, truth: Mapping[str, int]) -> MemoryKind:
+        """How the memory compares with what happened: one wrong outcome makes it wrong."""
+        if not self.recognised:
+            return "none"
+        right = [outcome == truth[target] for target, outcome in self.recalled.items() if target in truth]
+        return "vague" if not right else "right" if all(right) else "wrong"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallResult:
+    """One event put to one model in three ways."""
+
+    past: PastEvent
+    recollection: Recollection | None
+    without: Forecast | None
+    """Forecast with neither sources nor market."""
+    with_sources: Forecast | None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def memory(self) -> MemoryKind | None:
+        """None where the model gave no usable answer."""
+        return None if self.recollection is None else self.recollection.compared_with(self.past.truth)
+
+
+async def recall_events(
+    events: Sequence[PastEvent], context_of: Callable[[Question], Context], progress: StudyProgress = ignore_progress
+) -> list[RecallResult]:
+    """Put every event to the model three times: what it remembers, a forecast without sources, one with them."""
+
+    async def remember(past: PastEvent) -> RecallResult:
+        # A past event is asked about as of its own context.
+        context = replace(context_of(past.question), as_of=past.context.as_of)
+        stored = StoredContexts([past.context])
+        bare, informed = (PromptForecaster(contexts=stored, view=view) for view in (NONE, SOURCES))
+        memory, without, with_sources = await asyncio.gather(
+            _ask_recollection(past.question, context),
+            attempt(bare, past.question, context),
+            attempt(informed, past.question, context),
+        )
+        problems = [memory] if isinstance(memory, str) else []
+        problems += [one.error for one in (without, with_sources) if isinstance(one, Failure)]
+        return RecallResult(
+            past=past,
+            recollection=None if isinstance(memory, str) else memory,
+            without=without if isinstance(without, Forecast) else None,
+            with_sources=with_sources if isinstance(with_sources, Forecast) else None,
+            problems=tuple(problems),
+        )
+
+    return await gather_bounded(events, remember, progress)
+
+
+async def _ask_recollection(question: Question, context: Context) -> Recollection | str:
+    """What the model remembers, or why it gave no usable answer."""
+    names = OutcomeNames.of(question)
+    request = Request(
+        model=context.models.name("agent"),
+        messages=recall_messages(known_at(question, context.as_of), names),
+        schema=_schema(names),
+        settings=context.models.settings("agent"),
+        slot=f"{question.id}/recall {context.trial}",
+    )
+    try:
+        return await ask_until_usable(context.model("agent"), request, lambda reply: read_recollection(reply, names))
+    except ModelError as error:
+        return str(error)
+
+
+def recall_messages(question: Question, names: OutcomeNames) -> tuple[Message, ...]:
+    """What the model is asked. Unlike a forecaster it is told when the event ended: that helps to place it."""
+    recalled = ", ".join(f'"{key}": "<yes, no or unknown>"' for key in list(names.keys)[:3])
+    numbers = ", ".join(f'"{key}": <number>' for key in list(names.keys)[:3])
+    more = ", …" if len(names.keys) > 3 else ""
+    closes = f"It ended at {question.closes_at:%Y-%m-%d %H:%M} UTC." if question.closes_at else ""
+    sections = (
+        ("Question", question.text),
+        ("Category", question.category),
+        ("When", closes),
+        ("How it was decided", question.criteria[:6000]),
+        ("Outcomes", listed_outcomes(question)),
+    )
+    system = INSTRUCTION.replace("$recalled", recalled + more).replace("$probabilities", numbers + more)
+    text = "\n\n".join(f"# {heading}\n\n{part}" for heading, part in sections if part)
+    return SystemMessage(text=system), UserMessage(text=text)
+
+
+def read_recollection(reply: Mapping[str, Any], names: OutcomeNames) -> Recollection:
+    """The recollection in an answer, or `UnusableReply`."""
+    recognised = _flag(reply.get("recognised", reply.get("recognized")))
+    if recognised is None:
+        raise UnusableReply("`recognised` must be true or false")
+    p = read_probabilities({name: part for name, part in reply.items() if name == "probabilities"}, names).p
+    given, facts = reply.get("recalled"), reply.get("facts")
+    recalled: dict[str, int] = {}
+    if recognised and isinstance(given, Mapping):
+        for name, word in list(cast("Mapping[Any, Any]", given).items())[:5000]:
+            target, came_true = names.find(str(name)), _flag(word)
+            if target is not None and came_true is not None:
+                recalled[target] = int(came_true)
+    listed = cast("list[Any]", facts)[:20] if isinstance(facts, list) else []
+    return Recollection(
+        recognised=recognised,
+        recalled=recalled,
+        facts=tuple(filter(None, (one_line(fact, 300) for fact in listed if isinstance(fact, str)))),
+        p=p,
+        rationale=rationale_in(reply)[:1000],
+    )
+
+
+def _flag(given: Any) -> bool | None:
+    if isinstance(given, bool):
+        return given
+    word = given.strip(" .!\"'").casefold() if isinstance(given, str) else ""
+    return {"yes": True, "true": True, "no": False, "false": False}.get(word)
+
+
+def _schema(names: OutcomeNames) -> dict[str, Any]:
+    word = {"type": "string", "enum": ["yes", "no", "unknown"]}
+    number = {"type": "number", "minimum": 0, "maximum": 1}
+    return closed_object(
+        {
+            "recognised": {"type": "boolean"},
+            "facts": {"type": "array", "items": {"type": "string"}},
+            "recalled": closed_object(dict.fromkeys(names.keys, word)),
+            "rationale": {"type": "string"},
+            "probabilities": closed_object(dict.fromkeys(names.keys, number)),
+        }
+    )
+
+
+# Past events.
+
+
+def past_events(
+    dataset: str, *, rounds: Sequence[str] = (), outcomes: Path | None = None, limit: int | None = None
+) -> list[PastEvent]:
+    """Events with a known outcome, the last asking of each; `outcomes` tells those that the set does not."""
+    questions = open_benchmark(dataset, rounds=rounds).questions
+    listed = _read_outcomes(outcomes) if outcomes is not None else {}
+    resolved = questions.outcomes()
+    known: dict[str, tuple[Question, dict[str, int]]] = {}
+    for question in questions.questions:
+        truth: dict[str, int] = {}
+        for target in question.targets:
+            # A set tells outcomes for each asking, or once for all; in a table one target needs no name.
+            alone = listed.get((question.id, "")) if len(question.targets) == 1 else None
+            told = resolved.get((question.id, question.due, target.id), resolved.get((question.id, None, target.id)))
+            outcome = next((o for o in (listed.get((question.id, target.id)), alone, told) if o is not None), None)
+            if outcome is not None:
+                truth[target.id] = outcome
+        if truth:
+            known[question.id] = question, truth
+    if not known:
+        hint = "give --outcomes, a table of question, target and outcome"
+        raise InputError("none of the questions has a known outcome", column="--questions", hint=hint)
+    return [
+        PastEvent(context=from_articles(question, questions.contexts.get((question.id, question.due), ())), truth=truth)
+        for question, truth in evenly_spaced(list(known.values()), limit)
+    ]
+
+
+def _read_outcomes(path: Path) -> dict[tuple[str, str], int]:
+    """How targets came out, 0 or 1, from a CSV file with question, outcome and, where there are several, target."""
+    outcomes: dict[tuple[str, str], int] = {}
+    for row in csv_rows(path):
+        text = row.text("outcome")
+        if text and text not in ("0", "1", "0.0", "1.0"):
+            raise row.problem("outcome", f"{text[:40]!r} is neither 0 nor 1")
+        if text:
+            outcomes[row.need("question"), row.text("target")] = int(float(text))
+    return outcomes
+
+
+# The study.
 
 ADVICE = (
     "Claimed: the model says that it remembers this very event. Right: it claims so and every outcome it recalls is "
@@ -38,7 +291,12 @@ ADVICE = (
     "Shares carry Wilson intervals over events. Brier scores are means over events, each event the mean over its "
     "outcomes. The gain is Brier without sources minus Brier with them, paired by event: above 0 where sources help.",
 )
-SHARES = ("claimed", "right", "wrong", "vague", "mis-recall")
+SHARES = (count("n"), *(column(name, decimals=2) for name in ("claimed", "right", "wrong", "vague", "mis-recall")))
+SCORES = (
+    count("n"),
+    *(column(name, decimals=3) for name in ("recall", "without", "with")),
+    column("gain", "without minus with sources, paired", 3),
+)
 RecallGroup = Sequence[RecallResult]
 
 
@@ -78,155 +336,109 @@ async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
     cost = Cost()
     for name in options.models:
         async with inputs.model("recall", name, options.budget) as models:
-            found = await recall_events(events, models.context, progress=models.progress)
+            by_model[name] = await recall_events(events, models.context, models.progress)
             cost += models.cost
-        problems = [problem for one in found for problem in one.problems]
-        refuse_if_all_failed(name, problems, sum(one.memory is not None or one.without is not None for one in found))
-        by_model[name] = found
+        problems = [problem for one in by_model[name] for problem in one.problems]
+        answered = sum(one.memory is not None or one.without is not None for one in by_model[name])
+        refuse_if_all_failed(name, problems, answered)
     result = recall_study(by_model, options.resampling)
-    settings = {"models": ", ".join(options.models), "events": len(events), **result.settings}
-    return replace(result, settings=settings, notes=(*result.notes, *unpriced_note(cost)), cost=cost)
+    return with_cost(result, cost, models=", ".join(options.models), events=len(events))
 
 
 def recall_study(by_model: Mapping[str, RecallGroup], resampling: Resampling = DEFAULT_DRAWS) -> StudyResult:
     """The study of what models remember, by model."""
+    rates: dict[str, tuple[CellValue, ...]] = {}
+    claims: list[str] = []
+    for model, group in by_model.items():
+        found = [one.recollection for one in group if one.recollection and one.recollection.recognised]
+        rates[model] = (*_shares(group), float(median(len(one.facts) for one in found)) if found else None)
+        counts = _counts(group)
+        claimed = counts.total() - counts["none"]
+        claims.append(
+            f"{model} claims to remember {claimed} of {counts.total()} events and is wrong on {counts['wrong']}"
+        )
+    categories = sorted({one.past.question.category for group in by_model.values() for one in group})
+    by_category = {
+        (category or "no category") + (f" · {model}" if len(by_model) > 1 else ""): _shares(part)
+        for category in categories
+        for model, group in by_model.items()
+        if (part := [one for one in group if one.past.question.category == category])
+    }
+    facts = column("facts", "median number of details that go with a claim")
+    caption = "Shares of events with a usable answer; in brackets 95 % intervals."
     return StudyResult(
         name="recall",
         title="What models remember of past events",
-        sentences=(_sentence(by_model),),
-        tables=(_rates(by_model), _categories(by_model), _scores(by_model, resampling)),
-        notes=tuple(_notes(by_model)),
-        settings={"draws": resampling.draws, "level": resampling.level, "seed": resampling.seed},
+        sentences=("; ".join(claims) + "." if claims else "No event was asked about.",),
+        tables=(
+            table("Recall by model", "Model", (*SHARES, facts), rates, caption=caption),
+            table("Recall by category", "Category", SHARES, by_category),
+            _scores_table(by_model, resampling),
+        ),
+        notes=tuple(note for model, group in by_model.items() for note in _notes(model, group)),
+        settings=draw_settings(resampling),
         how_to_read=ADVICE,
     )
 
 
-def _rates(by_model: Mapping[str, RecallGroup]) -> StudyTable:
-    columns = (StudyColumn(label="n", decimals=0), *(StudyColumn(label=name, decimals=2) for name in SHARES))
-    return StudyTable(
-        title="Recall by model",
-        row_header="Model",
-        columns=(*columns, StudyColumn(label="facts", decimals=1, tip="median number of details that go with a claim")),
-        rows=tuple(StudyRow(name=model, values=(*_shares(group), _facts(group))) for model, group in by_model.items()),
-        caption="Shares of events with a usable answer; in brackets 95 % intervals.",
-    )
-
-
-def _categories(by_model: Mapping[str, RecallGroup]) -> StudyTable:
-    columns = (StudyColumn(label="n", decimals=0), *(StudyColumn(label=name, decimals=2) for name in SHARES))
-    entries = [
-        StudyRow(name=(category or "no category") + (f" · {model}" if len(by_model) > 1 else ""), values=_shares(part))
-        for category in sorted({one.past.question.category for group in by_model.values() for one in group})
-        for model, group in by_model.items()
-        if (part := [one for one in group if one.past.question.category == category])
-    ]
-    return StudyTable(title="Recall by category", row_header="Category", columns=columns, rows=tuple(entries))
+def _counts(group: RecallGroup) -> Counter[MemoryKind]:
+    return Counter(one.memory for one in group if one.memory is not None)
 
 
 def _shares(group: RecallGroup) -> tuple[CellValue, ...]:
-    count: Counter[MemoryKind] = Counter(one.memory for one in group if one.memory is not None)
-    n, told = sum(count.values()), count["right"] + count["wrong"]
-    parts = (n - count["none"], count["right"], count["wrong"], count["vague"])
-    return (n, *(share_interval(part, n) for part in parts), share_interval(count["wrong"], told))
+    counts = _counts(group)
+    n = counts.total()
+    parts = (n - counts["none"], counts["right"], counts["wrong"], counts["vague"])
+    mistaken = share_interval(counts["wrong"], counts["right"] + counts["wrong"])
+    return (n, *(share_interval(part, n) for part in parts), mistaken)
 
 
-def _facts(group: RecallGroup) -> float | None:
-    counts = [len(one.recollection.facts) for one in group if one.recollection and one.recollection.recognised]
-    return float(median(counts)) if counts else None
-
-
-def _scores(by_model: Mapping[str, RecallGroup], resampling: Resampling) -> StudyTable:
+def _scores_table(by_model: Mapping[str, RecallGroup], resampling: Resampling) -> StudyTable:
     """Brier scores of the three ways, over all events and apart by what was remembered."""
-    columns = [
-        StudyColumn(label="n", decimals=0),
-        *(StudyColumn(label=name, decimals=3) for name in ("recall", "without", "with")),
-    ]
-    entries = [
-        StudyRow(name=f"{model} · {told}", values=_brier_row(part, resampling))
-        for model, group in by_model.items()
-        for told, part in _parts(group)
-        if part
-    ]
-    return StudyTable(
-        title="Brier score by way of asking",
-        row_header="Model and events",
-        columns=(*columns, StudyColumn(label="gain", decimals=3, tip="without minus with sources, paired")),
-        rows=tuple(entries),
-        caption="Asked what it remembers; forecasting without sources and market; forecasting with sources.",
-    )
-
-
-def _parts(group: RecallGroup) -> list[tuple[str, list[RecallResult]]]:
-    right = [one for one in group if one.memory == "right"]
-    other = [one for one in group if one.memory in ("wrong", "vague", "none")]
-    return [("all events", list(group)), ("recalled right", right), ("not recalled, or wrongly", other)]
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for model, group in by_model.items():
+        parts = {
+            "all events": list(group),
+            "recalled right": [one for one in group if one.memory == "right"],
+            "not recalled, or wrongly": [one for one in group if one.memory in ("wrong", "vague", "none")],
+        }
+        rows |= {f"{model} · {name}": _brier_row(part, resampling) for name, part in parts.items() if part}
+    caption = "Asked what it remembers; forecasting without sources and market; forecasting with sources."
+    return table("Brier score by way of asking", "Model and events", SCORES, rows, caption=caption)
 
 
 def _brier_row(group: RecallGroup, resampling: Resampling) -> tuple[CellValue, ...]:
-    cluster = [one.past.question.cluster for one in group]
-    ways = [
-        [_brier(one.recollection.p if one.recollection else None, one) for one in group],
-        [_brier(one.without.p if one.without else None, one) for one in group],
-        [_brier(one.with_sources.p if one.with_sources else None, one) for one in group],
-    ]
-    means = [
-        mean_interval([v for v in way if v == v], [c for c, v in zip(cluster, way, strict=True) if v == v], resampling)
-        for way in ways
-    ]
-    return (len(group), *means, _gain(ways[1], ways[2], cluster, resampling))
+    cluster = np.array([one.past.question.cluster for one in group])
+    ways = np.array(
+        [[_brier(way, one.past.truth) for way in (one.recollection, one.without, one.with_sources)] for one in group]
+    )
+    known = np.isfinite(ways)
+    means = [mean_interval(ways[k, way].tolist(), cluster[k].tolist(), resampling) for way, k in enumerate(known.T)]
+    gain = None
+    if (known[:, 1] & known[:, 2]).any():
+        gain = compare_paired(ways[:, 1], ways[:, 2], cluster, resampling=resampling)
+    return (len(group), *means, gain)
 
 
-def _gain(
-    without: Sequence[float], with_sources: Sequence[float], cluster: Sequence[str], resampling: Resampling
-) -> Comparison | None:
-    both = ~np.isnan(without) & ~np.isnan(with_sources)
-    if not both.any():
-        return None
-    return compare_paired(list(without), list(with_sources), list(cluster), resampling=resampling)
-
-
-def _brier(p: Mapping[str, float] | None, one: RecallResult) -> float:
+def _brier(answer: Recollection | Forecast | None, truth: Mapping[str, int]) -> float:
     """The event's Brier score, NaN where there is no forecast."""
-    if p is None:
-        return float("nan")
-    truth = one.past.truth
-    return mean_brier([p[target] for target in truth], list(truth.values()))
+    return mean_brier([answer.p[target] for target in truth], list(truth.values())) if answer else float("nan")
 
 
-def _sentence(by_model: Mapping[str, RecallGroup]) -> str:
-    told: list[str] = []
-    for model, group in by_model.items():
-        count: Counter[MemoryKind] = Counter(one.memory for one in group if one.memory is not None)
-        claimed = sum(count.values()) - count["none"]
-        told.append(
-            f"{model} claims to remember {claimed} of {sum(count.values())} events and is wrong on {count['wrong']}"
-        )
-    return "; ".join(told) + "." if told else "No event was asked about."
-
-
-def _notes(by_model: Mapping[str, RecallGroup]) -> list[str]:
-    told: list[str] = []
-    for model, group in by_model.items():
-        lost = Counter(problem for one in group for problem in one.problems)
-        told += [f"{model}: {n} answers came to nothing: {why}" for why, n in lost.most_common(3)]
-        bare = sum(
-            one.recollection.recognised and len(one.recollection.facts) < PROOF for one in group if one.recollection
-        )
-        told += [f"{model}: {bare} claims to remember come with fewer than {PROOF} details"] * bool(bare)
-        told += _unknowable(model, group)
-    return told
-
-
-def _unknowable(model: str, group: RecallGroup) -> list[str]:
-    """Events that ended after the model's knowledge: not to remember them is no fault."""
+def _notes(model: str, group: RecallGroup) -> list[str]:
+    lost = Counter(problem for one in group for problem in one.problems)
+    notes = [f"{model}: {n} answers came to nothing: {why}" for why, n in lost.most_common(3)]
+    bare = sum(one.recollection.recognised and len(one.recollection.facts) < PROOF for one in group if one.recollection)
+    if bare:
+        notes.append(f"{model}: {bare} claims to remember come with fewer than {PROOF} details")
     try:
         cutoff = knowledge_cutoff(model)
     except InputError:
         cutoff = None
     if cutoff is None:
-        return [f"{model}: it is not known when its knowledge ends"]
-    known = AsOf.day(cutoff.day)
-    late = sum(one.past.question.closes_at is None or not known.admits(one.past.question.closes_at) for one in group)
-    return [f"{model}: {late} events ended after {cutoff.day}, when its knowledge does, or at no known time"] * bool(
-        late
-    )
+        return [*notes, f"{model}: it is not known when its knowledge ends"]
+    # Not to remember what ended after the model's knowledge is no fault.
+    knows, ends = AsOf.day(cutoff.day), [one.past.question.closes_at for one in group]
+    if late := sum(end is None or not knows.admits(end) for end in ends):
+        notes.append(f"{model}: {late} events ended after {cutoff.day}, when its knowledge does, or at no known time")
+    return notes

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
 from foretell.metrics.bootstrap import Resampling
-from foretell.models.model import ModelError, ModelSettings, Reply
+from foretell.models.model import ModelError, Reply
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question, Target
@@ -21,8 +21,8 @@ from foretell.studies.consistency import StatedForecast, consistency_score, cons
 from foretell.studies.outcome_structure import (
     ChainLink,
     OutcomeStructure,
-    StructureJudge,
     is_circular,
+    judge_structures,
     maximal_paths,
     plain_structure,
     read_structure,
@@ -93,13 +93,14 @@ def answer(chains: Any, exclusive: Any) -> str:
     return json.dumps({"reason": "r", "chains": chains, "exclusive": exclusive})
 
 
-def judged(script: Any, question: Question, **more: Any) -> tuple[OutcomeStructure, ScriptedModel]:
+def judged(script: Any, question: Question) -> tuple[OutcomeStructure, ScriptedModel]:
     model = ScriptedModel(script)
-    return asyncio.run(StructureJudge(model=model, name="scripted:judge", **more).structure(question)), model
+    (found,) = asyncio.run(judge_structures([question], model, "scripted:judge"))
+    return found, model
 
 
 def test_a_judge_finds_what_no_rule_reads() -> None:
-    found, model = judged([answer([], ["x", "Ms Y"])], VISITS, settings=ModelSettings(temperature=1.0))
+    found, model = judged([answer([], ["x", "Ms Y"])], VISITS)
     assert found.exclusive == ("x", "y")
     assert (found.exclusive_by, found.chains) == ("judge", ())
     (request,) = model.requests
@@ -254,7 +255,7 @@ def test_over_http() -> None:
         async with FakeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
             async with ModelRouter({"OPENAI_API_KEY": "k"}, addresses=addresses) as exchange:
-                return await StructureJudge(model=exchange, name=name, attempts=2).structures([GAS, VISITS, CUP])
+                return await judge_structures([GAS, VISITS, CUP], exchange, name)
 
     gas, visits, cup = asyncio.run(run("openai:judge"))
     assert names(gas) == [["Above 3.20", "Above 3.15", "Above 3.10"]]

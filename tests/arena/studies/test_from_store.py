@@ -45,7 +45,7 @@ def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:
     assert (len(every), len(cases)) == (4, 2), "a case without its context holds the question alone"
     assert {one.view.name for one in cases} == {"sources"}
     assert sum(cases[0].forecast.p.values()) == pytest.approx(1)
-    assert "0.613" not in cases[0].task()
+    assert "0.613" not in cases[0].sheet()
     store.close()
 
 

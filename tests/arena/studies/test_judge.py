@@ -2,21 +2,20 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.forecasters.context.doubles import BACK, CUP, SNOW, VISITS, shared
 
 from foretell.metrics.bootstrap import Resampling
-from foretell.models.model import ModelError, ModelSettings, Reply
+from foretell.models.model import ModelError, Reply
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.report.study_report import markdown_study, study_page
-from foretell.studies.reasoning import MarkedCase, ReasoningCase, ReasoningJudge, judge_study, read_marks
+from foretell.studies.reasoning import MarkedCase, ReasoningCase, judge_study, mark_cases, read_marks
 from foretell.studies.rubric import DIMENSIONS, MARKED_EXAMPLE, Rating, judge_instruction, rating_sheet, read_ratings
 
 QUICK = Resampling(draws=200)
@@ -40,18 +39,17 @@ def marks(*scores: Any) -> str:
     return json.dumps({name: {"reason": "so", "score": s} for name, s in zip(DIMENSIONS, scores, strict=True)})
 
 
-def judge(script: Any, cases: list[ReasoningCase], **more: Any) -> tuple[list[MarkedCase], ScriptedModel]:
+def judge(script: Any, cases: list[ReasoningCase]) -> tuple[list[MarkedCase], ScriptedModel]:
     model = ScriptedModel(script)
-    return asyncio.run(ReasoningJudge(model=model, name="scripted:judge", **more).judge(cases)), model
+    return asyncio.run(mark_cases(cases, model, "scripted:judge")), model
 
 
 def test_it_sees_context_numbers_and_reasons_but_not_who_wrote_them() -> None:
-    (marked,), model = judge([marks(1, 2, 3, 4, 5)], [case()], settings=ModelSettings(temperature=0.9, seed=4))
+    (marked,), model = judge([marks(1, 2, 3, 4, 5)], [case()])
     assert marked.scores == dict(zip(DIMENSIONS, (1, 2, 3, 4, 5), strict=True))
     assert marked.mean == 3
     (request,) = model.requests
     assert request.settings.temperature == 0
-    assert request.settings.seed == 4
     told = request.messages[1].text
     for wanted in ("Who wins the cup?", "Report 1", "0.613", "leads", '"Red Team": 0.5'):
         assert wanted in told
@@ -65,17 +63,9 @@ def test_the_rubric_has_five_sides_with_five_marks_and_a_marked_example() -> Non
     for one in DIMENSIONS.values():
         assert len(set(one.marks)) == 5
         assert one.asks in told
-    assert MARKED_EXAMPLE.rationale in told
-    with pytest.raises(ValueError, match="a mark for each"):
-        replace(MARKED_EXAMPLE, scores={"sources": (3, "")})
-    with pytest.raises(ValueError, match="not one from 1 to 5"):
-        replace(MARKED_EXAMPLE, scores={**MARKED_EXAMPLE.scores, "sources": (6, "")})
-
-
-def test_a_reference_of_ones_own_takes_its_place() -> None:
-    own = replace(MARKED_EXAMPLE, question="Will our own example be shown?")
-    _, model = judge([marks(3, 3, 3, 3, 3)], [case()], reference=own)
-    assert "Will our own example be shown?" in model.requests[0].messages[0].text
+    assert MARKED_EXAMPLE in told
+    for name in DIMENSIONS:
+        assert f"\n- {name}: " in MARKED_EXAMPLE
 
 
 @pytest.mark.parametrize("score", [0, 6, 3.5, "four", None, True, "5/6", [3], {"a": 1}, "1e1", -1])
@@ -158,8 +148,8 @@ def test_hostile_names_and_notes_stay_text() -> None:
         ("item,sources\nx,3", "column evidence: the column is missing"),
         (sheet(["x,a,3,3,6,3,3"]), "row 1, column synthesis: '6' is no whole mark"),
         (sheet(["x,a,3,3,2.5,3,3"]), "'2.5' is no whole mark"),
-        (sheet(["x,a,3,3,good,3,3"]), "'good'"),
-        (sheet([",a,3,3,3,3,3"]), "no item is named"),
+        (sheet(["x,a,3,3,good,3,3"]), "'good' is not a number"),
+        (sheet([",a,3,3,3,3,3"]), "row 1, column item: is missing"),
         (sheet(["x,a,3,3,3,3,3", "x,a,3,3,3,3,3"]), "row 2"),
     ],
 )
@@ -175,7 +165,7 @@ def test_a_missing_or_broken_file_is_told(tmp_path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_ratings(tmp_path / "nowhere.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="no CSV file"):
+    with pytest.raises(InputError, match="is not UTF-8"):
         read_ratings(tmp_path / "bytes.csv")
 
 
@@ -183,7 +173,7 @@ def test_an_empty_sheet_for_raters_comes_back_without_marks(tmp_path) -> None:
     path = tmp_path / "sheet.csv"
     sheet = rating_sheet([("a1", "=HYPERLINK(1)"), ("b2", "A rationale,\nwith a line.")])
     path.write_text(sheet, encoding="utf-8", newline="")
-    assert read_ratings(path) == (Rating(item="a1", rater=""), Rating(item="b2", rater=""))
+    assert read_ratings(path) == [Rating(item="a1", rater=""), Rating(item="b2", rater="")]
     assert '"=H' not in path.read_text(encoding="utf-8")
     assert ",=H" not in path.read_text(encoding="utf-8")
 
@@ -206,12 +196,11 @@ def test_over_http(tmp_path) -> None:
         async with FakeModels(arena_script) as fake:
             addresses = {"openai": f"{fake.url}/v1"}
             async with ModelRouter({"OPENAI_API_KEY": "k"}, journal=journal, addresses=addresses) as exchange:
-                first = ReasoningJudge(model=exchange, name="openai:judge")
                 cases = [case(rationale="short"), case(SNOW, rationale="long " * 60)]
-                found = await first.judge(cases)
-                again = await first.judge(cases)
+                found = await mark_cases(cases, exchange, "openai:judge")
+                again = await mark_cases(cases, exchange, "openai:judge")
                 assert [one.scores for one in again] == [one.scores for one in found]
-                wild = await ReasoningJudge(model=exchange, name="openai:wild", attempts=2).judge(cases[:1])
+                wild = await mark_cases(cases[:1], exchange, "openai:wild")
                 paid = sum(fake.billed.values())
         journal.close()
         return [*found, *wild], paid
@@ -219,4 +208,4 @@ def test_over_http(tmp_path) -> None:
     found, paid = asyncio.run(run())
     assert [round(one.mean) for one in found[:2]] == [1, 3]
     assert found[2].problem
-    assert paid == 2 + 2
+    assert paid == 2 + 3

@@ -15,8 +15,14 @@ from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question
 from foretell.report.study_report import markdown_study, study_page
-from foretell.studies.recall import recall_study
-from foretell.studies.recollection import PastEvent, RecallResult, Recollection, read_recollection, recall_events
+from foretell.studies.recall import (
+    PastEvent,
+    RecallResult,
+    Recollection,
+    read_recollection,
+    recall_events,
+    recall_study,
+)
 
 QUICK = Resampling(draws=200)
 NAMES = OutcomeNames.of(CUP)
