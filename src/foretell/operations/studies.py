@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import Context, make_forecaster
+from foretell.forecasters.forecaster import make_forecaster
 from foretell.models.budget import Budget, BudgetWaitingModel, PendingCalls
 from foretell.models.journal import Journal
 from foretell.models.model import Model
@@ -18,18 +17,16 @@ from foretell.models.names import ModelName
 from foretell.models.router import api_key_for
 from foretell.operations.study_data import judge_cases, read_study_data, statements_of_runs
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost
-from foretell.questions.question import Question
 from foretell.report.study import StudyResult
 from foretell.runs import event_loop
 from foretell.runs.backtest import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.runner import WatchProgress, prepare_run
-from foretell.runs.runtime import Runtime, forecaster_options, open_runtime
+from foretell.runs.runtime import forecaster_options, open_runtime
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
 from foretell.runs.store import RunStore
-from foretell.studies.inputs import AgentStudyOptions, StudyData, StudyOptions, StudyProgress
+from foretell.studies.inputs import AgentStudyOptions, AgentTrials, StudyData, StudyModels, StudyOptions
 from foretell.studies.registry import Study, load_study, study_of
 from foretell.studies.stored_runs import traces_of_runs
 
@@ -76,33 +73,6 @@ def run_study(
     return run_sync(result, event_loop.run) if iscoroutine(result) else result
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpenModels:
-    """Models within the budget of a study; implements `foretell.studies.inputs.AgentTrials`."""
-
-    name: str
-    model: Model
-    journal: Journal
-    progress: StudyProgress
-    runtime: Runtime
-    wait: Callable[[Model], Model]
-    agent: BeliefAgent = field(default_factory=BeliefAgent)
-    questions: Sequence[Question] = ()
-    trials: int = 1
-
-    def context(self, question: Question) -> Context:
-        """What a trial on a question works with."""
-        context = self.runtime.context(question, 0)
-        # A question with a budget of its own must not wait for others.
-        own_budget = self.runtime.spec.budget.question is not None
-        return context if own_budget else context.with_model(self.wait)
-
-    @property
-    def cost(self) -> Cost:
-        """What was spent so far."""
-        return self.runtime.budget.spent
-
-
 @dataclass(kw_only=True)
 class MachineServices:
     """The runs, arenas, models and settings of this machine; implements `foretell.studies.inputs.StudyServices`."""
@@ -147,28 +117,27 @@ class MachineServices:
             api_key_for(ModelName.read(name), self.settings.keys)
 
     @asynccontextmanager
-    async def model(self, study: str, name: str, budget: float | None) -> AsyncGenerator[OpenModels]:
+    async def model(self, study: str, name: str, budget: float | None) -> AsyncGenerator[StudyModels]:
         """A model by name; all models of a study share one budget of dollars."""
         spec = RunSpec(questions=QuestionsSpec(dataset=f"study {study}"), models={"agent": name})
         async with self._open(spec, budget) as models:
             yield models
 
     @asynccontextmanager
-    async def agent(self, options: AgentStudyOptions) -> AsyncGenerator[OpenModels]:
+    async def agent(self, options: AgentStudyOptions) -> AsyncGenerator[AgentTrials]:
         """The agent that the options describe, with its questions."""
         spec = agent_spec(options)
         prepared = prepare_run(spec)
         async with self._open(spec, options.budget, past=lambda: prepared.benchmark.past) as models:
-            yield replace(
-                models,
-                name=models.runtime.models.agent,
+            yield AgentTrials(
+                **vars(replace(models, name=models.runtime.models.agent)),
                 agent=make_forecaster("agent", forecaster_options(spec)).build(),
                 questions=prepared.questions,
                 trials=spec.trials,
             )
 
     @asynccontextmanager
-    async def _open(self, spec: RunSpec, budget: float | None, **resources: Any) -> AsyncGenerator[OpenModels]:
+    async def _open(self, spec: RunSpec, budget: float | None, **resources: Any) -> AsyncGenerator[StudyModels]:
         settings = self._settings_within(budget)
         with closing(Journal(settings.journal)) as journal:
             async with open_runtime(spec, settings, journal, **resources) as runtime:
@@ -177,7 +146,7 @@ class MachineServices:
                     spent = runtime.budget.spent
                     self.watch(RunProgress(total=total, done=done, dollars=spent.dollars, calls=spent.calls))
 
-                yield OpenModels(
+                yield StudyModels(
                     name=spec.models["agent"],
                     model=self._waiting(runtime.exchange.within(runtime.budget)),
                     journal=journal,

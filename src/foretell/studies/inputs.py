@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
     from foretell.forecasters.forecaster import Context
     from foretell.forecasters.tree.proposition import Tree
+    from foretell.runs.runtime import Runtime
     from foretell.runs.store import RunStore
     from foretell.studies.consistency import StatedForecast
     from foretell.studies.habits import TracedTrial
@@ -165,25 +166,33 @@ class DataInputs(Protocol):
         ...
 
 
-class StudyModels(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class StudyModels:
     """Models within the budget of a study, and what their calls cost."""
 
     name: str
     model: Model
     journal: Journal
     progress: StudyProgress
+    runtime: "Runtime"
+    wait: Callable[[Model], Model]
+    """A model whose calls wait for others before the budget counts as spent."""
 
     def context(self, question: Question) -> "Context":
         """What a trial on a question works with."""
-        ...
+        context = self.runtime.context(question, 0)
+        # A question with a budget of its own must not wait for others.
+        own_budget = self.runtime.spec.budget.question is not None
+        return context if own_budget else context.with_model(self.wait)
 
     @property
     def cost(self) -> Cost:
         """What was spent so far; replies of the journal count at what they cost once."""
-        ...
+        return self.runtime.budget.spent
 
 
-class AgentTrials(StudyModels, Protocol):
+@dataclass(frozen=True, kw_only=True)
+class AgentTrials(StudyModels):
     """An agent with the questions it is to be tried on."""
 
     agent: "BeliefAgent"
@@ -243,20 +252,13 @@ def refuse_if_all_failed(model: str, problems: Sequence[str], answered: int) -> 
         raise InputError(f"{model} gave no usable answer to {len(problems)} cases", hint=problems[0][:300])
 
 
-def unpriced_note(cost: Cost) -> tuple[str, ...]:
-    """A note where some calls have no known price."""
-    return (f"{cost.unpriced} calls have no known price: dollars leave them out",) if cost.unpriced else ()
-
-
 async def gather_bounded(
     cases: Sequence[T],
     work: Callable[[T], Awaitable[R]],
     progress: StudyProgress = ignore_progress,
-    *,
-    at_once: int = AT_ONCE,
 ) -> list[R]:
     """What `work` makes of every case, in their order, a bounded number at once. The first that raises stops all."""
-    turns, done = asyncio.Semaphore(at_once), 0
+    turns, done = asyncio.Semaphore(AT_ONCE), 0
     progress(0, len(cases))
 
     async def one(case: T) -> R:

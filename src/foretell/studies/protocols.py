@@ -10,7 +10,7 @@ from foretell import plugins
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import groups_by, leave_last_out, leave_one_out, raw, rolling
 from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
-from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, SupportsLeaveOut, apply, left_out
 from foretell.forecasters.combine.shrink import Shrink
 from foretell.metrics.arrays import Floats
@@ -52,11 +52,10 @@ def paper_calibrated(examples: Examples) -> Floats:
 def paper_shrunk(examples: Examples) -> Floats:
     """In-sample shrinkage to price and source rates, then hierarchical Platt scaling, single events left out."""
     rows = examples.rows
-    days = np.datetime_as_string(rows.due, "D").tolist()
-    rates = [SOURCE_RATES.get(key, np.nan) for key in zip(rows.source.tolist(), days, strict=True)]
+    asked_on = zip(rows.source.tolist(), np.datetime_as_string(rows.due, "D").tolist(), strict=True)
+    rates = np.array([SOURCE_RATES.get(key, np.nan) for key in asked_on])
     # Where the paper's rates are unknown, whatever prior the examples carry stands in.
-    known = any(key in SOURCE_RATES for key in zip(rows.source.tolist(), days, strict=True))
-    prior = np.array(rates, np.float64) if known else rows.prior
+    prior = rates if np.isfinite(rates).any() else rows.prior
     asked = replace(examples, rows=replace(rows, prior=prior))
     return leave_last_out(ChainedMethod(methods=(Shrink(), HierarchicalPlatt())), asked)
 
@@ -141,23 +140,9 @@ def _left_out(method: CombinationMethod, examples: Examples, by: str) -> Protoco
 
 def baseline_forecasts(examples: Examples) -> dict[str, Floats]:
     """What needs no forecaster: the crowd's price, past-only base rates, both together, and 0.5."""
-    rows = examples.rows
-    rate = np.where(np.isnan(rows.prior), base_rate(_targets(examples)), rows.prior)
-    columns = {
-        CROWD: rows.price,
-        BASE_RATE: rate,
-        MODEL_FREE: np.where(np.isnan(rows.price), rate, rows.price),
-        ALWAYS_HALF: np.full(len(rows), 0.5),
-    }
-    priced = np.isfinite(rows.price)
-    if not priced.any() or priced.all():
-        del columns[MODEL_FREE]
-    return {name: p for name, p in columns.items() if np.isfinite(p).any()}
-
-
-def _targets(examples: Examples) -> Targets:
     rows, nothing = examples.rows, np.full(len(examples), np.nan)
-    return Targets(
+    days = {"due": rows.due, "resolved_on": examples.known_on}
+    targets = Targets(
         outcome=examples.outcome,
         weight=examples.weight,
         question=_labels(rows.question),
@@ -165,13 +150,18 @@ def _targets(examples: Examples) -> Targets:
         price=rows.price,
         yes_ask=nothing,
         no_ask=nothing,
-        groups=_groups(examples, rows),
+        groups={
+            "source": _labels(rows.source),
+            **{name: _labels(np.datetime_as_string(day, "D")) for name, day in days.items()},
+        },
     )
-
-
-def _groups(examples: Examples, rows: TrialRows) -> dict[str, Labels]:
-    days = {"due": rows.due, "resolved_on": examples.known_on}
-    return {"source": _labels(rows.source)} | {k: _labels(np.datetime_as_string(v, "D")) for k, v in days.items()}
+    rate = np.where(np.isnan(rows.prior), base_rate(targets), rows.prior)
+    columns = {CROWD: rows.price, BASE_RATE: rate}
+    priced = np.isfinite(rows.price)
+    if priced.any() and not priced.all():
+        columns[MODEL_FREE] = np.where(priced, rows.price, rate)
+    columns[ALWAYS_HALF] = np.full(len(rows), 0.5)
+    return {name: p for name, p in columns.items() if np.isfinite(p).any()}
 
 
 def _labels(column: "np.ndarray") -> Labels:

@@ -52,19 +52,10 @@ def with_distinct_names(runs: Sequence[StoredRun]) -> list[StoredRun]:
     return [replace(run, name=f"{run.name} ({run.id[:6]})") if names.count(run.name) > 1 else run for run in runs]
 
 
-def traces_of_runs(store: RunStore, starts: Sequence[str]) -> dict[str, list[TracedTrial]]:
-    """What the trials of runs did, by name of the run."""
-    runs = find_stored_runs(store, starts)
-    traces = {run.name: read_traces(store, run.id, trials=run.spec.trials) for run in runs}
-    for name, found in traces.items():
-        if not found:
-            raise InputError(f"run {name} has no trial yet", hint="start it with foretell run")
-    return traces
-
-
 TRACE = "context "
 """How the trace of a forecast on a context begins; its digest follows."""
-Place = tuple[str, str, int]
+CellPlace = tuple[str, str, int]
+"""Question, due moment and trial."""
 
 
 def read_statements(store: RunStore, run: str, *, name: str = "") -> list[StatedForecast]:
@@ -89,60 +80,59 @@ def read_cases(store: RunStore, run: str, find: Callable[[str], PredictionContex
     That is its context where one was shown and `find` knows its digest. An agent looked for itself: its case holds
     the question and the results of its last tools, cut short.
     """
-    records, used = _records(store, run), _tool_uses(store, run)
+    records, events = _records(store, run), _events(store, run)
     cases: list[ReasoningCase] = []
     for place, question, forecast in _forecasts(store, run):
-        shown = find(forecast.trace.removeprefix(TRACE)) if forecast.trace.startswith(TRACE) else None
-        view = VIEWS.get(records.get(place, {}).get("view", ""), BOTH)
         if forecast.rationale.strip():
-            context = shown or seen_by_agent(question, forecast.as_of, used.get(place, ()))
+            shown = find(forecast.trace.removeprefix(TRACE)) if forecast.trace.startswith(TRACE) else None
+            view = VIEWS.get(records.get(place, {}).get("view", ""), BOTH)
+            context = shown or _seen_by_agent(question, forecast.as_of, events.get(place, ()))
             cases.append(ReasoningCase(context=context, forecast=forecast, view=view))
     return cases
 
 
-def seen_by_agent(question: Question, as_of: AsOf, used: Sequence[ToolUsed]) -> PredictionContext:
+def _seen_by_agent(question: Question, as_of: AsOf, events: Sequence[TraceEvent]) -> PredictionContext:
     """The question with what tools told, the last ten results that came."""
-    told = [one for one in used if not one.failed and one.tool != SUBMIT and one.result.strip()]
-    sources = [
-        RankedSource(url=f"urn:step:{n}", title=_asked(one), summary=one.result) for n, one in enumerate(told[-10:])
-    ]
-    return PredictionContext(
-        question=known_at(question, as_of), as_of=as_of, sources=ranked(sources), searcher="the agent"
-    )
+    used = [one for one in events if isinstance(one, ToolUsed) and not one.failed and one.tool != SUBMIT]
+    sources: list[RankedSource] = []
+    for n, one in enumerate([one for one in used if one.result.strip()][-10:]):
+        words = [value for name, value in one.arguments.items() if isinstance(value, str) and name != "updated_belief"]
+        title = f"{one.tool}: {'; '.join(words)}"
+        sources.append(RankedSource(url=f"urn:step:{n}", title=title, summary=one.result))
+    asked = known_at(question, as_of)
+    return PredictionContext(question=asked, as_of=as_of, sources=ranked(sources), searcher="the agent")
 
 
-def _asked(used: ToolUsed) -> str:
-    words = [value for name, value in used.arguments.items() if isinstance(value, str) and name != "updated_belief"]
-    return f"{used.tool}: {'; '.join(words)}"
-
-
-def read_traces(store: RunStore, run: str, *, trials: int) -> list[TracedTrial]:
-    """What happened in every trial of a run, in the order of questions; a panel after the trials is none."""
-    found: dict[Place, list[TraceEvent]] = {}
-    for _, key, event in store.events(run):
-        if key.trial < trials:
-            found.setdefault((key.question, key.due, key.trial), []).append(event)
-    return [TracedTrial(question=place[0], trace=found[place]) for place in sorted(found)]
-
-
-def _tool_uses(store: RunStore, run: str) -> dict[Place, list[ToolUsed]]:
-    found: dict[Place, list[ToolUsed]] = {}
-    for _, key, event in store.events(run):
-        if isinstance(event, ToolUsed):
-            found.setdefault((key.question, key.due, key.trial), []).append(event)
+def traces_of_runs(store: RunStore, starts: Sequence[str]) -> dict[str, list[TracedTrial]]:
+    """What the trials of runs did, by name of the run, in the order of questions; a panel after the trials is none."""
+    found: dict[str, list[TracedTrial]] = {}
+    for run in find_stored_runs(store, starts):
+        events = sorted(_events(store, run.id).items())
+        trials = [TracedTrial(question=at[0], trace=trace) for at, trace in events if at[2] < run.spec.trials]
+        if not trials:
+            raise InputError(f"run {run.name} has no trial yet", hint="start it with foretell run")
+        found[run.name] = trials
     return found
 
 
-def _records(store: RunStore, run: str) -> dict[Place, Mapping[str, Any]]:
+def _events(store: RunStore, run: str) -> dict[CellPlace, list[TraceEvent]]:
+    found: dict[CellPlace, list[TraceEvent]] = {}
+    for _, key, event in store.events(run):
+        found.setdefault((key.question, key.due, key.trial), []).append(event)
+    return found
+
+
+def _records(store: RunStore, run: str) -> dict[CellPlace, Mapping[str, Any]]:
     """The last record of each cell that says what was stated."""
     return {
-        (key.question, key.due, key.trial): event.belief
-        for _, key, event in store.events(run)
+        place: event.belief
+        for place, events in _events(store, run).items()
+        for event in events
         if isinstance(event, BeliefRevised) and "stated" in event.belief
     }
 
 
-def _forecasts(store: RunStore, run: str) -> Iterator[tuple[Place, Question, Forecast]]:
+def _forecasts(store: RunStore, run: str) -> Iterator[tuple[CellPlace, Question, Forecast]]:
     for question in store.questions(run):
         due = question.due.isoformat()
         for answer in store.answers_to(CellKey(run=run, question=question.id, due=due, trial=0)):
