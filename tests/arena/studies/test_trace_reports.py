@@ -14,7 +14,7 @@ from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelC
 from foretell.report.charts.timelines import MOST_LINES, mean_course, paths_plot
 from foretell.report.study_report import study_page
 from foretell.studies.habits import TracedTrial, habits_study
-from foretell.studies.inputs import gather_bounded
+from foretell.studies.inputs import AT_ONCE, gather_bounded
 from foretell.studies.intervention import PushPair, intervention_study
 from foretell.studies.smoke import smoke_study
 
@@ -180,10 +180,10 @@ def test_side_by_side_keeps_order_and_bounds():
         now -= 1
         return n * n
 
-    found = asyncio.run(gather_bounded(range(12), work, lambda done, total: told.append((done, total)), at_once=3))
-    assert found == [n * n for n in range(12)]
-    assert peak == 3
-    assert told == [(done, 12) for done in range(13)]
+    found = asyncio.run(gather_bounded(range(60), work, lambda done, total: told.append((done, total))))
+    assert found == [n * n for n in range(60)]
+    assert peak == AT_ONCE == 50
+    assert told == [(done, 60) for done in range(61)]
 
 
 def test_side_by_side_stops_at_the_first_error():
