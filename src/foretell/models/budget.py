@@ -106,7 +106,7 @@ def estimate_tokens(request: Request) -> TokenCount:
         # Most texts are known to be ASCII without looking at them again.
         size += len(message.text) if message.text.isascii() else len(message.text.encode(errors="replace"))
         if isinstance(message, AssistantMessage):
-            size += len(message.thoughts) + sum(len(call.arguments) + len(call.name) for call in message.calls)
+            size += len(message.sealed) + sum(len(call.arguments) + len(call.name) for call in message.calls)
         elif isinstance(message, ToolResult):
             size += len(message.name)
     size += sum(len(tool.description) + len(tool.parameters_json) for tool in request.tools)

@@ -4,14 +4,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from foretell.questions.errors import InputError
 
 # What is said to a model and what it says back: a closed set of values, the same for every provider.
 
-FinishReason = Literal["stop", "tool", "length", "refusal"]
-ReasoningEffort = Literal["none", "low", "medium", "high"]
+FinishReason = Literal["stop", "tool", "length", "refusal", "paused", "malformed"]
+"""`paused`: the provider wants the turn back to go on. `malformed`: it failed to write a call and says so."""
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+EFFORTS: tuple[ReasoningEffort, ...] = get_args(ReasoningEffort)
+ServiceTier = Literal["standard", "flex", "priority"]
+"""`flex` costs half and may take minutes; `priority` costs twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +41,6 @@ class ToolCall:
     id: str
     name: str
     arguments: str
-    mark: str = ""
-    """What the provider wants back with the call (Gemini signs calls it thought about); nobody else reads it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +49,8 @@ class AssistantMessage:
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    thoughts: str = ""
-    """What it thought before, in the provider's own sealed form: handed back as it came, read by nobody else."""
+    sealed: str = ""
+    """The turn in the provider's own form, with thoughts and signatures: handed back as it came, read by nobody else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +88,8 @@ class ModelSettings:
     seed: int | None = None
     max_tokens: int | None = None
     effort: ReasoningEffort | None = None
+    """How long to think. A model that lacks a level takes the nearest below it, else its lowest."""
+    tier: ServiceTier | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +119,10 @@ class TokenCount:
     """Part of the input that was billed at the cache price."""
     stored: int = 0
     """Part of the input that was billed at the price of writing the cache."""
+    reasoning: int = 0
+    """Part of the output that was thought and not said."""
+    estimated: bool = False
+    """Whether the provider did not count, or not all, and we did."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,12 +135,18 @@ class Reply:
     tokens: TokenCount = field(default_factory=TokenCount)
     model: str = ""
     """As the provider named it."""
-    thoughts: str = ""
-    """See `AssistantMessage.thoughts`."""
+    sealed: str = ""
+    """See `AssistantMessage.sealed`."""
+    thinking: str = ""
+    """What it thought, as far as the provider shows it."""
+    dollars: float | None = None
+    """What the call cost, where the provider says so itself."""
+    detail: str = ""
+    """The provider's own word for an unusual ending, such as the category of a refusal."""
 
     def as_message(self) -> AssistantMessage:
         """The turn to append to the conversation."""
-        return AssistantMessage(text=self.text, calls=self.calls, thoughts=self.thoughts)
+        return AssistantMessage(text=self.text, calls=self.calls, sealed=self.sealed)
 
 
 class ModelError(Exception):
@@ -149,6 +163,31 @@ class ModelBusy(ModelError):
 
 class ModelRefused(ModelError):
     """The provider does not accept us or the request: wrong key, unknown model, malformed request."""
+
+
+class KeyRefused(ModelRefused):
+    """The provider does not accept the key."""
+
+
+class ContextTooLong(ModelRefused):
+    """The conversation is longer than the model can read."""
+
+
+class ReplyTooLong(ModelError):
+    """The reply is larger than we keep. It was billed, and asking again would bring the same."""
+
+
+class OutOfCredit(ModelRefused):
+    """The account has no credit left or has reached its spend limit: asking again makes no sense."""
+
+
+class SettingRefused(ModelRefused):
+    """The model does not take one of the settings; the request may go through without it."""
+
+    def __init__(self, problem: str, *, setting: str) -> None:
+        super().__init__(problem)
+        self.setting = setting
+        """`tool_choice`, `schema`, `temperature`, `effort`, `seed`, `tier` or `sealed`."""
 
 
 class BudgetExceeded(ModelError):

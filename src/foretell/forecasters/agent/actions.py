@@ -150,7 +150,7 @@ def read_reply(reply: Reply, offer: AgentToolset, names: Sequence[str]) -> Agent
     if len(proposals) > len(wanted):
         notes.append("one call at a time: only the first was run")
     calls = tuple(action.call for action in actions if action.call is not None)
-    spoken = AssistantMessage(text=reply.text[:LONGEST_REPLY], calls=calls, thoughts=reply.thoughts)
+    spoken = AssistantMessage(text=reply.text[:LONGEST_REPLY], calls=calls, sealed=reply.sealed)
     stated = next((action.belief for action in actions if action.belief is not None), None)
     statement = read_statement(stated, offer.form) if offer.variant.belief else None
     turn = AgentTurn(actions=tuple(actions), spoken=spoken, statement=statement, notes=tuple(notes))

@@ -1,0 +1,135 @@
+"""What a model can do, what it costs and until when it knows the world: a dated table that a newer file can replace."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from foretell.models.model import EFFORTS, ReasoningEffort
+from foretell.questions.errors import InputError
+
+FILE = Path(__file__).with_name("known_models.toml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """How one model wants to be asked. The defaults suit a model nobody has heard of."""
+
+    pattern: str = ""
+    efforts: tuple[ReasoningEffort, ...] = ()
+    """Levels of thinking that are accepted, lowest first; empty where the model has no such setting."""
+    default: ReasoningEffort | None = None
+    """The level it takes where none is sent."""
+    thinking: Literal["effort", "adaptive", "budget", "level", "tokens", "none"] = "none"
+    """How the level is sent."""
+    off: Literal["none", "disabled", "between_tools", "zero", "no"] = "none"
+    """How thinking is switched off, or that it cannot be."""
+    sampling: Literal["yes", "without_thinking", "no"] = "yes"
+    force: Literal["named", "required", "no"] = "named"
+    """Which tool choice it takes."""
+    while_thinking: bool = True
+    """Whether it may think when a tool is forced."""
+    schema: Literal["yes", "object", "no"] = "yes"
+    """Whether an answer can be held to a JSON schema, or only to be some JSON object."""
+    max_output: int | None = None
+    """Most tokens of one reply, thoughts included."""
+    price: tuple[float, ...] = ()
+    """Dollars per million tokens: input, cached input, output."""
+    price_above: tuple[float, ...] = ()
+    """Input tokens above which the whole request costs more, and the prices then."""
+    cutoff: date | None = None
+    """Last day it may know about."""
+    ends: date | None = None
+    """The day on which its provider switches it off."""
+
+    def effort(self, wanted: ReasoningEffort | None) -> ReasoningEffort | None:
+        """The level to send: the wanted one, else the nearest below it, else the lowest there is.
+
+        >>> ModelFacts(efforts=("low", "high")).effort("max"), ModelFacts(efforts=("low", "high")).effort("none")
+        ('high', 'low')
+        """
+        if wanted is None or not self.efforts:
+            return None
+        if wanted == "none" and self.off != "no":
+            return "none"
+        below = [level for level in self.efforts if EFFORTS.index(level) <= EFFORTS.index(wanted)]
+        return below[-1] if below else self.efforts[0]
+
+    def thinks(self, wanted: ReasoningEffort | None) -> bool:
+        """Whether the model thinks first when it is asked so."""
+        return (self.effort(wanted) or self.default or "none") != "none"
+
+
+UNKNOWN = ModelFacts()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactTable:
+    """All entries of a file, and when they were true."""
+
+    models: tuple[ModelFacts, ...]
+    date: date
+    source: str = ""
+
+
+def read_facts(path: Path) -> FactTable:
+    """The entries of a file, or an error that names the one that cannot be used."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"the table of models cannot be read: {error}", path=path) from None
+    bases: Mapping[str, Any] = document.get("base", {})
+    known = {field.name for field in fields(ModelFacts)}
+    models: list[ModelFacts] = []
+    for number, entry in enumerate(document.get("model", ())):
+        place = f"model[{number}]"
+        values = {**bases.get(entry.get("base", ""), {}), **entry}
+        values.pop("base", None)
+        if unknown := sorted(values.keys() - known):
+            raise InputError(f"there is no field {unknown[0]!r}", path=path, column=place, hint=", ".join(sorted(known)))
+        try:
+            re.compile(values["pattern"])
+            models.append(ModelFacts(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}))
+        except (KeyError, TypeError, re.error) as error:
+            raise InputError(f"the entry cannot be used: {error}", path=path, column=place) from None
+    when = document.get("date")
+    if not isinstance(when, date):
+        raise InputError("the file does not say its date", path=path, column="date", hint="write date = 2026-11-15")
+    return FactTable(models=tuple(models), date=when, source=str(document.get("source", "")))
+
+
+@cache
+def known_facts(*newer: Path) -> tuple[FactTable, ...]:
+    """Tables in the order they are searched: files of the user's home, then ours."""
+    return (*(read_facts(path) for path in newer if path.exists()), read_facts(FILE))
+
+
+def facts_of(name: str, *, tables: Sequence[FactTable] | None = None) -> ModelFacts:
+    """What is known of a model by its bare name.
+
+    >>> facts_of("gpt-5.6-sol").efforts[-1], facts_of("anthropic/claude-opus-4.6").thinking, facts_of("mine").force
+    ('xhigh', 'adaptive', 'named')
+    """
+    return _found(name.lower(), tuple(tables) if tables is not None else known_facts(*_home_files()))
+
+
+@cache
+def _found(name: str, tables: tuple[FactTable, ...]) -> ModelFacts:
+    entries = (entry for table in tables for entry in table.models)
+    return next((entry for entry in entries if re.search(entry.pattern, name)), UNKNOWN)
+
+
+_HOME: list[Path] = []
+
+
+def use_facts_from(path: Path) -> None:
+    """Search this file before the one that came with the package."""
+    _HOME[:] = [path]
+
+
+def _home_files() -> tuple[Path, ...]:
+    return tuple(_HOME)

@@ -1,0 +1,307 @@
+"""The chat completions format of OpenAI, and the accents of those who speak it too."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from foretell.models.facts import ModelFacts
+from foretell.models.model import (
+    AssistantMessage,
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from foretell.models.providers.wire import Json, arguments_text, call_ids, count, counted, nudge, seal, unseal
+
+FINISH: Mapping[str, FinishReason] = {
+    "length": "length",
+    "model_length": "length",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "error": "malformed",
+}
+REASONING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning")
+"""Where servers put what the model thought. What came in one of them goes back in it, or the next turn may be refused."""
+KEPT_FIELDS = (*REASONING_FIELDS, "extra_content", "thought_signature")
+DOLLARS_PER_TICK = 1e-10
+"""xAI counts money in ticks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatWire:
+    """One dialect. The defaults are what most servers understand."""
+
+    effort: Literal["reasoning_effort", "reasoning", "thinking"] = "reasoning_effort"
+    """Where the level of thinking goes; `thinking` is DeepSeek's switch beside the level."""
+    length: str = "max_tokens"
+    """The name of the limit on output; OpenAI's reasoning models refuse the older one."""
+    cache_marks: tuple[str, ...] = ()
+    """Beginnings of model names that cache a prefix only where a mark ends it."""
+    separate_reasoning: bool = False
+    """Whether the count of output leaves the thoughts out."""
+    require_parameters: bool = False
+    """Whether the router behind must be told to honour tools and schemas instead of dropping them in silence."""
+    seed: str = "seed"
+    """The name of the seed."""
+
+    def path(self, name: str, *, stream: bool) -> str:
+        """Below the provider's address."""
+        return "/chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Of every request."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
+        """What to post."""
+        marked = name.startswith(self.cache_marks) if self.cache_marks else False
+        messages = [_message(message, marked) for message in request.messages]
+        body: Json = {"model": name, "messages": messages}
+        if self.require_parameters and (request.tools or request.schema is not None):
+            body["provider"] = {"require_parameters": True}
+        if request.tools:
+            body["tools"] = [
+                {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
+                for t in request.tools
+            ]
+        if request.force is not None:
+            if facts.force == "no":
+                messages.append({"role": "user", "content": nudge(request.force)})
+            elif request.force == "*" or facts.force == "required":
+                body["tool_choice"] = "required"
+            else:
+                body["tool_choice"] = {"type": "function", "function": {"name": request.force}}
+        if request.schema is not None and facts.schema != "no":
+            shape = {"name": "answer", "schema": request.schema, "strict": is_strict(request.schema)}
+            strict = {"type": "json_schema", "json_schema": shape}
+            body["response_format"] = strict if facts.schema == "yes" else {"type": "json_object"}
+        return body | self._settings(request, facts)
+
+    def _settings(self, request: Request, facts: ModelFacts) -> Json:
+        settings = request.settings
+        effort = facts.effort(settings.effort) if facts.efforts else settings.effort
+        sampled = facts.sampling == "yes" or (facts.sampling == "without_thinking" and not facts.thinks(settings.effort))
+        sent: Json = {
+            "temperature": settings.temperature if sampled else None,
+            self.seed: settings.seed,
+            self.length: settings.max_tokens,
+            "service_tier": None if settings.tier in (None, "standard") else settings.tier,
+        }
+        if effort is not None and self.effort == "reasoning":
+            sent["reasoning"] = {"enabled": False} if effort == "none" else {"effort": effort}
+        elif effort is not None and self.effort == "thinking":
+            sent["thinking"] = {"type": "disabled" if effort == "none" else "enabled"}
+            sent["reasoning_effort"] = None if effort == "none" else effort
+        elif effort is not None:
+            sent["reasoning_effort"] = effort
+        return {name: value for name, value in sent.items() if value is not None}
+
+    def reply(self, body: Json, request: Request) -> Reply:
+        """What came back."""
+        choice = body["choices"][0]
+        message: Json = choice["message"]
+        raw_calls: list[Json] = list(message.get("tool_calls") or ())
+        ids = call_ids([call.get("id") for call in raw_calls], request)
+        calls = tuple(
+            ToolCall(id=id, name=str(call["function"]["name"]), arguments=arguments_text(call["function"].get("arguments")))
+            for id, call in zip(ids, raw_calls, strict=True)
+        )
+        text, inline = _content(message.get("content"))
+        refusal = message.get("refusal") or ""
+        finish = FINISH.get(str(choice.get("finish_reason") or ""), "tool" if calls else "stop")
+        reply = Reply(
+            text=text or str(refusal),
+            calls=calls,
+            finish="refusal" if refusal and not calls else finish,
+            model=str(body.get("model") or ""),
+            thinking=inline or _thinking(message),
+            sealed=_sealed(message, raw_calls, ids),
+        )
+        return replace(reply, tokens=self._tokens(body.get("usage"), request, reply), dollars=_dollars(body.get("usage")))
+
+    def _tokens(self, usage: Any, request: Request, reply: Reply) -> Any:
+        read, written, total = (count(usage, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+        reasoning = count(usage, "completion_tokens_details", "reasoning_tokens")
+        # xAI and Google leave the thoughts out of the output and put them into the total.
+        if self.separate_reasoning and total is not None and read is not None:
+            said = written or 0
+            written = max(said, total - read)
+            reasoning = reasoning or written - said
+        cached = count(usage, "prompt_tokens_details", "cached_tokens")
+        if cached is None:
+            cached = count(usage, "prompt_cache_hit_tokens") or count(usage, "cached_tokens")
+        stored = count(usage, "prompt_tokens_details", "cache_write_tokens")
+        parts = {"cached": cached, "stored": stored, "reasoning": reasoning}
+        return counted(request, reply, read=read, written=written, parts=parts)
+
+    def joined(self, events: Iterable[Json]) -> Json:
+        """The body that a streamed reply adds up to."""
+        body: Json = {}
+        message: Json = {"role": "assistant"}
+        calls: dict[int, Json] = {}
+        finish: Any = None
+        for event in events:
+            body |= {k: v for k, v in event.items() if k not in ("choices", "object") and v is not None}
+            for choice in event.get("choices") or ():
+                finish = choice.get("finish_reason") or finish
+                delta: Json = choice.get("delta") or {}
+                for name, value in delta.items():
+                    if name == "tool_calls":
+                        for place, part in enumerate(value or ()):
+                            _add_call(calls, part, part.get("index", len(calls) if part.get("id") else place))
+                    elif name != "role" and value is not None:
+                        message[name] = _grown(message.get(name), value)
+        if calls:
+            message["tool_calls"] = [calls[place] for place in sorted(calls)]
+        if not (message.keys() - {"role"}) and finish is None and "error" not in body:
+            raise ValueError("the stream holds no reply")
+        return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _add_call(calls: dict[int, Json], part: Json, place: int) -> None:
+    call = calls.setdefault(place, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
+    function: Json = part.get("function") or {}
+    call["id"] = call["id"] or part.get("id")
+    call["function"]["name"] += function.get("name") or ""
+    given = function.get("arguments")
+    call["function"]["arguments"] += given if isinstance(given, str) else json.dumps(given) if given is not None else ""
+    if part.get("extra_content"):
+        call["extra_content"] = part["extra_content"]
+
+
+def _grown(before: Any, piece: Any) -> Any:
+    """A field with the next piece of it: texts run on, lists get longer, everything else is replaced."""
+    if isinstance(piece, str) and not isinstance(before, list):
+        return _text(before) + piece
+    if isinstance(piece, str):
+        return [*before, {"type": "text", "text": piece}]
+    if not isinstance(piece, list):
+        return piece
+    earlier: list[Any] = before if isinstance(before, list) else [{"type": "text", "text": before}] if before else []
+    return _joined_parts([*earlier, *cast("list[Any]", piece)])
+
+
+def _joined_parts(parts: list[Any]) -> list[Any]:
+    """Pieces of one part of a list, such as one reasoning detail, put together again."""
+    joined: list[Any] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        same = isinstance(part, dict) and isinstance(last, dict) and "text" in part and "text" in last
+        if same and all(part.get(key) == last.get(key) for key in ("type", "index")) and "index" in part:
+            joined[-1] = {**last, **{k: v for k, v in part.items() if v}, "text": last["text"] + part["text"]}
+        else:
+            joined.append(part)
+    return joined
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _message(message: Message, marked: bool) -> Json:
+    match message:
+        case SystemMessage():
+            return {"role": "system", "content": message.text}
+        case UserMessage():
+            mark = {"type": "text", "text": message.text, "cache_control": {"type": "ephemeral"}}
+            return {"role": "user", "content": [mark] if marked and message.cached else message.text}
+        case ToolResult():
+            return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+        case AssistantMessage():
+            return _assistant(message)
+
+
+def _assistant(message: AssistantMessage) -> Json:
+    sealed: Json = unseal("chat", message) or {}
+    extras: Json = sealed.get("calls") or {}
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        | ({"extra_content": extras[call.id]} if call.id in extras else {})
+        for call in message.calls
+    ]
+    # Some servers refuse an empty text beside calls, others a missing one: null is what OpenAI itself writes.
+    content: Any = message.text or (None if calls else "")
+    turn: Json = {"role": "assistant", "content": content, **(sealed.get("fields") or {})}
+    return turn | ({"tool_calls": calls} if calls else {})
+
+
+def _content(content: Any) -> tuple[str, str]:
+    """What was said and what was thought; some servers send a list of parts of both."""
+    if not isinstance(content, list):
+        return _text(content), ""
+    said: list[str] = []
+    thought: list[str] = []
+    for part in cast("list[Any]", content):
+        if isinstance(part, str):
+            said.append(part)
+        elif isinstance(part, dict):
+            inner = cast("Json", part).get("thinking")
+            if inner is not None:
+                thought.append(_content(inner)[0])
+            else:
+                said.append(_text(cast("Json", part).get("text")))
+    return "".join(said), "".join(thought)
+
+
+def _thinking(message: Json) -> str:
+    for field in ("reasoning_content", "reasoning"):
+        if isinstance(message.get(field), str) and message[field]:
+            return message[field]
+    details: Any = message.get("reasoning_details")
+    if not isinstance(details, list):
+        return ""
+    parts = [part for part in cast("list[Any]", details) if isinstance(part, dict)]
+    return "".join(_text(part.get("text")) or _text(part.get("summary")) for part in parts)
+
+
+def _sealed(message: Json, calls: list[Json], ids: list[str]) -> str:
+    fields = {name: message[name] for name in KEPT_FIELDS if message.get(name)}
+    if "reasoning_details" in fields:
+        # The text of `reasoning` stands in the details too: sent twice it is paid for twice.
+        fields.pop("reasoning", None)
+    if "reasoning_content" not in fields and calls and isinstance(message.get("reasoning_content"), str):
+        fields["reasoning_content"] = ""
+    if isinstance(message.get("content"), list):
+        fields["content"] = message["content"]
+    extras = {id: call["extra_content"] for id, call in zip(ids, calls, strict=True) if call.get("extra_content")}
+    return seal("chat", {"fields": fields, "calls": extras}) if fields or extras else ""
+
+
+def _dollars(usage: Any) -> float | None:
+    """What the provider says it charged: OpenRouter in dollars, xAI in ticks."""
+    if not isinstance(usage, dict):
+        return None
+    stated: Any = cast("Json", usage).get("cost")
+    ticks = count(usage, "cost_in_usd_ticks")
+    if isinstance(stated, int | float) and not isinstance(stated, bool) and stated >= 0:
+        behind = (cast("Json", usage).get("cost_details") or {}).get("upstream_inference_cost")
+        # With a key of one's own for the provider behind, that provider sends the bill.
+        own_key = bool(cast("Json", usage).get("is_byok")) and isinstance(behind, int | float)
+        return float(stated) + (float(behind) if own_key else 0.0)
+    return None if ticks is None else ticks * DOLLARS_PER_TICK
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether OpenAI would take a schema in strict mode: objects closed, properties required, no limits on lengths.
+
+    >>> is_strict({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]})
+    False
+    """
+    if isinstance(schema, list | tuple):
+        return all(is_strict(part) for part in cast("list[Any]", schema))
+    if not isinstance(schema, Mapping):
+        return True
+    parts = cast("Mapping[str, Any]", schema)
+    if parts.get("type") == "string" and "maxLength" in parts:
+        return False
+    if "properties" in parts or parts.get("type") == "object":
+        closed = parts.get("additionalProperties") is False
+        if not closed or set(parts.get("required", ())) != set(parts.get("properties", ())):
+            return False
+    return all(is_strict(part) for part in parts.values())

@@ -1,0 +1,239 @@
+"""One HTTP client for every wire: posts, reads to the end within a limit, and steps down where a setting is refused."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from foretell.models.facts import ModelFacts, facts_of
+from foretell.models.model import (
+    ModelBusy,
+    Reply,
+    ReplyLost,
+    ReplyTooLong,
+    Request,
+    SettingRefused,
+    TokenCount,
+    UserMessage,
+)
+from foretell.models.names import ModelName
+from foretell.models.providers.wire import Failure, Json, Wire, redact_key, server_events
+from foretell.questions.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LONGEST_BODY = 16 * 2**20
+"""Bytes of one reply. More is a fault of the server: nobody reads it, and the journal must not keep it."""
+STEPS_DOWN = 5
+"""Settings that one request may lose before its refusal is final."""
+LESS_FORCE: Mapping[str, Any] = {"named": "required", "required": "no"}
+LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
+DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
+"""For models that cannot be held to a schema."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpAnswer:
+    """An answer over HTTP, read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpModel:
+    """One server and one key; its models share the connections. Whoever calls limits time and number."""
+
+    def __init__(self, wire: Wire, address: str, key: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+        require_aiohttp()
+        self._wire = wire
+        self._address = address.rstrip("/")
+        self._key = key
+        self._headers = {**wire.headers(key), **(headers or {}), "Content-Type": "application/json"}
+        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._proxy = _proxy(address)
+        self._learned: dict[str, ModelFacts] = {}
+        self._dropped: dict[str, frozenset[str]] = {}
+
+    def __repr__(self) -> str:
+        return f"HttpModel({type(self._wire).__name__}, {self._address})"
+
+    async def complete(self, request: Request) -> Reply:
+        """One request, one reply. A setting that is refused is left out, now and from then on."""
+        name = ModelName.read(request.model).name
+        for _ in range(STEPS_DOWN):
+            try:
+                return await self._ask(request, name)
+            except SettingRefused as refused:
+                if not self._step_down(request, name, refused.setting):
+                    raise
+        return await self._ask(request, name)
+
+    async def close(self) -> None:
+        """Close connections."""
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
+
+    def facts(self, name: str) -> ModelFacts:
+        """What is known of a model, with what this server has taught since."""
+        return self._learned.get(name) or facts_of(name)
+
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """By model: what it turned out to refuse."""
+        names = self._learned.keys() | self._dropped.keys()
+        return {
+            name: {
+                "force": self.facts(name).force,
+                "schema": self.facts(name).schema,
+                "refused": sorted(self._dropped.get(name, ())),
+            }
+            for name in sorted(names)
+        }
+
+    async def _ask(self, request: Request, name: str) -> Reply:
+        facts = self.facts(name)
+        sent = _without(request, self._dropped.get(name, frozenset()))
+        if sent.schema is not None and facts.schema != "yes":
+            described = UserMessage(text=DESCRIBED.format(json.dumps(sent.schema)))
+            sent = replace(sent, messages=(*sent.messages, described))
+        body = self._wire.body(sent, name, facts)
+        stream = bool(body.get("stream"))
+        url = self._address + self._wire.path(name, stream=stream)
+        data = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+        try:
+            answer = await self._post(url, data)
+        except (ModelBusy, ReplyTooLong) as error:
+            raise type(error)(f"{request.model}: {redact_key(str(error), self._key)}") from None
+        return self._read(answer, request)
+
+    def _read(self, answer: HttpAnswer, request: Request) -> Reply:
+        parsed = self._parsed(answer)
+        if answer.status != 200 or (isinstance(parsed, dict) and _is_error(parsed)):
+            if (failed := _failed_call(parsed)) is not None:
+                return failed
+            raise Failure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
+        if not isinstance(parsed, dict):
+            raise ReplyLost(f"{request.model}: the reply is no JSON or was cut off")
+        try:
+            return self._wire.reply(parsed, request)
+        except RecursionError:
+            # It was paid for and cannot be walked through: what there is goes to whoever asked, as text.
+            return Reply(text=answer.body[:LONGEST_TEXT].decode("utf-8", "replace"), finish="malformed")
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            raise ReplyLost(f"{request.model}: the reply holds no answer that can be read") from None
+
+    def _parsed(self, answer: HttpAnswer) -> Any:
+        if answer.body.lstrip()[:5] in (b"data:", b"event") or b"text/event-stream" in _type(answer.headers):
+            with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
+                return self._wire.joined(server_events(answer.body.decode("utf-8", "replace")))
+            return None
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError):
+            return None
+
+    def _step_down(self, request: Request, name: str, setting: str) -> bool:
+        """Remember what a model refuses; False where there is nothing left to give up."""
+        facts = self.facts(name)
+        if setting == "tool_choice" and facts.force in LESS_FORCE:
+            self._learned[name] = replace(facts, force="required" if request.force != "*" and facts.force == "named" else "no")
+        elif setting == "schema" and facts.schema in LESS_SCHEMA:
+            self._learned[name] = replace(facts, schema=LESS_SCHEMA[facts.schema])
+        elif setting not in self._dropped.get(name, frozenset()) and setting not in ("tool_choice", "schema"):
+            self._dropped[name] = self._dropped.get(name, frozenset()) | {setting}
+        else:
+            return False
+        return True
+
+    async def _post(self, url: str, data: bytes) -> HttpAnswer:
+        """Send JSON. A failure before anything was sent is `ModelBusy`, any later one `ReplyLost`."""
+        import aiohttp
+
+        try:
+            async with self._session().post(url, data=data, proxy=self._proxy) as answer:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return HttpAnswer(status=answer.status, headers=headers, body=await _read_all(answer))
+        except aiohttp.ClientConnectorError as error:
+            raise ModelBusy(f"no connection: {error}") from None
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise ReplyLost(f"the connection broke: {type(error).__name__}") from None
+
+    def _session(self) -> "aiohttp.ClientSession":
+        import aiohttp
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            self._sessions[loop] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+                headers=self._headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._sessions[loop]
+
+
+LONGEST_TEXT = 100_000
+
+
+async def _read_all(answer: "aiohttp.ClientResponse") -> bytes:
+    if (answer.content_length or 0) <= LONGEST_BODY and answer.content_length is not None:
+        return await answer.read()
+    read = bytearray()
+    async for chunk in answer.content.iter_any():
+        read += chunk
+        if len(read) > LONGEST_BODY:
+            answer.close()
+            raise ReplyTooLong(f"the reply is larger than {LONGEST_BODY // 2**20} MiB and was left unread")
+    return bytes(read)
+
+
+def _type(headers: Mapping[str, str]) -> bytes:
+    return headers.get("content-type", "").encode()
+
+
+def _is_error(body: Json) -> bool:
+    if body.get("error"):
+        return True
+    choices: Any = body.get("choices")
+    return bool(isinstance(choices, list) and choices and isinstance(choices[0], dict) and choices[0].get("error"))
+
+
+def _failed_call(body: Any) -> Reply | None:
+    """Groq refuses what its model wrote, and shows it: the model answered, only not with a call."""
+    error = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict) or error.get("code") != "tool_use_failed":
+        return None
+    text = str(error.get("failed_generation") or "")
+    return Reply(text=text, finish="malformed", detail=str(error.get("message") or ""), tokens=TokenCount(estimated=True))
+
+
+def _without(request: Request, dropped: frozenset[str]) -> Request:
+    """The request without the settings its model refuses."""
+    if not dropped:
+        return request
+    fields = {name: None for name in dropped if name in ("temperature", "seed", "effort", "tier", "max_tokens")}
+    messages = request.messages
+    if "sealed" in dropped:
+        messages = tuple(replace(message, sealed="") if hasattr(message, "sealed") else message for message in messages)
+    return replace(request, settings=replace(request.settings, **fields), messages=messages)
+
+
+def require_aiohttp() -> None:
+    """Say what to install before the first call needs it."""
+    try:
+        import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        raise MissingExtra("asking a model", "llm") from None
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy the environment names for an address; looked up once, because doing it per request costs as much."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

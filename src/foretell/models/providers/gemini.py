@@ -1,0 +1,220 @@
+"""Google's generateContent format."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foretell.models.facts import ModelFacts
+from foretell.models.model import (
+    AssistantMessage,
+    FinishReason,
+    Reply,
+    Request,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from foretell.models.providers.wire import (
+    SKIP_SIGNATURE,
+    Json,
+    arguments_object,
+    arguments_text,
+    call_ids,
+    count,
+    counted,
+    nudge,
+    seal,
+    unseal,
+)
+
+FINISH: Mapping[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    "MALFORMED_FUNCTION_CALL": "malformed",
+    "MALFORMED_RESPONSE": "malformed",
+    "UNEXPECTED_TOOL_CALL": "malformed",
+    "TOO_MANY_TOOL_CALLS": "malformed",
+    "OTHER": "malformed",
+}
+"""Everything else (SAFETY, RECITATION, PROHIBITED_CONTENT, …) is a refusal."""
+BUDGETS: Mapping[str, int] = {"none": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
+"""Tokens of thinking by level, for the models before Gemini 3."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeminiWire:
+    """The Gemini API."""
+
+    def path(self, name: str, *, stream: bool) -> str:
+        """Below the provider's address."""
+        action = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        return f"/v1beta/models/{name}:{action}"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Of every request."""
+        return {"x-goog-api-key": key}
+
+    def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
+        """What to post."""
+        settings = request.settings
+        contents = _contents(request)
+        body: Json = {"contents": contents}
+        system = "\n\n".join(message.text for message in request.messages if isinstance(message, SystemMessage))
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": system}]}
+        if request.tools:
+            tools = [
+                {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+                for tool in request.tools
+            ]
+            body["tools"] = [{"functionDeclarations": tools}]
+        if request.force is not None:
+            if facts.force == "no":
+                _add(contents, "user", [{"text": nudge(request.force)}])
+            else:
+                names = {} if request.force == "*" else {"allowedFunctionNames": [request.force]}
+                body["toolConfig"] = {"functionCallingConfig": {"mode": "ANY", **names}}
+        sent: Json = {
+            "temperature": settings.temperature,
+            "seed": settings.seed,
+            "maxOutputTokens": settings.max_tokens,
+            "thinkingConfig": _thinking(request, facts),
+        }
+        if request.schema is not None and facts.schema == "yes" and (not request.tools or facts.thinking == "level"):
+            sent |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
+        config = {name: value for name, value in sent.items() if value is not None}
+        if config:
+            body["generationConfig"] = config
+        if settings.tier not in (None, "standard"):
+            body["serviceTier"] = settings.tier
+        return body
+
+    def reply(self, body: Json, request: Request) -> Reply:
+        """What came back; a prompt that was blocked has no candidates."""
+        blocked = (body.get("promptFeedback") or {}).get("blockReason")
+        candidate: Json = (body.get("candidates") or [{}])[0] if blocked else body["candidates"][0]
+        parts: list[Json] = (candidate.get("content") or {}).get("parts") or []
+        made = [part["functionCall"] for part in parts if part.get("functionCall")]
+        ids = call_ids([call.get("id") for call in made], request)
+        calls = tuple(
+            ToolCall(id=id, name=str(call["name"]), arguments=arguments_text(call.get("args")))
+            for id, call in zip(ids, made, strict=True)
+        )
+        reason = str(candidate.get("finishReason") or ("STOP" if not blocked else blocked))
+        finish = FINISH.get(reason, "refusal")
+        signed = any(part.keys() - {"text", "functionCall"} for part in parts)
+        reply = Reply(
+            text="".join(str(part.get("text") or "") for part in parts if not part.get("thought")),
+            calls=calls,
+            finish="tool" if calls and finish == "stop" else finish,
+            model=str(body.get("modelVersion") or ""),
+            thinking="\n\n".join(str(part["text"]) for part in parts if part.get("thought") and part.get("text")),
+            sealed=seal("gemini", [part for part in parts if not part.get("thought")]) if signed else "",
+            detail="" if reason == "STOP" else str(candidate.get("finishMessage") or reason),
+        )
+        usage = body.get("usageMetadata")
+        said, thought = count(usage, "candidatesTokenCount"), count(usage, "thoughtsTokenCount")
+        prompt, tools = count(usage, "promptTokenCount"), count(usage, "toolUsePromptTokenCount")
+        total = count(usage, "totalTokenCount")
+        if said is None and total is not None and prompt is not None:
+            said = max(0, total - prompt - (tools or 0) - (thought or 0))
+        tokens = counted(
+            request,
+            reply,
+            read=None if prompt is None else prompt + (tools or 0),
+            written=None if said is None and thought is None else (said or 0) + (thought or 0),
+            parts={"cached": count(usage, "cachedContentTokenCount"), "stored": None, "reasoning": thought},
+        )
+        return replace(reply, tokens=tokens)
+
+    def joined(self, events: Iterable[Json]) -> Json:
+        """The body that a streamed reply adds up to: parts one after another, the last counts and ending."""
+        body: Json = {}
+        parts: list[Json] = []
+        candidate: Json = {}
+        for event in events:
+            body |= event
+            for one in (event.get("candidates") or ())[:1]:
+                candidate |= {k: v for k, v in one.items() if k != "content"}
+                for part in (one.get("content") or {}).get("parts") or ():
+                    _join_part(parts, part)
+        if not body:
+            raise ValueError("the stream holds no reply")
+        if candidate or parts:
+            candidate.setdefault("finishReason", "MAX_TOKENS")
+            body["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
+        return body
+
+
+def _join_part(parts: list[Json], part: Json) -> None:
+    """Texts of one kind are one text; everything else is a part of its own. A signature may come with an empty text."""
+    plain = part.keys() <= {"text", "thought", "thoughtSignature"} and "text" in part
+    last = parts[-1] if parts else {}
+    same = last.keys() <= {"text", "thought"} and "text" in last and bool(last.get("thought")) == bool(part.get("thought"))
+    if plain and same:
+        parts[-1] = {**last, **part, "text": last["text"] + part["text"]}
+    else:
+        parts.append(dict(part))
+
+
+def _thinking(request: Request, facts: ModelFacts) -> Json | None:
+    effort = facts.effort(request.settings.effort)
+    if effort is None:
+        return None
+    if facts.thinking == "level":
+        return {"thinkingLevel": effort.upper()}
+    if facts.thinking != "tokens":
+        return None
+    return {"thinkingBudget": BUDGETS.get(effort, BUDGETS["high"])}
+
+
+def _contents(request: Request) -> list[Json]:
+    contents: list[Json] = []
+    for message in request.messages:
+        match message:
+            case SystemMessage():
+                continue
+            case UserMessage():
+                _add(contents, "user", [{"text": message.text}])
+            case ToolResult():
+                # Ids that we made up ourselves mean nothing to Google; names and order do.
+                own = message.call_id.startswith("call_")
+                answer = {"name": message.name, "response": {"result": message.text}}
+                _add(contents, "user", [{"functionResponse": answer | ({} if own else {"id": message.call_id})}])
+            case AssistantMessage():
+                _add(contents, "model", _assistant(message))
+    return contents
+
+
+def _add(contents: list[Json], role: str, parts: list[Json]) -> None:
+    if contents and contents[-1]["role"] == role:
+        contents[-1]["parts"] += parts
+    elif parts:
+        contents.append({"role": role, "parts": parts})
+
+
+def _assistant(message: AssistantMessage) -> list[Json]:
+    """The parts as they came, signatures included; calls that Google did not make itself get the mark for those."""
+    sealed: Any = unseal("gemini", message)
+    calls = list(message.calls)
+    parts: list[Json] = []
+    for part in sealed or []:
+        call: Json | None = part.get("functionCall")
+        if call is None:
+            parts.append(part)
+            continue
+        match = next((c for c in calls if c.name == call.get("name") and call.get("id") in (None, c.id)), None)
+        if match is not None:
+            calls.remove(match)
+            parts.append({**part, "functionCall": {**call, "args": arguments_object(match)}})
+    if message.text and not any("text" in part for part in parts):
+        parts.insert(0, {"text": message.text})
+    signed = any("thoughtSignature" in part for part in parts if "functionCall" in part)
+    for number, call in enumerate(calls):
+        part = {"functionCall": {"name": call.name, "args": arguments_object(call)}}
+        if not call.id.startswith("call_"):
+            part["functionCall"]["id"] = call.id
+        parts.append(part | ({} if signed or number else {"thoughtSignature": SKIP_SIGNATURE}))
+    return parts

@@ -1,0 +1,284 @@
+"""Anthropic's Messages format."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foretell.models.facts import ModelFacts
+from foretell.models.model import (
+    AssistantMessage,
+    FinishReason,
+    ModelSettings,
+    Reply,
+    Request,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from foretell.models.providers.wire import (
+    Json,
+    arguments_object,
+    arguments_text,
+    call_ids,
+    count,
+    counted,
+    nudge,
+    seal,
+    unseal,
+)
+
+VERSION = "2023-06-01"
+"""The newer version takes no sampling settings from any model and gives nothing else that we use."""
+MAX_TOKENS = 16_000
+"""Anthropic wants a limit on every request."""
+STREAM_ABOVE = 21_333
+"""Tokens that may take more than ten minutes to write: connections rarely stay silent for so long."""
+BUDGETS: Mapping[str, int] = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 32_768, "max": 48_000}
+"""Tokens of thinking by level, for models that want a number."""
+LEAST_BUDGET = 1_024
+ROOM_TO_ANSWER = 8_000
+"""Tokens kept beside the thinking where nobody set a limit."""
+FINISH: Mapping[str, FinishReason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "pause_turn": "paused",
+    "tool_use": "tool",
+}
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagesWire:
+    """Anthropic, and servers that speak its format."""
+
+    def path(self, name: str, *, stream: bool) -> str:
+        """Below the provider's address."""
+        return "/v1/messages"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Of every request."""
+        return {"x-api-key": key, "anthropic-version": VERSION}
+
+    def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
+        """What to post."""
+        settings = request.settings
+        messages = _turns(request)
+        thinking, limit = _thinking(request, facts)
+        body: Json = {"model": name, "max_tokens": limit, "messages": messages}
+        if limit > STREAM_ABOVE:
+            body["stream"] = True
+        system = "\n\n".join(message.text for message in request.messages if isinstance(message, SystemMessage))
+        if system:
+            body["system"] = [{"type": "text", "text": system, **(MARK if request.tools else {})}]
+        if request.tools:
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+                for tool in request.tools
+            ]
+            # A talk with tools grows and is read again at every step; a single question would pay to write the cache.
+            _mark_last(messages)
+        if request.force is not None:
+            if facts.force == "no" or (thinking.get("type") == "enabled" and not facts.while_thinking):
+                _say(messages, nudge(request.force))
+            else:
+                named = request.force != "*" and facts.force == "named"
+                body["tool_choice"] = {"type": "tool", "name": request.force} if named else {"type": "any"}
+        if thinking:
+            body["thinking"] = thinking
+        output = _output_config(request, facts)
+        if output:
+            body["output_config"] = output
+        still = thinking.get("type") in (None, "disabled") and not (not thinking and facts.thinks(None))
+        if settings.temperature is not None and facts.sampling != "no" and still:
+            body["temperature"] = settings.temperature
+        if settings.tier == "standard":
+            body["service_tier"] = "standard_only"
+        return body
+
+    def reply(self, body: Json, request: Request) -> Reply:
+        """What came back."""
+        blocks: list[Json] = body["content"]
+        made = [block for block in blocks if block.get("type") == "tool_use"]
+        ids = call_ids([block.get("id") for block in made], request)
+        calls = tuple(
+            ToolCall(id=id, name=str(block["name"]), arguments=arguments_text(block.get("input")))
+            for id, block in zip(ids, made, strict=True)
+        )
+        stop = str(body.get("stop_reason") or "")
+        details: Json = body.get("stop_details") or {}
+        reply = Reply(
+            text="".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text"),
+            calls=calls,
+            finish="tool" if calls and stop != "max_tokens" else FINISH.get(stop, "stop"),
+            model=str(body.get("model") or ""),
+            thinking="\n\n".join(str(block["thinking"]) for block in blocks if block.get("thinking")),
+            sealed=seal("messages", blocks) if any(b.get("type") not in ("text", "tool_use") for b in blocks) else "",
+            detail=str(details.get("category") or ("" if stop in ("end_turn", "tool_use", "stop_sequence") else stop)),
+        )
+        usage = body.get("usage")
+        fresh, cached, stored = (
+            count(usage, name) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        )
+        # The input is counted without what came from the cache or went into it.
+        read = None if fresh is None else fresh + (cached or 0) + (stored or 0)
+        reasoning = count(usage, "output_tokens_details", "thinking_tokens")
+        parts = {"cached": cached, "stored": stored, "reasoning": reasoning}
+        written = count(usage, "output_tokens")
+        return replace(reply, tokens=counted(request, reply, read=read, written=written, parts=parts))
+
+    def joined(self, events: Iterable[Json]) -> Json:
+        """The body that a streamed reply adds up to."""
+        body: Json = {}
+        blocks: dict[int, Json] = {}
+        inputs: dict[int, str] = {}
+        for event in events:
+            match event.get("type"):
+                case "message_start":
+                    body = dict(event["message"])
+                case "content_block_start":
+                    blocks[event["index"]] = dict(event["content_block"])
+                case "content_block_delta":
+                    _add_delta(blocks[event["index"]], event["delta"], inputs, event["index"])
+                case "message_delta":
+                    body |= {k: v for k, v in event.get("delta", {}).items() if v is not None}
+                    body["usage"] = {**(body.get("usage") or {}), **(event.get("usage") or {})}
+                case "error":
+                    return event
+                case _:
+                    continue
+        if not body:
+            raise ValueError("the stream holds no reply")
+        for place, text in inputs.items():
+            call = ToolCall(id="", name="", arguments=text)
+            blocks[place]["input"] = arguments_object(call) if text.strip() else {}
+        if body.get("stop_reason") is None:
+            body["stop_reason"] = "max_tokens"  # the connection ended first: what is there was cut off
+        return {**body, "content": [blocks[place] for place in sorted(blocks)]}
+
+
+def _add_delta(block: Json, delta: Json, inputs: dict[int, str], place: int) -> None:
+    match delta.get("type"):
+        case "text_delta":
+            block["text"] = block.get("text", "") + delta["text"]
+        case "thinking_delta":
+            block["thinking"] = block.get("thinking", "") + delta["thinking"]
+        case "signature_delta":
+            block["signature"] = block.get("signature", "") + delta["signature"]
+        case "input_json_delta":
+            inputs[place] = inputs.get(place, "") + delta["partial_json"]
+        case "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        case _:
+            pass
+
+
+def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:
+    """How to think, and the limit on thoughts and answer together."""
+    settings: ModelSettings = request.settings
+    most = facts.max_output or MAX_TOKENS
+    limit = min(settings.max_tokens or MAX_TOKENS, most)
+    effort = facts.effort(settings.effort)
+    if effort is None:
+        return {}, limit
+    if effort == "none":
+        kind = {"disabled": "disabled", "between_tools": "between_tools"}.get(facts.off)
+        return ({"type": kind} if kind else {}), limit
+    if facts.thinking == "adaptive":
+        return {"type": "adaptive"}, limit
+    if facts.thinking != "budget" or (request.force is not None and not facts.while_thinking) or not _may_think(request):
+        return {}, limit
+    budget = BUDGETS[effort]
+    if settings.max_tokens is None:
+        limit = min(budget + ROOM_TO_ANSWER, most)
+    budget = min(budget, limit - LEAST_BUDGET)
+    return ({"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else {}), limit
+
+
+def _may_think(request: Request) -> bool:
+    """Older models want their thoughts back with the calls they made; a turn put together anew has none."""
+    turns = [message for message in request.messages if isinstance(message, AssistantMessage) and message.calls]
+    return all(unseal("messages", turn) for turn in turns)
+
+
+def _output_config(request: Request, facts: ModelFacts) -> Json:
+    effort = facts.effort(request.settings.effort)
+    config: Json = {}
+    if effort not in (None, "none") and (facts.thinking == "adaptive" or "opus-4" in request.model):
+        config["effort"] = effort
+    if request.schema is not None and facts.schema == "yes":
+        config["format"] = {"type": "json_schema", "schema": plain_schema(request.schema)}
+    return config
+
+
+UNKNOWN_TO_SCHEMAS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength")
+UNKNOWN_TO_LISTS = ("minItems", "maxItems")
+
+
+def plain_schema(schema: Any) -> Any:
+    """The schema without limits on numbers and lengths, which Anthropic refuses; objects are closed, as it demands."""
+    if isinstance(schema, list | tuple):
+        return [plain_schema(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    plain = {k: plain_schema(v) for k, v in schema.items() if k not in (*UNKNOWN_TO_SCHEMAS, *UNKNOWN_TO_LISTS)}
+    if plain.get("type") == "object":
+        plain["additionalProperties"] = False
+    return plain
+
+
+def _turns(request: Request) -> list[Json]:
+    """What we say and what tools returned goes into one turn until the model speaks."""
+    turns: list[Json] = []
+    for message in request.messages:
+        match message:
+            case SystemMessage():
+                continue
+            case UserMessage():
+                block: Json = {"type": "text", "text": message.text, **(MARK if message.cached else {})}
+                _add(turns, "user", [block])
+            case ToolResult():
+                _add(turns, "user", [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}])
+            case AssistantMessage():
+                _add(turns, "assistant", _assistant(message))
+    return turns
+
+
+def _add(turns: list[Json], role: str, blocks: list[Json]) -> None:
+    if turns and turns[-1]["role"] == role:
+        turns[-1]["content"] += blocks
+    elif blocks:
+        turns.append({"role": role, "content": blocks})
+
+
+def _say(turns: list[Json], text: str) -> None:
+    _add(turns, "user", [{"type": "text", "text": text}])
+
+
+def _mark_last(turns: list[Json]) -> None:
+    """The end of the conversation so far: the next step reads it from the cache."""
+    last: Json = turns[-1]["content"][-1]
+    marks = sum("cache_control" in block for turn in turns for block in turn["content"])
+    if turns[-1]["role"] == "user" and marks < 3:
+        turns[-1]["content"][-1] = {**last, **MARK}
+
+
+def _assistant(message: AssistantMessage) -> list[Json]:
+    """The blocks as they came, in their order, with the calls as they stand now."""
+    calls = {call.id: call for call in message.calls}
+    blocks: list[Json] = []
+    seen: set[str] = set()
+    for block in unseal("messages", message) or []:
+        if block.get("type") != "tool_use":
+            blocks.append(block)
+        elif block.get("id") in calls:
+            blocks.append({**block, "input": arguments_object(calls[block["id"]])})
+            seen.add(block["id"])
+    if message.text.strip() and not any(block.get("type") == "text" for block in blocks):
+        blocks.append({"type": "text", "text": message.text})
+    return blocks + [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call)}
+        for call in message.calls
+        if call.id not in seen
+    ]

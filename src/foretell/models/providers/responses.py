@@ -1,0 +1,237 @@
+"""The Responses format of OpenAI, spoken by xAI, DeepSeek, OpenRouter and LM Studio too.
+
+Nothing is stored at the provider: every turn sends the whole conversation, the model's own items unchanged and in
+their order, its reasoning sealed among them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal
+
+from foretell.models.facts import ModelFacts
+from foretell.models.model import (
+    AssistantMessage,
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from foretell.models.providers.chat import DOLLARS_PER_TICK, is_strict
+from foretell.models.providers.wire import Json, arguments_text, call_ids, count, counted, nudge, seal, unseal
+
+UNFINISHED = ("queued", "in_progress")
+ENDINGS: Mapping[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_messages": "length",
+    "content_filter": "refusal",
+    "steered": "paused",
+}
+CALLS = ("function_call", "mcp_call")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponsesWire:
+    """One dialect."""
+
+    forced: Literal["allowed_tools", "function"] = "allowed_tools"
+    """How one tool is forced; the first leaves the list of tools, and so the provider's cache, as it was."""
+    cache_key: bool = True
+    """Whether requests with the same beginning may be told to the provider as such."""
+
+    def path(self, name: str, *, stream: bool) -> str:
+        """Below the provider's address."""
+        return "/responses"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Of every request."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
+        """What to post."""
+        settings = request.settings
+        instructions = "\n\n".join(message.text for message in request.messages if isinstance(message, SystemMessage))
+        items = [item for message in request.messages for item in _items(message)]
+        thinks = facts.thinks(settings.effort)
+        body: Json = {"model": name, "input": items, "store": False}
+        if instructions:
+            body["instructions"] = instructions
+        if facts.efforts or settings.effort is not None:
+            body["include"] = ["reasoning.encrypted_content"]
+        if request.tools:
+            body["tools"] = [
+                {"type": "function", "name": t.name, "description": t.description, "parameters": t.parameters, "strict": False}
+                for t in request.tools
+            ]
+        if request.force is not None:
+            if facts.force == "no":
+                items.append({"role": "user", "content": nudge(request.force)})
+            else:
+                body["tool_choice"] = self._choice(request.force, facts)
+        if request.schema is not None and facts.schema != "no":
+            strict = is_strict(request.schema)
+            form = {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
+            body["text"] = {"format": form}
+        effort = facts.effort(settings.effort) if facts.efforts else settings.effort
+        if effort is not None:
+            body["reasoning"] = {"effort": effort}
+        if settings.temperature is not None and (facts.sampling == "yes" or (facts.sampling != "no" and not thinks)):
+            body["temperature"] = settings.temperature
+        if settings.max_tokens is not None:
+            body["max_output_tokens"] = settings.max_tokens
+        if settings.tier not in (None, "standard"):
+            body["service_tier"] = settings.tier
+        if self.cache_key and request.tools:
+            opening = json.dumps([instructions, items[:1], [tool.name for tool in request.tools]]).encode()
+            body["prompt_cache_key"] = sha256(opening).hexdigest()[:32]
+        return body
+
+    def _choice(self, force: str, facts: ModelFacts) -> Any:
+        if force == "*" or facts.force == "required":
+            return "required"
+        one = {"type": "function", "name": force}
+        return one if self.forced == "function" else {"type": "allowed_tools", "mode": "required", "tools": [one]}
+
+    def reply(self, body: Json, request: Request) -> Reply:
+        """What came back, also where it was cut off: what is there has been paid for."""
+        if body.get("status") in UNFINISHED or (body.get("status") == "failed" and not body.get("output")):
+            raise ValueError("the reply is not finished")
+        items: list[Json] = body["output"]
+        made = [item for item in items if item.get("type") in CALLS]
+        ids = call_ids([item.get("call_id") or item.get("id") for item in made], request)
+        calls = tuple(
+            ToolCall(id=id, name=str(item["name"]), arguments=arguments_text(item.get("arguments")))
+            for id, item in zip(ids, made, strict=True)
+        )
+        parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]
+        refusal = "".join(str(part.get("refusal") or "") for part in parts if part.get("type") == "refusal")
+        text = "".join(str(part.get("text") or "") for part in parts)
+        reason = str((body.get("incomplete_details") or {}).get("reason") or "")
+        finish: FinishReason = "tool" if calls else "refusal" if refusal else "stop"
+        if body.get("status") == "incomplete":
+            finish = ENDINGS.get(reason, "length")
+        reply = Reply(
+            text=text or refusal,
+            calls=calls,
+            finish=finish,
+            model=str(body.get("model") or ""),
+            thinking=_thinking(items),
+            sealed=seal("responses", [_kept(item) for item in items]) if _worth_keeping(items) else "",
+            detail=reason,
+        )
+        usage = body.get("usage")
+        tokens = counted(
+            request,
+            reply,
+            read=count(usage, "input_tokens"),
+            written=count(usage, "output_tokens"),
+            parts={
+                "cached": count(usage, "input_tokens_details", "cached_tokens"),
+                "stored": count(usage, "input_tokens_details", "cache_write_tokens"),
+                "reasoning": count(usage, "output_tokens_details", "reasoning_tokens"),
+            },
+        )
+        return replace(reply, tokens=tokens, dollars=_dollars(usage))
+
+    def joined(self, events: Iterable[Json]) -> Json:
+        """The body that a streamed reply adds up to: the last event holds it whole; until then the items that ended."""
+        body: Json = {}
+        items: dict[int, Json] = {}
+        for event in events:
+            kind = event.get("type")
+            if isinstance(event.get("response"), dict):
+                body = event["response"]
+            elif kind in ("response.output_item.added", "response.output_item.done"):
+                items[int(event.get("output_index") or 0)] = event["item"]
+            elif kind == "error":
+                return {"error": event.get("error") or event}
+        if not body:
+            raise ValueError("the stream holds no reply")
+        if not body.get("output") and items:
+            body = {**body, "output": [items[place] for place in sorted(items)]}
+        if body.get("status") in UNFINISHED:
+            # The connection ended first: what is there may be used, and was cut off.
+            body = {**body, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        return body
+
+
+def _items(message: Message) -> list[Json]:
+    match message:
+        case SystemMessage():
+            return []
+        case UserMessage():
+            return [{"role": "user", "content": message.text}]
+        case ToolResult():
+            return [{"type": "function_call_output", "call_id": message.call_id, "output": message.text}]
+        case AssistantMessage():
+            return _assistant(message)
+
+
+def _assistant(message: AssistantMessage) -> list[Json]:
+    """The items as they came, with the calls as they stand now: one that is left out takes its reasoning with it."""
+    calls = {call.id: call for call in message.calls}
+    items: list[Json] = []
+    seen: set[str] = set()
+    sealed: list[Json] = unseal("responses", message) or []
+    for item in sealed:
+        if item.get("type") not in CALLS:
+            items.append(item)
+        elif (id := item.get("call_id") or item.get("id")) in calls:
+            items.append({**item, "arguments": calls[id].arguments})
+            seen.add(str(id))
+        else:
+            while items and items[-1].get("type") == "reasoning":
+                items.pop()
+    while items and items[-1].get("type") == "reasoning":
+        items.pop()
+    if message.text and not any(item.get("type") == "message" for item in items):
+        items.append({"role": "assistant", "content": message.text})
+    missing = [call for call in message.calls if call.id not in seen]
+    return items + [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments} for call in missing
+    ]
+
+
+SENT_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "reasoning": ("type", "id", "summary", "content", "encrypted_content"),
+    "function_call": ("type", "id", "call_id", "name", "arguments"),
+    "message": ("type", "id", "role", "content", "status", "phase"),
+}
+
+
+def _kept(item: Json) -> Json:
+    """An item as it goes back; of those we know, without the fields that only replies have."""
+    names = SENT_FIELDS.get(str(item.get("type")))
+    kept = item if names is None else {name: item[name] for name in names if item.get(name) is not None}
+    if item.get("type") == "reasoning":
+        kept.setdefault("summary", [])
+        if not kept.get("content"):
+            kept.pop("content", None)
+    return kept
+
+
+def _worth_keeping(items: list[Json]) -> bool:
+    return any(item.get("type") not in ("function_call", "message") or item.get("phase") for item in items)
+
+
+def _thinking(items: list[Json]) -> str:
+    parts = [
+        part
+        for item in items
+        if item.get("type") == "reasoning"
+        for part in [*(item.get("summary") or ()), *(item.get("content") or ())]
+    ]
+    return "\n\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
+
+
+def _dollars(usage: Any) -> float | None:
+    ticks = count(usage, "cost_in_usd_ticks")
+    if ticks is not None:
+        return ticks * DOLLARS_PER_TICK
+    stated = usage.get("cost") if isinstance(usage, dict) else None
+    return float(stated) if isinstance(stated, int | float) and not isinstance(stated, bool) else None

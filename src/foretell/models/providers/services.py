@@ -1,0 +1,87 @@
+"""The hosted services whose models can be asked, and servers that speak the same formats: one entry each."""
+
+from foretell.models.provider import Provider, ProviderConfig
+from foretell.models.providers.chat import ChatWire
+from foretell.models.providers.client import HttpModel
+from foretell.models.providers.gemini import GeminiWire
+from foretell.models.providers.messages import MessagesWire
+from foretell.models.providers.responses import ResponsesWire
+from foretell.models.providers.wire import Wire
+
+VENDOR_IDS = {
+    "anthropic": "anthropic",
+    "deepseek": "deepseek",
+    "google": "google",
+    "meta-llama": "meta",
+    "mistralai": "mistral",
+    "moonshotai": "moonshotai",
+    "openai": "openai",
+    "x-ai": "x-ai",
+}
+"""OpenRouter passes vendors' prices on: where its own entry is missing, the vendor's counts."""
+
+
+def http_service(
+    name: str,
+    wire: Wire,
+    address: str,
+    *key_variables: str,
+    price_id: str = "",
+    headers: dict[str, str] | None = None,
+) -> Provider:
+    """A hosted service: all that a package has to say to add one."""
+
+    def open_client(config: ProviderConfig) -> HttpModel:
+        return HttpModel(wire, config.address, config.key, headers=headers)
+
+    return Provider(
+        open=open_client,
+        form=f"{name}:NAME",
+        key_variables=key_variables,
+        address=address,
+        requires="aiohttp",
+        price_ids=lambda model: [(price_id or name, model)],
+    )
+
+
+def _behind_openrouter(name: str) -> list[tuple[str, str]]:
+    vendor, _, model = name.partition("/")
+    return [("openrouter", name)] + ([(VENDOR_IDS[vendor], model)] if vendor in VENDOR_IDS else [])
+
+
+OPENAI = http_service("openai", ResponsesWire(), "https://api.openai.com/v1", "OPENAI_API_KEY")
+ANTHROPIC = http_service("anthropic", MessagesWire(), "https://api.anthropic.com", "ANTHROPIC_API_KEY")
+GOOGLE = http_service(
+    "google", GeminiWire(), "https://generativelanguage.googleapis.com", "GOOGLE_API_KEY", "GEMINI_API_KEY"
+)
+XAI = http_service(
+    "xai", ResponsesWire(forced="function", cache_key=False), "https://api.x.ai/v1", "XAI_API_KEY", price_id="x-ai"
+)
+DEEPSEEK = http_service(
+    "deepseek", ResponsesWire(forced="function", cache_key=False), "https://api.deepseek.com", "DEEPSEEK_API_KEY"
+)
+MISTRAL = http_service("mistral", ChatWire(seed="random_seed"), "https://api.mistral.ai/v1", "MISTRAL_API_KEY")
+GROQ = http_service("groq", ChatWire(), "https://api.groq.com/openai/v1", "GROQ_API_KEY")
+MOONSHOT = http_service("moonshot", ChatWire(), "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", price_id="moonshotai")
+OPENROUTER = Provider(
+    open=lambda config: HttpModel(
+        ChatWire(effort="reasoning", cache_marks=("anthropic/",), require_parameters=True),
+        config.address,
+        config.key,
+        headers={"X-Title": "foretell"},
+    ),
+    form="openrouter:VENDOR/NAME",
+    key_variables=("OPENROUTER_API_KEY",),
+    address="https://openrouter.ai/api/v1",
+    requires="aiohttp",
+    price_ids=_behind_openrouter,
+)
+COMPATIBLE_SERVER = Provider(
+    open=lambda config: HttpModel(ChatWire(), config.address, config.key),
+    form="compat:NAME@http://HOST:PORT/v1",
+    # Sent where it is set; most servers need none.
+    key_variables=("COMPAT_API_KEY",),
+    key_required=False,
+    requires="aiohttp",
+    named_with_address=True,
+)

@@ -1,0 +1,319 @@
+"""What the wires of all providers share: the shape of a wire, errors by who must act, and reading what may be odd."""
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol, cast
+
+from foretell.models.budget import BYTES_PER_TOKEN, estimate_tokens
+from foretell.models.facts import ModelFacts
+from foretell.models.model import (
+    AssistantMessage,
+    ContextTooLong,
+    KeyRefused,
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    OutOfCredit,
+    Reply,
+    Request,
+    SettingRefused,
+    TokenCount,
+    ToolCall,
+)
+
+Json = dict[str, Any]
+
+
+class Wire(Protocol):
+    """How an API is spoken: requests as JSON, JSON as replies. It sends nothing itself."""
+
+    def path(self, name: str, *, stream: bool) -> str:
+        """Below the provider's address."""
+        ...
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Of every request."""
+        ...
+
+    def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
+        """What to post."""
+        ...
+
+    def reply(self, body: Json, request: Request) -> Reply:
+        """What came back with status 200. `KeyError`, `TypeError` or `ValueError` where it is no reply at all."""
+        ...
+
+    def joined(self, events: Iterable[Json]) -> Json:
+        """The body that a streamed reply adds up to."""
+        ...
+
+
+# Errors: who must act?
+
+BUSY = frozenset({408, 409, 425, 429})
+NO_CREDIT = (
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "spend_limit",
+    "usage_limit_exceeded",
+    "billing_error",
+    "credit balance is too low",
+    "insufficient balance",
+)
+"""Words that tell an empty account from a crowded service: both answer 429."""
+WRONG_KEY = ("api_key_invalid", "invalid_api_key", "incorrect api key", "invalid api key", "authentication_error")
+TOO_LONG = ("too long", "context_length", "context length", "exceed_context", "too_many_prompt_tokens", "too large")
+OVERLOADED = ("overloaded", "slow_down", "rate_limit", "unavailable")
+SETTINGS = {
+    "tool_choice": ("tool_choice", "tool choice", "toolconfig", "function_calling_config"),
+    "schema": ("response_format", "json_schema", "output_config.format", "responsejsonschema", "text.format"),
+    "temperature": ("temperature", "top_p", "sampling"),
+    "effort": ("reasoning_effort", "reasoning.effort", "output_config.effort", "thinking_level", "thinkinglevel")
+    + ("thinking_budget", "thinkingbudget", "budget_tokens", "thinking.type"),
+    "seed": ("seed",),
+    "tier": ("service_tier", "servicetier"),
+    "sealed": ("reasoning_content", "reasoning_details", "'reasoning'", "encrypted_content", "messages.reasoning"),
+    "max_tokens": ("max_completion_tokens", "max_tokens"),
+}
+"""What a refusal is about, by words in the provider's message. The first setting that is named and was sent counts."""
+LONGEST_MESSAGE = 300
+SHORTEST_KEY = 6
+"""Characters of a key worth hiding: local servers take any word, such as "x"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """An answer that is no reply."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+    """Parsed JSON, or None."""
+
+    @property
+    def message(self) -> str:
+        """The provider's own words. OpenRouter hides the cause in the metadata."""
+        error = self._error
+        raw = _get(_get(error, "metadata"), "raw")
+        texts = (error if isinstance(error, str) else None, _get(error, "message"), _get(self.body, "message"))
+        text = next((text for text in (*texts, _get(self.body, "detail")) if text), "")
+        text = text if isinstance(text, str) else json.dumps(text)
+        return f"{text}: {raw}" if raw and isinstance(raw, str) else text
+
+    @property
+    def words(self) -> str:
+        """All that tells kinds of errors apart, in lower case."""
+        error = self._error
+        parts = [self.message, _get(self.body, "code"), *(_get(error, key) for key in ("code", "type", "status", "param"))]
+        details = [_get(detail, "reason") for detail in _list(_get(error, "details"))]
+        code = _get(_get(error, "details"), "error_code")
+        return " ".join(str(part) for part in (*parts, *details, code) if part).lower()
+
+    @property
+    def code(self) -> int:
+        """The status that counts: OpenRouter answers 200 and puts the one behind it into the error."""
+        inner = _get(self._error, "code")
+        if self.status == 200:
+            return inner if isinstance(inner, int) and inner >= 400 else 502
+        return self.status
+
+    @property
+    def wait(self) -> float | None:
+        """Seconds the provider asked us to wait, in a header or, with Google, in the body."""
+        asked = retry_after(self.headers)
+        for detail in _list(_get(self._error, "details")):
+            delay = _get(detail, "retryDelay")
+            if asked is None and isinstance(delay, str) and delay.endswith("s"):
+                asked = _seconds(delay[:-1])
+        return asked
+
+    @property
+    def _error(self) -> Any:
+        error = _get(self.body, "error")
+        if not error:
+            choice = next(iter(_list(_get(self.body, "choices"))), None)
+            error = _get(choice, "error")
+        return error
+
+    def error(self, request: Request, key: str) -> ModelError:
+        """One of our errors, in one line that never holds a key."""
+        words, status, model = self.words, self.code, request.model
+        if status in (401, 403) or any(word in words for word in WRONG_KEY):
+            # Providers quote the key they refuse, sometimes only in part: their words stay out.
+            return KeyRefused(f"{model}: the provider does not accept the key (HTTP {status})")
+        message = redact_key(self.message, key)
+        text = f"{model}: HTTP {status}" + (f": {message}" if message else "")
+        if status == 402 or any(word in words for word in NO_CREDIT):
+            return OutOfCredit(f"{text} (no credit is left)")
+        again = self.headers.get("x-should-retry")
+        if again != "false" and (status in BUSY or status >= 500 or again == "true"):
+            return ModelBusy(text, wait=self.wait)
+        if again != "false" and any(word in words for word in OVERLOADED):
+            return ModelBusy(text, wait=self.wait)
+        if status in (400, 413, 422) and any(word in words for word in TOO_LONG):
+            return ContextTooLong(text)
+        if status in (400, 404, 422) and (setting := _refused_setting(words, request)):
+            return SettingRefused(text, setting=setting)
+        return ModelRefused(text)
+
+
+def _refused_setting(words: str, request: Request) -> str | None:
+    """The setting that a message complains about, if the request sent it."""
+    settings = request.settings
+    sent = {
+        "tool_choice": request.force is not None,
+        "schema": request.schema is not None,
+        "temperature": settings.temperature is not None,
+        "effort": settings.effort is not None,
+        "seed": settings.seed is not None,
+        "tier": settings.tier is not None,
+        "max_tokens": settings.max_tokens is not None,
+        "sealed": any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages),
+    }
+    return next((name for name, clues in SETTINGS.items() if sent[name] and any(clue in words for clue in clues)), None)
+
+
+def redact_key(text: str, key: str) -> str:
+    """Text that may be shown: shortened, on one line, and without the key."""
+    clean = " ".join((text.replace(key, "***") if len(key) >= SHORTEST_KEY else text).split())
+    return clean if len(clean) <= LONGEST_MESSAGE else clean[:LONGEST_MESSAGE] + "…"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds a server asked us to wait: in milliseconds, in seconds, or as a date by its own clock.
+
+    >>> retry_after({"retry-after": "1.5"}), retry_after({"retry-after-ms": "250"}), retry_after({})
+    (1.5, 0.25, None)
+    """
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        seconds = _seconds(headers.get(name, ""))
+        if seconds is not None:
+            return seconds * scale
+    try:
+        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
+    except (KeyError, ValueError):
+        return None
+    return max(0.0, (_aware(until) - _aware(now)).total_seconds())
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# Reading what may be odd: a paid reply is not lost because its count is a text.
+
+
+def _get(value: Any, key: str) -> Any:
+    return cast("Json", value).get(key) if isinstance(value, dict) else None
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def count(value: Any, *path: str) -> int | None:
+    """A whole number somewhere in a reply; None where there is none that makes sense.
+
+    >>> count({"usage": {"in": 3}}, "usage", "in"), count({"usage": {"in": -1}}, "usage", "in"), count(None, "usage")
+    (3, None, None)
+    """
+    for key in path:
+        value = _get(value, key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        return None
+    return int(value)
+
+
+def counted(
+    request: Request, reply: Reply, *, read: int | None, written: int | None, parts: Mapping[str, int | None]
+) -> TokenCount:
+    """What the provider counted, with an estimate for what it did not, so that a budget of tokens still holds."""
+    if written is None:
+        size = len(reply.text) + len(reply.thinking) + sum(len(call.arguments) for call in reply.calls)
+        written_or_estimate = int(size / BYTES_PER_TOKEN) + 1
+    else:
+        written_or_estimate = written
+    # Nothing was read for nothing: a prompt of 0 tokens is one that was not counted.
+    read_or_estimate = read or estimate_tokens(request).input
+    return TokenCount(
+        input=read_or_estimate,
+        output=written_or_estimate,
+        estimated=written is None or not read,
+        **{name: min(value or 0, written_or_estimate if name == "reasoning" else read_or_estimate) for name, value in parts.items()},
+    )
+
+
+def arguments_text(given: Any) -> str:
+    """Arguments as the text the model wrote, or as JSON where the provider has parsed them."""
+    return given if isinstance(given, str) else json.dumps(given if given is not None else {}, separators=(",", ":"))
+
+
+def arguments_object(call: ToolCall) -> Json:
+    """Arguments as an object, for providers that take no text; what is no object goes back under one key."""
+    try:
+        parsed = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        parsed = None
+    return cast("Json", parsed) if isinstance(parsed, dict) else {"arguments": call.arguments}
+
+
+def call_ids(ids: Sequence[Any], request: Request) -> list[str]:
+    """The ids of a reply's calls. Where the provider gives none, the place in the conversation is one that repeats."""
+    before = sum(len(message.calls) for message in request.messages if isinstance(message, AssistantMessage))
+    return [given if isinstance(given, str) and given else f"call_{before + n}" for n, given in enumerate(ids)]
+
+
+# Sealed turns: the provider's own form of what it said, tagged with the wire that can read it.
+
+
+def seal(wire: str, items: Any) -> str:
+    """The provider's own form of a turn, as a text the journal can keep."""
+    return json.dumps({wire: items}, separators=(",", ":"), ensure_ascii=False)
+
+
+def unseal(wire: str, message: AssistantMessage) -> Any:
+    """What was sealed by this wire; None where there is nothing, or another provider said it."""
+    if not message.sealed.startswith("{"):
+        return None
+    try:
+        return _get(json.loads(message.sealed), wire)
+    except (ValueError, RecursionError):
+        return None
+
+
+NUDGE = "Answer now by calling the tool `{}` and nothing else."
+"""Said where a call is wanted and the model takes no tool choice."""
+NUDGE_ANY = "Answer now by calling one of the tools."
+
+
+def nudge(force: str) -> str:
+    """What to say instead of forcing a call."""
+    return NUDGE_ANY if force == "*" else NUDGE.format(force)
+
+
+def server_events(text: str) -> Iterator[Json]:
+    """The JSON of every event in a stream; what is no JSON, such as the closing mark, is passed over."""
+    for block in text.replace("\r\n", "\n").split("\n\n"):
+        data = "\n".join(line[5:].lstrip(" ") for line in block.split("\n") if line.startswith("data:"))
+        if data.startswith("{"):
+            try:
+                yield json.loads(data)
+            except (ValueError, RecursionError):
+                continue
+
+
+SKIP_SIGNATURE = b64encode(b"skip_thought_signature_validator").decode()
+"""Google takes this for calls that it did not make itself."""
