@@ -21,7 +21,8 @@ from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
-from foretell.models.providers.openai_chat import chat_body
+from foretell.models.facts import UNKNOWN
+from foretell.models.providers.chat import ChatWire
 from foretell.models.router import ModelRouter, open_provider
 
 AT_ONCE = 500
@@ -87,7 +88,7 @@ async def bare(url: str, calls: int) -> Timing:
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as session:
 
         async def ask(place: int) -> object:
-            sent = json.dumps(chat_body(request("compat:m@http://x", place), provider="compat", name="m")).encode()
+            sent = json.dumps(ChatWire().body(request("compat:m@http://x", place), "m", UNKNOWN)).encode()
             async with session.post(url + "/v1/chat/completions", data=sent) as answer:
                 found = json.loads(await answer.read())
             return json.loads(found["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])["p"]

@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -16,25 +15,12 @@ CANARY = "sk-canary-0123456789-do-not-leak"
 KEYS = {name: CANARY for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY")}
 
 
-@pytest.fixture(autouse=True)
-def _no_real_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pydantic-ai refuses to ask anybody, but for wires opened by `loopback`."""
-    models = pytest.importorskip("pydantic_ai.models")
-    monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", False)
-
-
 @pytest.fixture
-def loopback(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], ProviderClient]:
+def loopback() -> Callable[[str, str], ProviderClient]:
     """Opens wires to this machine only."""
-    import pydantic_ai.models
 
     def opened(name: str, address: str) -> ProviderClient:
         assert is_loopback(address)
-        with warnings.catch_warnings():
-            # The Google SDK has an invalid escape in a docstring, which warns where no bytecode is cached.
-            warnings.simplefilter("ignore")
-            importlib.import_module("google.genai" if name.startswith("google") else "anthropic")
-        monkeypatch.setattr(pydantic_ai.models, "ALLOW_MODEL_REQUESTS", True)
         return open_provider(name, KEYS, address=address)
 
     return opened

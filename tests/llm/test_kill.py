@@ -11,7 +11,8 @@ from types import ModuleType
 from fakes.models import FakeModelProcess
 from foretell.models.canonical import request_key
 from foretell.models.journal import Journal
-from foretell.models.providers.openai_chat import chat_body
+from foretell.models.facts import facts_of
+from foretell.models.providers.chat import ChatWire
 
 CHILD = Path(__file__).with_name("kill_child.py")
 
@@ -67,5 +68,5 @@ def test_killed_run_resumes_without_repeating_a_call(tmp_path: Path, kill_harnes
 
 
 def _at_the_fake(request: object) -> str:
-    sent = json.dumps(chat_body(request, provider="compat", name="m"), separators=(",", ":"))  # type: ignore[arg-type]
+    sent = json.dumps(ChatWire().body(request, "m", facts_of("m")), separators=(",", ":"))  # type: ignore[arg-type]
     return sha256(f"/v1/chat/completions\n{sent}".encode()).hexdigest()

@@ -25,7 +25,7 @@ from foretell.forecasters.agent.settings import AgentOptions
 from foretell.mcp.permissions import WITHHELD, ServerPermissions
 from foretell.mcp.tools import TOOLS
 from foretell.models.budget import Budget
-from foretell.models.providers.openai_chat import OpenAIChat
+from foretell.models.providers.client import HttpModel
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import instant
@@ -246,7 +246,7 @@ def test_a_function_is_a_model(doors: Doors) -> None:
 def test_a_question_reaches_the_model_in_few_steps(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     frames: list[list[str]] = []
 
-    async def complete(_client: OpenAIChat, _request: Any) -> Any:
+    async def complete(_client: HttpModel, _request: Any) -> Any:
         frame, found = sys._getframe().f_back, list[str]()
         while frame is not None:
             if str(Path(foretell.__file__).parent) in frame.f_code.co_filename:
@@ -255,7 +255,7 @@ def test_a_question_reaches_the_model_in_few_steps(doors: Doors, monkeypatch: py
         frames.append(found)
         raise RuntimeError("far enough")
 
-    monkeypatch.setattr(OpenAIChat, "complete", complete)
+    monkeypatch.setattr(HttpModel, "complete", complete)
     with pytest.raises(InputError, match="far enough"):
         doors.by_command(AskRequest, {"question": QUESTION, **MODEL})
     assert len(frames[0]) <= 15, frames[0]

@@ -71,14 +71,13 @@ def _message(message: Message) -> list[Any]:
             return ["user", message.text, message.cached]
         case AssistantMessage():
             said = ["assistant", message.text, [_call(call) for call in message.calls]]
-            return [*said, message.thoughts] if message.thoughts else said
+            return [*said, message.sealed] if message.sealed else said
         case ToolResult():
             return ["tool", message.call_id, message.name, message.text]
 
 
 def _call(call: ToolCall) -> list[str]:
-    written = [call.id, call.name, call.arguments]
-    return [*written, call.mark] if call.mark else written
+    return [call.id, call.name, call.arguments]
 
 
 def _tool(tool: ToolSpec) -> list[Any]:
@@ -86,35 +85,51 @@ def _tool(tool: ToolSpec) -> list[Any]:
 
 
 def _settings(settings: ModelSettings) -> list[Any]:
-    return [settings.temperature, settings.seed, settings.max_tokens, settings.effort]
+    first = [settings.temperature, settings.seed, settings.max_tokens, settings.effort]
+    return [*first, settings.tier] if settings.tier else first
 
 
 def pack_reply(reply: Reply) -> bytes:
-    """A reply as the journal keeps it."""
+    """A reply as the journal keeps it; fields at their default are left out."""
     tokens = reply.tokens
     packed: dict[str, Any] = {
         "text": reply.text,
         "calls": [_call(call) for call in reply.calls],
         "finish": reply.finish,
-        "tokens": [tokens.input, tokens.output, tokens.cached, *([tokens.stored] if tokens.stored else [])],
+        "tokens": [tokens.input, tokens.output, tokens.cached, tokens.stored, tokens.reasoning, tokens.estimated],
         "model": reply.model,
+        "thoughts": reply.sealed,
+        "thinking": reply.thinking,
+        "dollars": reply.dollars,
+        "detail": reply.detail,
     }
-    return canonical_json(packed | ({"thoughts": reply.thoughts} if reply.thoughts else {}))
+    return canonical_json({name: value for name, value in packed.items() if value or name in _ALWAYS or value == 0.0})
 
 
-def unpack_reply(kept: bytes) -> Reply:
-    """The reply that was packed, equal in every field."""
-    found = json.loads(kept)
-    read, written, cached, *stored = found["tokens"]
+_ALWAYS = ("text", "calls", "finish", "tokens", "model")
+
+
+def unpack_reply(stored: bytes) -> Reply:
+    """The reply that was packed, equal in every field; also one of an older version, which had fewer."""
+    found = json.loads(stored)
+    read, written, cached, *rest = found["tokens"]
+    cache_written, reasoning, estimated = (*rest, 0, 0, False)[:3] if len(rest) < 3 else rest
     return Reply(
         text=found["text"],
-        calls=tuple(_unpacked(*call) for call in found["calls"]),
+        # An older version kept a signature with the call.
+        calls=tuple(ToolCall(id=call[0], name=call[1], arguments=call[2]) for call in found["calls"]),
         finish=found["finish"],
-        tokens=TokenCount(input=read, output=written, cached=cached, stored=stored[0] if stored else 0),
+        tokens=TokenCount(
+            input=read,
+            output=written,
+            cached=cached,
+            stored=cache_written,
+            reasoning=reasoning,
+            estimated=estimated,
+        ),
         model=found["model"],
-        thoughts=found.get("thoughts", ""),
+        sealed=found.get("thoughts", ""),
+        thinking=found.get("thinking", ""),
+        dollars=found.get("dollars"),
+        detail=found.get("detail", ""),
     )
-
-
-def _unpacked(id: str, name: str, arguments: str, mark: str = "") -> ToolCall:
-    return ToolCall(id=id, name=name, arguments=arguments, mark=mark)

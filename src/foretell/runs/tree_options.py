@@ -48,7 +48,7 @@ class TreeOptions:
     clamp: tuple[float, float] = (0.05, 0.95)
     shortcut: bool = True
     deep_model: str | None = None
-    """A model that researches by itself, such as openai:o4-mini-deep-research."""
+    """A model that researches by itself, such as openai:gpt-6.1-sol."""
     kernels: int = 4
     """Notebooks at work at the same time."""
     unsandboxed: bool = False
@@ -117,7 +117,7 @@ class ThoughtOptions:
     clamp: tuple[float, float] = (0.05, 0.95)
     shortcut: bool = True
     deep_model: str | None = None
-    """A model that researches by itself, such as openai:o4-mini-deep-research."""
+    """A model that researches by itself, such as openai:gpt-6.1-sol."""
     kernels: int = 4
     """Notebooks at work at the same time."""
     unsandboxed: bool = False

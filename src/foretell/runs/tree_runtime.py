@@ -203,39 +203,19 @@ def _tree_runtime(runtime: Runtime, options: TreeOptions, folder: TreeFolder) ->
     )
 
 
-class ResearchAwareProvider:
-    """A provider's two ways: chat for most of its models, researches for those that do them."""
-
-    def __init__(self, chat: "ProviderClient", research: "ProviderClient") -> None:
-        self._chat = chat
-        self._research = research
-
-    async def complete(self, request: Request) -> Reply:
-        """By the name of the model."""
-        from foretell.forecasters.tree.grounders.deep_research import is_deep_research_model
-
-        return await (self._research if is_deep_research_model(request.model) else self._chat).complete(request)
-
-    async def close(self) -> None:
-        """Close both."""
-        await self._chat.close()
-        await self._research.close()
-
-
 def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "ProviderClient":
     from foretell.models.names import ModelName
     from foretell.models.provider import load_provider
-    from foretell.models.providers.openai_responses import OpenAIResponses
+    from foretell.models.providers.research import ResearchingModel
     from foretell.models.router import api_key_for, open_provider
 
     name = ModelName.read(written)
-    chat = open_provider(written, settings.keys, address=settings.addresses.get(name.provider))
+    address = settings.addresses.get(name.provider)
     if name.provider != "openai":
-        return chat
-    address = settings.addresses.get("openai") or load_provider("openai").address
-    return ResearchAwareProvider(
-        chat, OpenAIResponses(address, api_key_for(name, settings.keys), lambda one: bridge.address_for(one.slot))
-    )
+        return open_provider(written, settings.keys, address=address)
+    key = api_key_for(name, settings.keys)
+    served = lambda request: bridge.address_for(request.slot)  # noqa: E731
+    return ResearchingModel(address or load_provider("openai").address, key, served)
 
 
 def _endpoints(bench: Runtime) -> "list[Endpoint]":

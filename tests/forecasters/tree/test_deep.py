@@ -18,7 +18,7 @@ from foretell.forecasters.tree.grow.ground import GroundingResult
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
 from foretell.models.model import ModelError, Request
-from foretell.models.providers.openai_responses import OpenAIResponses
+from foretell.models.providers.research import ResearchingModel
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.router import ModelRouter
 from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
@@ -49,7 +49,7 @@ async def opened(
             {"OPENAI_API_KEY": "x"},
             journal=journal,
             limits={"openai": ModelLimits(attempts=2, first_pause=0.01)},
-            wire=lambda _: OpenAIResponses(f"{fake.url}/v1", "x", lambda one: server.address_for(one.slot), poll=0.01),
+            wire=lambda _: ResearchingModel(f"{fake.url}/v1", "x", lambda one: server.address_for(one.slot), poll=0.01),
         )
         async with exchange:
             yield TreeSetup(model=Both(exchange)), server

@@ -104,11 +104,25 @@ class HttpModel:
         stream = bool(body.get("stream"))
         url = self._address + self._wire.path(name, stream=stream)
         data = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+        return self._read(await self._send(request, url, data), request)
+
+    async def _send(self, request: Request, url: str, data: bytes | None = None) -> HttpAnswer:
+        """Post, or get where there is nothing to post. Before anything was sent it fails with `ModelBusy`, later with
+        `ReplyLost`.
+        """
+        import aiohttp
+
+        method = "GET" if data is None else "POST"
         try:
-            answer = await self._post(url, data)
-        except (ModelBusy, ReplyTooLong) as error:
-            raise type(error)(f"{request.model}: {redact_key(str(error), self._key)}") from None
-        return self._read(answer, request)
+            async with self._session().request(method, url, data=data, proxy=self._proxy) as answer:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return HttpAnswer(status=answer.status, headers=headers, body=await _read_all(answer))
+        except ReplyTooLong as error:
+            raise ReplyTooLong(f"{request.model}: {error}") from None
+        except aiohttp.ClientConnectorError as error:
+            raise ModelBusy(f"{request.model}: no connection: {redact_key(str(error), self._key)}") from None
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise ReplyLost(f"{request.model}: the connection broke: {type(error).__name__}") from None
 
     def _read(self, answer: HttpAnswer, request: Request) -> Reply:
         parsed = self._parsed(answer)
@@ -148,19 +162,6 @@ class HttpModel:
         else:
             return False
         return True
-
-    async def _post(self, url: str, data: bytes) -> HttpAnswer:
-        """Send JSON. A failure before anything was sent is `ModelBusy`, any later one `ReplyLost`."""
-        import aiohttp
-
-        try:
-            async with self._session().post(url, data=data, proxy=self._proxy) as answer:
-                headers = {name.lower(): value for name, value in answer.headers.items()}
-                return HttpAnswer(status=answer.status, headers=headers, body=await _read_all(answer))
-        except aiohttp.ClientConnectorError as error:
-            raise ModelBusy(f"no connection: {error}") from None
-        except (aiohttp.ClientError, ConnectionError) as error:
-            raise ReplyLost(f"the connection broke: {type(error).__name__}") from None
 
     def _session(self) -> "aiohttp.ClientSession":
         import aiohttp

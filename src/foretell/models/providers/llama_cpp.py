@@ -9,7 +9,8 @@ from typing import Any
 
 from foretell.models.model import Reply, Request
 from foretell.models.provider import Provider
-from foretell.models.providers.openai_chat import OpenAIChat
+from foretell.models.providers.chat import ChatWire
+from foretell.models.providers.client import HttpModel
 from foretell.questions.errors import InputError, MissingExtra
 
 CONTEXT_TOKENS = 16_384
@@ -31,14 +32,14 @@ class LlamaCppModel:
         self._context = context
         self._loading = asyncio.Lock()
         self._server: Any = None
-        self._chat: OpenAIChat | None = None
+        self._chat: HttpModel | None = None
 
     async def complete(self, request: Request) -> Reply:
         """One request, one reply."""
         async with self._loading:
             if self._chat is None:
                 self._server = await asyncio.to_thread(self._load)
-                self._chat = OpenAIChat("local", f"{self._server.listening_address}/v1")
+                self._chat = HttpModel(ChatWire(), f"{self._server.listening_address}/v1")
         return await self._chat.complete(_with_token_limit(request))
 
     async def close(self) -> None:

@@ -130,7 +130,7 @@ def texts_in(content: Any) -> Iterator[str]:
         for part in cast("list[Any]", content):
             yield from texts_in(part)
     elif isinstance(content, dict):
-        for name in ("text", "content", "parts", "response", "output", "result"):
+        for name in ("text", "content", "parts", "functionResponse", "response", "output", "result"):
             yield from texts_in(cast("dict[str, Any]", content).get(name))
 
 
@@ -205,20 +205,41 @@ class ResponsesFormat(OpenAIFormat):
                 for tool in body.get("tools") or ()
                 if tool.get("type") == "function"
             ),
+            "force": _forced_function(body.get("tool_choice")),
             "schema": ((body.get("text") or {}).get("format") or {}).get("schema"),
         }
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
-        """A message, or calls of functions."""
-        read, written = reply.tokens(query)
-        output: list[dict[str, Any]] = [
-            {"type": "function_call", "call_id": f"call_{place}", "name": call.name, "arguments": call.text}
+        """Reasoning, a message, and calls of functions."""
+        output: list[dict[str, Any]] = []
+        if reply.thoughts:
+            sealed = {"type": "reasoning", "id": f"rs_{query.hash[:12]}", "summary": []}
+            output.append({**sealed, "encrypted_content": reply.thoughts})
+        if reply.text or not reply.calls:
+            kind = "refusal" if reply.ending == "refusal" else "text"
+            part = {"type": "refusal" if kind == "refusal" else "output_text", kind: reply.text}
+            output.append({"type": "message", "role": "assistant", "content": [part]})
+        output += [
+            {
+                "type": "function_call",
+                "call_id": f"call_{query.hash[:12]}_{place}",
+                "name": call.name,
+                "arguments": call.text,
+            }
             for place, call in enumerate(reply.calls)
         ]
-        if reply.text or not output:
-            content = [{"type": "output_text", "text": reply.text}]
-            output.append({"type": "message", "role": "assistant", "content": content})
-        return response_body(f"resp_{query.hash[:16]}", query.model, output, (read, written))
+        body = response_body(f"resp_{query.hash[:16]}", query.model, output, reply.tokens(query))
+        body["usage"]["input_tokens_details"] = {"cached_tokens": reply.cached}
+        if reply.ending == "length":
+            body |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        return body
+
+
+def _forced_function(choice: Any) -> str | None:
+    if not isinstance(choice, dict):
+        return "*" if choice == "required" else None
+    one = cast("dict[str, Any]", choice)
+    return one["tools"][0]["name"] if "tools" in one else one["name"]
 
 
 def response_body(id: str, model: str, output: list[dict[str, Any]], tokens: tuple[int, int]) -> dict[str, Any]:

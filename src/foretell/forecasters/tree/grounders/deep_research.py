@@ -238,19 +238,16 @@ def _hosts(public_url: str | None) -> list[str]:
     return [host] if host else []
 
 
-RESEARCHERS = ("deep-research",)
-"""Parts of the names of models that research by themselves and ask a server for their tools."""
 EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})
 
 
 def is_deep_research_model(model: str) -> bool:
-    """Whether a model does its research on the provider's side, with tools it fetches from a server.
+    """Whether a model can do its research on the provider's side, with tools it fetches from a server.
 
-    >>> is_deep_research_model("openai:o4-mini-deep-research"), is_deep_research_model("openai:gpt-5-mini")
+    >>> is_deep_research_model("openai:gpt-6.1-sol"), is_deep_research_model("google:gemini-4-argon")
     (True, False)
     """
-    name = ModelName.read(model)
-    return name.provider == "openai" and any(part in name.name for part in RESEARCHERS)
+    return ModelName.read(model).provider == "openai"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,86 @@
+"""A research of three steps with a forced end, for every model of the table, against servers that refuse what is refused."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from models import strict_servers as strict
+
+from foretell.models.model import EFFORTS, ModelSettings, Request, SystemMessage, ToolResult, ToolSpec, UserMessage
+from foretell.models.providers.client import HttpModel
+from foretell.models.providers.services import DEEPSEEK, GOOGLE, MISTRAL, OPENAI, OPENROUTER, XAI
+from foretell.models.providers.services import ANTHROPIC, COMPATIBLE_SERVER
+
+WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+NUMBER = {"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}
+TOOLS = (
+    ToolSpec(name="look_up", description="Looks a word up.", parameters=WORD),
+    ToolSpec(name="submit", description="Hands the answer in.", parameters=NUMBER),
+)
+MODELS = [
+    *[("openai", OPENAI, strict.responses, model) for model in strict.EFFORTS if model.startswith(("gpt", "o"))],
+    *[("xai", XAI, strict.responses, model) for model in ("grok-4.7", "grok-4.3")],
+    ("deepseek", DEEPSEEK, strict.responses, "deepseek-flash"),
+    *[
+        ("anthropic", ANTHROPIC, strict.messages, model)
+        for model in dict.fromkeys(
+            (*strict.CLAUDE_NO_FORCE, *strict.CLAUDE_ALWAYS_THINKS, *strict.CLAUDE_SAMPLING)
+            + ("claude-haiku-5-5", "claude-opus-5", "claude-sonnet-5", "claude-opus-4-8")
+        )
+    ],
+    *[("google", GOOGLE, strict.gemini, model) for model in (*strict.GEMINI_LEVELS, "gemini-2.5-flash")],
+    ("openrouter", OPENROUTER, lambda script: strict.chat(script, "openrouter"), "openai/gpt-6-sol"),
+    ("mistral", MISTRAL, lambda script: strict.chat(script, "mistral"), "mistral-large-4"),
+    *[
+        ("compat", COMPATIBLE_SERVER, lambda script, kind=kind: strict.chat(script, kind), model)
+        for kind, model in (("lmstudio", "qwen3"), ("ollama", "qwen3:8b"), ("deepseek", "my-deepseek"), ("llama", "m"))
+    ],
+]
+
+
+async def research(client: HttpModel, model: str, settings: ModelSettings) -> list[str]:
+    """Names of the tools that were called, one at every step; the last is forced."""
+    opening = (SystemMessage(text="Forecast."), UserMessage(text="Will it rain?", cached=True))
+    request = Request(model=model, messages=opening, tools=TOOLS, settings=settings)
+    called: list[str] = []
+    for step in range(1, 4):
+        reply = await client.complete(replace(request, force="submit" if step == 3 else None))
+        called += [call.name for call in reply.calls]
+        results = [ToolResult(call_id=call.id, name=call.name, text="found") for call in reply.calls]
+        request = replace(request, messages=(*request.messages, reply.as_message(), *results))
+        assert reply.tokens.input == 100
+        assert reply.finish == "tool"
+    return called
+
+
+async def run(provider: Any, handler: Any, name: str, settings: ModelSettings) -> tuple[list[str], list[Any]]:
+    script = strict.Script()
+    runner, address = await strict.serve(handler(script), script)
+    service, provided, model = name, provider, name
+    written = f"{service}" if "@" in name else model
+    try:
+        from foretell.models.names import ModelName
+        from foretell.models.provider import ProviderConfig
+
+        config = ProviderConfig(name=ModelName.read(written.replace("ADDRESS", address)), key="k-secret", address=address)
+        client = provided.open(config)
+        try:
+            return await research(client, written.replace("ADDRESS", address), settings), script.requests
+        finally:
+            await client.close()
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("effort", [None, *EFFORTS])
+@pytest.mark.parametrize(("service", "provider", "handler", "model"), MODELS, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_tool_loop_with_a_forced_end(service: str, provider: Any, handler: Any, model: str, effort: Any):
+    settings = ModelSettings(effort=effort, temperature=0.0, max_tokens=16_000 if service == "anthropic" else None)
+    name = f"{service}:{model}" + ("@ADDRESS" if service == "compat" else "")
+    called, requests = asyncio.run(run(provider, handler, name, settings))
+    assert called == ["look_up", "look_up", "submit"]
+    known = service in ("openai", "anthropic", "google", "openrouter", "mistral", "xai", "deepseek")
+    # What is known of a model is not found out by being refused.
+    assert len(requests) == 3 if known else 3 <= len(requests) <= 5, json.dumps(requests)[:2000]
