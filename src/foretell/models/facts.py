@@ -20,6 +20,9 @@ class ModelFacts:
     """How one model wants to be asked. The defaults suit a model nobody has heard of."""
 
     pattern: str = ""
+    """Regular expression that is searched in the bare name, in lower case."""
+    name: str = ""
+    """As it is written in a command; empty for families and for models that nobody should begin with."""
     efforts: tuple[ReasoningEffort, ...] = ()
     """Levels of thinking that are accepted, lowest first; empty where the model has no such setting."""
     default: ReasoningEffort | None = None

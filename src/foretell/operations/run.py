@@ -55,7 +55,8 @@ class RunResult(Result):
             "cells": done.done,
             "failed": done.failed,
             "done_before": done.skipped,
-            "dollars": done.dollars,
+            # Calls end in any order, and sums of floats remember it.
+            "dollars": round(done.dollars, 9),
             "calls": done.calls,
             "tables": [str(path) for path in self.tables],
             "warnings": list(self.warnings),

@@ -42,7 +42,7 @@ class PracticeDeepResearch:
             task.cancel()
 
     async def _research(self, id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        words = body["input"][-1]["content"][0]["text"]
+        words = body["input"][-1]["content"]
         claim = words.partition("# Claim\n\n")[2].partition("\n")[0]
         try:
             calls = await self._look_up(body["tools"][0], claim)

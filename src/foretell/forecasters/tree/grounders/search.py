@@ -133,7 +133,7 @@ class SearchConversation:
     async def _research_by(self, calls: Sequence[tuple[ToolCall, dict[str, Any]]], reply: Reply, step: int) -> None:
         seen = await asyncio.gather(*(self._use(call.name, arguments) for call, arguments in calls))
         self._messages.append(
-            AssistantMessage(text=reply.text, calls=tuple(call for call, _ in calls), thoughts=reply.thoughts)
+            AssistantMessage(text=reply.text, calls=tuple(call for call, _ in calls), sealed=reply.sealed)
         )
         for (call, arguments), observation in zip(calls, seen, strict=True):
             self._messages.append(ToolResult(call_id=call.id, name=call.name, text=observation.text))
