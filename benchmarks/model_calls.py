@@ -18,10 +18,10 @@ from typing import Any
 
 from fakes.models import FakeModelProcess
 from foretell.models.budget import Budget
+from foretell.models.facts import UNKNOWN
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
-from foretell.models.facts import UNKNOWN
 from foretell.models.providers.chat import ChatWire
 from foretell.models.router import ModelRouter, open_provider
 

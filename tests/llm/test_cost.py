@@ -61,13 +61,16 @@ def test_budget_is_checked_before_anything_is_sent():
     async def main() -> None:
         for _ in range(2):
             await model.complete(_request())
-        with pytest.raises(BudgetExceeded, match=r"the budget of the question allows 0\.15 dollars; 0\.04 spent"):
-            await model.complete(_request(output=1100))
-        await model.complete(_request(output=900))
+        # There is room for a shorter reply than is wanted: it is asked for with that limit.
+        await model.complete(_request(output=1100))
+        for _ in range(3):
+            await model.complete(_request(output=900))
+        with pytest.raises(BudgetExceeded, match=r"the budget of the question allows 0\.15 dollars; 0\.12 spent"):
+            await model.complete(_request(output=900))
 
     asyncio.run(main())
-    assert budget.spent == Cost(calls=3, input_tokens=3000, output_tokens=300, dollars=pytest.approx(0.06))
-    assert len(script.requests) == 3
+    assert budget.spent == Cost(calls=6, input_tokens=6000, output_tokens=600, dollars=pytest.approx(0.12))
+    assert [request.max_tokens for request in script.requests] == [1000, 1000, 999, 799, 599, 399]
 
 
 def test_many_at_once_cannot_break_it_together():
@@ -154,4 +157,4 @@ def test_never_over_when_estimates_hold(calls: list[tuple[int, int]], limit: flo
 def test_estimate_counts_everything_that_is_sent():
     small, large = estimate_tokens(_request(size=10)), estimate_tokens(_request(size=7000))
     assert (small.output, large.input) == (1000, 2001)
-    assert estimate_tokens(_request(output=None)).output == 4096
+    assert estimate_tokens(_request(output=None)).output == 16_384

@@ -10,8 +10,8 @@ from types import ModuleType
 
 from fakes.models import FakeModelProcess
 from foretell.models.canonical import request_key
-from foretell.models.journal import Journal
 from foretell.models.facts import facts_of
+from foretell.models.journal import Journal
 from foretell.models.providers.chat import ChatWire
 
 CHILD = Path(__file__).with_name("kill_child.py")

@@ -87,7 +87,10 @@ def responses(script: Script) -> Handler:
         refuse("temperature" in body and openai and thinks, "Unsupported parameter: 'temperature' is not supported")
         refuse(body.get("store") is not False, "this account demands store: false")
         choice = body.get("tool_choice", "auto")
-        refuse(choice not in ("auto",) and model.startswith("deepseek") and thinks, "tool_choice is not supported in thinking")
+        refuse(
+            choice not in ("auto",) and model.startswith("deepseek") and thinks,
+            "tool_choice is not supported in thinking",
+        )
         if isinstance(choice, dict) and not openai:
             refuse(choice["type"] != "function", "Invalid tool_choice")
         names = [tool["name"] for tool in body.get("tools", ())]
@@ -97,9 +100,15 @@ def responses(script: Script) -> Handler:
         for item in items:
             kind = item.get("type", "message")
             if previous == "reasoning":
-                refuse(kind == "function_call_output" or item.get("role") == "user", "Item of type 'reasoning' was provided without its required following item")
+                refuse(
+                    kind == "function_call_output" or item.get("role") == "user",
+                    "Item of type 'reasoning' was provided without its required following item",
+                )
             if kind == "function_call":
-                refuse(thinks and previous not in ("reasoning", "function_call"), "a function call came without its reasoning")
+                refuse(
+                    thinks and previous not in ("reasoning", "function_call"),
+                    "a function call came without its reasoning",
+                )
                 pending.append(item["call_id"])
             if kind == "function_call_output":
                 refuse(item["call_id"] not in pending, f"No tool call found for {item['call_id']}")
@@ -114,7 +123,12 @@ def responses(script: Script) -> Handler:
             forced = choice.get("name") or choice["tools"][0]["name"]
         results = sum(item.get("type") == "function_call_output" for item in items)
         name, arguments = script.step(results, names, forced)
-        reasoning = {"type": "reasoning", "id": f"rs_{results}", "summary": [], "encrypted_content": f"sealed by {model}"}
+        reasoning = {
+            "type": "reasoning",
+            "id": f"rs_{results}",
+            "summary": [],
+            "encrypted_content": f"sealed by {model}",
+        }
         call = {"type": "function_call", "id": f"fc_{results}", "call_id": f"c{results}", "name": name}
         output = [*([reasoning] if thinks else []), {**call, "arguments": json.dumps(arguments), "status": "completed"}]
         usage = {"input_tokens": 100, "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 10}}
@@ -143,12 +157,22 @@ def messages(script: Script) -> Handler:
             refuse(kind == "between_tools" and model != "claude-sonnet-5-5", "thinking.type")
         refuse(model in CLAUDE_NO_XHIGH and effort == "xhigh", "output_config.effort: xhigh is not supported")
         if kind == "enabled":
-            refuse(not 1024 <= thinking["budget_tokens"] < body["max_tokens"], "budget_tokens must be less than max_tokens")
+            refuse(
+                not 1024 <= thinking["budget_tokens"] < body["max_tokens"], "budget_tokens must be less than max_tokens"
+            )
         refuse("temperature" in body and model not in CLAUDE_SAMPLING, "temperature is not supported on this model")
-        refuse("temperature" in body and kind in ("enabled", "adaptive"), "temperature may only be set to 1 with thinking")
+        refuse(
+            "temperature" in body and kind in ("enabled", "adaptive"), "temperature may only be set to 1 with thinking"
+        )
         choice = (body.get("tool_choice") or {}).get("type", "auto")
-        refuse(choice in ("any", "tool") and model in CLAUDE_NO_FORCE, "tool_choice: forcing is not supported on this model")
-        refuse(choice in ("any", "tool") and kind == "enabled", "Thinking may not be enabled when tool_choice forces tool use")
+        refuse(
+            choice in ("any", "tool") and model in CLAUDE_NO_FORCE,
+            "tool_choice: forcing is not supported on this model",
+        )
+        refuse(
+            choice in ("any", "tool") and kind == "enabled",
+            "Thinking may not be enabled when tool_choice forces tool use",
+        )
         marks = json.dumps(body).count('"cache_control"')
         refuse(marks > 4, "A maximum of 4 blocks with cache_control may be provided")
         refuse(body["messages"][-1]["role"] != "user", "the conversation must end with a user message")
@@ -173,11 +197,25 @@ def messages(script: Script) -> Handler:
         name, arguments = script.step(results, [t["name"] for t in body.get("tools", ())], forced)
         if "`submit`" in told:
             name, arguments = "submit", {"p": 0.3}
-        thinks = kind in ("enabled", "adaptive") or (kind is None and model not in (*CLAUDE_SAMPLING, "claude-opus-4-8"))
+        thinks = kind in ("enabled", "adaptive") or (
+            kind is None and model not in (*CLAUDE_SAMPLING, "claude-opus-4-8")
+        )
         thought = [{"type": "thinking", "thinking": "", "signature": f"signed by {model}"}] if thinks else []
         content = [*thought, {"type": "tool_use", "id": f"toolu_{results}", "name": name, "input": arguments}]
-        usage = {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
-        return {"type": "message", "role": "assistant", "model": model, "content": content, "stop_reason": "tool_use", "usage": usage}
+        usage = {
+            "input_tokens": 100,
+            "output_tokens": 20,
+            "cache_read_input_tokens": 0,
+            "cache_creation_input_tokens": 0,
+        }
+        return {
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": content,
+            "stop_reason": "tool_use",
+            "usage": usage,
+        }
 
     return answer
 
@@ -195,7 +233,9 @@ def gemini(script: Script) -> Handler:
         if model in GEMINI_LEVELS:
             refuse("thinkingBudget" in config, "thinking_budget is not supported by this model")
             level = config.get("thinkingLevel")
-            refuse(level and level not in GEMINI_LEVELS[model], f"thinking_level {level} is not supported by this model")
+            refuse(
+                level and level not in GEMINI_LEVELS[model], f"thinking_level {level} is not supported by this model"
+            )
         else:
             refuse("thinkingLevel" in config, "Thinking level is not supported for this model.")
         calls = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
@@ -222,18 +262,37 @@ def chat(script: Script, kind: str) -> Handler:
     def answer(body: Json) -> Json:
         choice = body.get("tool_choice", "auto")
         if kind == "lmstudio":
-            refuse(isinstance(choice, dict), "Invalid tool_choice type: 'object'. Supported string values: none, auto, required")
+            refuse(
+                isinstance(choice, dict),
+                "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
+            )
         if kind == "deepseek":
             refuse(choice != "auto", "deepseek-reasoner does not support this tool_choice")
-            refuse((body.get("response_format") or {}).get("type") == "json_schema", "This response_format type is unavailable now")
+            refuse(
+                (body.get("response_format") or {}).get("type") == "json_schema",
+                "This response_format type is unavailable now",
+            )
         if kind == "mistral":
-            unknown = body.keys() - {"model", "messages", "tools", "tool_choice", "temperature", "random_seed", "max_tokens"}
+            unknown = body.keys() - {
+                "model",
+                "messages",
+                "tools",
+                "tool_choice",
+                "temperature",
+                "random_seed",
+                "max_tokens",
+            }
             if unknown - {"response_format", "reasoning_effort"}:
                 raise Refusal(f"Extra inputs are not permitted: {sorted(unknown)}", 422)
         for message in body["messages"]:
             made = message.get("tool_calls")
-            refuse(kind == "deepseek" and made and "reasoning_content" not in message, "The `reasoning_content` must be passed back")
-            refuse(kind == "openrouter" and made and message.get("reasoning_details") != [DETAIL], "details were changed")
+            refuse(
+                kind == "deepseek" and made and "reasoning_content" not in message,
+                "The `reasoning_content` must be passed back",
+            )
+            refuse(
+                kind == "openrouter" and made and message.get("reasoning_details") != [DETAIL], "details were changed"
+            )
         forced = choice["function"]["name"] if isinstance(choice, dict) else "*" if choice == "required" else None
         forced = None if kind == "ollama" else forced
         results = sum(message["role"] == "tool" for message in body["messages"])

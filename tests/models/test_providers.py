@@ -67,7 +67,9 @@ def test_a_conversation_with_tools_reaches_the_provider(model: str):
         AssistantMessage(text="", calls=(ToolCall(id="c1", name="search", arguments='{"q": "x"}'),)),
         ToolResult(call_id="c1", name="search", text="found"),
     )
-    answer = ScriptedReply(calls=(ScriptedCall(name="submit", arguments='{"p": 0.5}'),), input=100, output=20, cached=80)
+    answer = ScriptedReply(
+        calls=(ScriptedCall(name="submit", arguments='{"p": 0.5}'),), input=100, output=20, cached=80
+    )
     reply, heard = asked(Request(model=model, messages=messages, tools=(SUBMIT,), force="submit"), [answer])
     assert (heard.force, heard.tools[0].name) == ("submit", "submit")
     assert all(text in heard.words for text in ("standing", "question", "found"))
@@ -87,7 +89,10 @@ def test_broken_arguments_come_back_as_they_are(model: str):
 def test_sealed_thoughts_go_back_to_who_sealed_them_and_to_nobody_else(model: str):
     # Google writes its signatures as base64.
     sealed = b64encode(b"sealed").decode() if model.startswith("google") else "sealed thoughts"
-    answer = ScriptedReply(thoughts="sealed" if model.startswith("google") else sealed, calls=(ScriptedCall(name="submit", arguments="{}"),))
+    answer = ScriptedReply(
+        thoughts="sealed" if model.startswith("google") else sealed,
+        calls=(ScriptedCall(name="submit", arguments="{}"),),
+    )
     reply, _ = asked(plain(model, tools=(SUBMIT,)), [answer])
     result = ToolResult(call_id=reply.calls[0].id, name="submit", text="ok")
     talk = (UserMessage(text="q"), reply.as_message(), result)
@@ -102,15 +107,15 @@ def test_sealed_thoughts_go_back_to_who_sealed_them_and_to_nobody_else(model: st
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("openai:gpt-6-sol", {"max_output_tokens": 9, "reasoning": {"effort": "low"}}),
-        ("openai:gpt-4o", {"max_output_tokens": 9, "temperature": 0.5}),
-        ("anthropic:claude-opus-5", {"max_tokens": 9, "output_config": {"effort": "low"}}),
-        ("google:gemini-4-argon", {"generationConfig": {"maxOutputTokens": 9, "temperature": 0.5, "seed": 3}}),
-        ("openrouter:v/m", {"max_tokens": 9, "reasoning": {"effort": "low"}, "temperature": 0.5, "seed": 3}),
+        ("openai:gpt-6-sol", {"max_output_tokens": 90, "reasoning": {"effort": "low"}}),
+        ("openai:gpt-4o", {"max_output_tokens": 90, "temperature": 0.5}),
+        ("anthropic:claude-opus-5", {"max_tokens": 90, "output_config": {"effort": "low"}}),
+        ("google:gemini-4-argon", {"generationConfig": {"maxOutputTokens": 90, "temperature": 0.5, "seed": 3}}),
+        ("openrouter:v/m", {"max_tokens": 90, "reasoning": {"effort": "low"}, "temperature": 0.5, "seed": 3}),
     ],
 )
 def test_settings_in_each_dialect(model: str, expected: dict[str, Any]):
-    settings = ModelSettings(temperature=0.5, seed=3, max_tokens=9, effort="low")
+    settings = ModelSettings(temperature=0.5, seed=3, max_tokens=90, effort="low")
     _, heard = asked(plain(model, settings=settings), None)
     for name, value in expected.items():
         sent = heard.json[name]
@@ -215,7 +220,10 @@ def test_servers_that_bend_the_format():
         served(json.dumps({"error": "an error as a text"}).encode())
 
 
-@pytest.mark.parametrize("usage", [None, [], "many", {"prompt_tokens": "3", "completion_tokens": -1}, {"prompt_tokens": 0, "completion_tokens": 7}])
+@pytest.mark.parametrize(
+    "usage",
+    [None, [], "many", {"prompt_tokens": "3", "completion_tokens": -1}, {"prompt_tokens": 0, "completion_tokens": 7}],
+)
 def test_odd_counts_cost_no_paid_reply(usage: Any):
     reply = served(json.dumps({"choices": [{"message": {"content": "yes"}}], "usage": usage}).encode())
     assert reply.text == "yes"
@@ -226,7 +234,9 @@ def test_odd_counts_cost_no_paid_reply(usage: Any):
 
 def test_arguments_nested_beyond_reason_cost_no_paid_reply():
     deep = "[" * 100_000 + "]" * 100_000
-    body = '{"choices": [{"message": {"content": "yes", "tool_calls": [{"function": {"name": "f", "arguments": %s}}]}}]}'
+    body = (
+        '{"choices": [{"message": {"content": "yes", "tool_calls": [{"function": {"name": "f", "arguments": %s}}]}}]}'
+    )
     with pytest.raises(ReplyLost):
         served((body % deep).encode())
     written = json.dumps(deep)
@@ -243,7 +253,9 @@ def test_a_reply_beyond_all_bounds_is_not_read(monkeypatch: pytest.MonkeyPatch):
 def test_a_stream_is_read_like_a_whole_reply():
     pieces = ["It ", "rains."]
     events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
-    events.append({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 4}})
+    events.append(
+        {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 90, "completion_tokens": 4}}
+    )
     stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
     reply = served(stream.encode(), kind="text/event-stream")
-    assert (reply.text, reply.finish, reply.tokens) == ("It rains.", "stop", TokenCount(input=9, output=4))
+    assert (reply.text, reply.finish, reply.tokens) == ("It rains.", "stop", TokenCount(input=90, output=4))

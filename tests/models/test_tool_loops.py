@@ -6,12 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from models import strict_servers as strict
 
 from foretell.models.model import EFFORTS, ModelSettings, Request, SystemMessage, ToolResult, ToolSpec, UserMessage
 from foretell.models.providers.client import HttpModel
-from foretell.models.providers.services import DEEPSEEK, GOOGLE, MISTRAL, OPENAI, OPENROUTER, XAI
-from foretell.models.providers.services import ANTHROPIC, COMPATIBLE_SERVER
+from foretell.models.providers.services import (
+    ANTHROPIC,
+    COMPATIBLE_SERVER,
+    DEEPSEEK,
+    GOOGLE,
+    MISTRAL,
+    OPENAI,
+    OPENROUTER,
+    XAI,
+)
+from models import strict_servers as strict
 
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 NUMBER = {"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}
@@ -64,7 +72,9 @@ async def run(provider: Any, handler: Any, name: str, settings: ModelSettings) -
         from foretell.models.names import ModelName
         from foretell.models.provider import ProviderConfig
 
-        config = ProviderConfig(name=ModelName.read(written.replace("ADDRESS", address)), key="k-secret", address=address)
+        config = ProviderConfig(
+            name=ModelName.read(written.replace("ADDRESS", address)), key="k-secret", address=address
+        )
         client = provided.open(config)
         try:
             return await research(client, written.replace("ADDRESS", address), settings), script.requests
@@ -75,7 +85,9 @@ async def run(provider: Any, handler: Any, name: str, settings: ModelSettings) -
 
 
 @pytest.mark.parametrize("effort", [None, *EFFORTS])
-@pytest.mark.parametrize(("service", "provider", "handler", "model"), MODELS, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("service", "provider", "handler", "model"), MODELS, ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_a_tool_loop_with_a_forced_end(service: str, provider: Any, handler: Any, model: str, effort: Any):
     settings = ModelSettings(effort=effort, temperature=0.0, max_tokens=16_000 if service == "anthropic" else None)
     name = f"{service}:{model}" + ("@ADDRESS" if service == "compat" else "")

@@ -42,10 +42,14 @@ class ModelFacts:
     """Most tokens of one reply, thoughts included."""
     price: tuple[float, ...] = ()
     """Dollars per million tokens: input, cached input, output."""
-    price_above: tuple[float, ...] = ()
-    """Input tokens above which the whole request costs more, and the prices then."""
+    cache_write: float = 1.0
+    """How many times the price of input is paid for what is written to the cache."""
+    long: tuple[float, ...] = ()
+    """Input tokens above which the whole request costs more, and how many times as much: input, output."""
     cutoff: date | None = None
     """Last day it may know about."""
+    source: str = ""
+    """Who says so, where it is not the provider's own page."""
     ends: date | None = None
     """The day on which its provider switches it off."""
 
@@ -93,7 +97,9 @@ def read_facts(path: Path) -> FactTable:
         values = {**bases.get(entry.get("base", ""), {}), **entry}
         values.pop("base", None)
         if unknown := sorted(values.keys() - known):
-            raise InputError(f"there is no field {unknown[0]!r}", path=path, column=place, hint=", ".join(sorted(known)))
+            raise InputError(
+                f"there is no field {unknown[0]!r}", path=path, column=place, hint=", ".join(sorted(known))
+            )
         try:
             re.compile(values["pattern"])
             models.append(ModelFacts(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}))

@@ -372,7 +372,7 @@ class JournalWritingModel:
         """The reply as kept: should another process have been quicker with the same request, its reply."""
         async with self._journal.recording(journal_request(request)) as recording:
             reply = await self._wire.complete(request)
-            dollars = self._prices.dollars(request.model, reply.tokens)
+            dollars = self._prices.charged(request, reply)
             recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
         stored = recording.stored
         return reply if stored is recording.answer.body else unpack_reply(stored)

@@ -19,6 +19,8 @@ from foretell.models.rate_limiter import (
 )
 from foretell.questions.errors import InputError
 
+USUAL_REPLY_TOKENS = 4096
+"""Counted against a provider's speed limit until the reply is there."""
 UNLIMITED = 1_000_000
 """At once, where only the speed is limited."""
 
@@ -110,7 +112,7 @@ class LimitedModel:
     async def complete(self, request: Request) -> Reply:
         """The reply, after as many attempts as the limits allow."""
         size = estimate_tokens(request) if self._counts_tokens else None
-        tokens = size.input + size.output if size else 0
+        tokens = size.input + min(size.output, USUAL_REPLY_TOKENS) if size else 0
         left = self.limits.total_seconds
         for attempt in range(1, self.limits.attempts + 1):
             async with self._slots:
@@ -132,6 +134,9 @@ class LimitedModel:
             if attempt == self.limits.attempts or pause >= left:
                 raise ModelError(f"{busy} (gave up after {attempt} attempts)") from busy
             left -= pause
+            if isinstance(busy, ReplyLost):
+                for reservation in request.reservations:
+                    reservation.lose()
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 

@@ -92,6 +92,14 @@ class ModelSettings:
     tier: ServiceTier | None = None
 
 
+class LosableReservation(Protocol):
+    """Money that is set aside for a call."""
+
+    def lose(self) -> None:
+        """An attempt may have been billed. `BudgetExceeded` where there is no room for another."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """One question to one model."""
@@ -107,6 +115,16 @@ class Request:
     settings: ModelSettings = field(default_factory=ModelSettings)
     slot: str = ""
     """Tells repeated requests with equal words apart (trial, attempt): each is paid for and journalled once."""
+    cap: int | None = field(default=None, compare=False)
+    """Tokens of the longest reply there is money for. No part of what is asked: the journal's key leaves it out."""
+    reservations: tuple["LosableReservation", ...] = field(default=(), compare=False, repr=False)
+    """What was set aside for the call; whoever sends it again says that a reply was lost."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Tokens the reply may have: by the settings, and by the money left."""
+        limits = [limit for limit in (self.settings.max_tokens, self.cap) if limit is not None]
+        return min(limits) if limits else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ from datetime import UTC
 from math import inf
 from typing import Any
 
-from foretell.models.model import TokenCount
+from foretell.models.facts import facts_of
+from foretell.models.model import Reply, Request, TokenCount
 from foretell.models.names import ModelName
 from foretell.models.provider import load_provider
 
@@ -41,10 +42,12 @@ class TokenPrice:
 
 
 FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
+TIER_FACTORS = {"flex": 0.5, "standard": 1.0, "priority": 2.0}
+"""What a service tier costs, as a multiple of the usual."""
 
 
 class PriceList:
-    """Prices by model name: our own table first, then what the provider says or runs for free, then the public list."""
+    """Prices by model name: what the user states, what the provider says or runs for free, our dated table, the public list."""
 
     def __init__(self, own: Mapping[str, TokenPrice] | None = None) -> None:
         self._known: dict[str, TokenPrice | None] = dict(own or {})
@@ -54,13 +57,36 @@ class PriceList:
         if model not in self._known:
             name = ModelName.read(model)
             own = FREE_OF_CHARGE if name.free else load_provider(name.provider).price(name.name)
-            self._known[model] = own or public_price(name)
+            self._known[model] = own or _known_price(name) or public_price(name)
         return self._known[model]
+
+    def charged(self, request: Request, reply: Reply) -> float | None:
+        """What a call cost: by the provider's own word, else by its tokens. None where the price is unknown."""
+        if reply.dollars is not None:
+            return reply.dollars
+        dollars = self.dollars(request.model, reply.tokens)
+        return None if dollars is None else dollars * TIER_FACTORS.get(request.settings.tier or "standard", 1.0)
 
     def dollars(self, model: str, tokens: TokenCount) -> float | None:
         """What a call cost, or None where the price is unknown."""
         price = self.of(model)
         return None if price is None else price.dollars(tokens)
+
+
+def _known_price(name: ModelName) -> TokenPrice | None:
+    """The price in our own dated table. Servers that a user names by address set prices of their own."""
+    facts = facts_of(name.name)
+    if name.url or not facts.price:
+        return None
+
+    def price(reading: float = 1.0, writing: float = 1.0) -> TokenPrice:
+        fresh, cached, output = facts.price
+        stored = fresh * facts.cache_write * reading
+        return TokenPrice(input=fresh * reading, output=output * writing, cached=cached * reading, stored=stored)
+
+    if not facts.long:
+        return price()
+    return replace(price(), over=int(facts.long[0]), beyond=price(*facts.long[1:]))
 
 
 def public_price(name: ModelName) -> TokenPrice | None:

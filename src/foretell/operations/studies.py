@@ -10,7 +10,7 @@ from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
 from foretell.forecasters.forecaster import make_forecaster
-from foretell.models.budget import Budget, BudgetWaitingModel, PendingCalls
+from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.model import Model
 from foretell.models.names import ModelName
@@ -79,7 +79,6 @@ class MachineServices:
 
     settings: Settings
     watch: WatchProgress
-    _calls: PendingCalls = field(default_factory=PendingCalls)
     _within: dict[float, Settings] = field(default_factory=dict[float, Settings])
 
     def progress(self, done: int, total: int) -> None:
@@ -148,11 +147,10 @@ class MachineServices:
 
                 yield StudyModels(
                     name=spec.models["agent"],
-                    model=self._waiting(runtime.exchange.within(runtime.budget)),
+                    model=runtime.exchange.within(runtime.budget),
                     journal=journal,
                     progress=progress,
                     runtime=runtime,
-                    wait=self._waiting,
                 )
 
     def _settings_within(self, dollars: float | None) -> Settings:
@@ -163,10 +161,6 @@ class MachineServices:
             budget = Budget("study", dollars=dollars, within=self.settings.budget)
             self._within[dollars] = replace(self.settings, budget=budget)
         return self._within[dollars]
-
-    def _waiting(self, model: Model) -> Model:
-        """Every case is put once: a call waits for others before the budget counts as spent."""
-        return BudgetWaitingModel(model, self._calls)
 
 
 def agent_spec(options: AgentStudyOptions) -> RunSpec:

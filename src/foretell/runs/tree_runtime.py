@@ -12,7 +12,6 @@ from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
 from foretell.forecasters.tree.thought_search import ThoughtSettings
 from foretell.forecasters.tree.tree_file import write_tree
-from foretell.models.model import Reply, Request
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef

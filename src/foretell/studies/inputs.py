@@ -175,15 +175,10 @@ class StudyModels:
     journal: Journal
     progress: StudyProgress
     runtime: "Runtime"
-    wait: Callable[[Model], Model]
-    """A model whose calls wait for others before the budget counts as spent."""
 
     def context(self, question: Question) -> "Context":
         """What a trial on a question works with."""
-        context = self.runtime.context(question, 0)
-        # A question with a budget of its own must not wait for others.
-        own_budget = self.runtime.spec.budget.question is not None
-        return context if own_budget else context.with_model(self.wait)
+        return self.runtime.context(question, 0)
 
     @property
     def cost(self) -> Cost:

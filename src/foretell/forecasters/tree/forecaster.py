@@ -14,7 +14,6 @@ from foretell.forecasters.tree.grow.grow import GrowthPlan, TreeSettings, grow
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
 from foretell.forecasters.tree.tree_file import tree_to_dict
-from foretell.models.budget import BudgetWaitingModel, PendingCalls
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent, Failed, ForecastMade, TraceEvent, TreeGrown, ignore_event
@@ -197,11 +196,9 @@ class AnalyzingForecaster:
         """One trial. It ends in one of the two unless the settings themselves cannot work."""
         began = asyncio.get_running_loop().time()
         targets = targets_to_analyze(question, shortcut=self._settings.shortcut)
-        pending = PendingCalls()
-        waiting = context.with_model(lambda model: BudgetWaitingModel(model, pending))
         pool = GroundingPool(self.grounder, self._settings.ground)
         done = await gather_or_cancel(
-            self._analyze(question, target, waiting, pool, len(targets)) for target in targets
+            self._analyze(question, target, context, pool, len(targets)) for target in targets
         )
         results = {target.id: result for target, result in zip(targets, done, strict=True)}
         for result in results.values():

@@ -67,7 +67,10 @@ class ChatWire:
             body["provider"] = {"require_parameters": True}
         if request.tools:
             body["tools"] = [
-                {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
+                {
+                    "type": "function",
+                    "function": {"name": t.name, "description": t.description, "parameters": t.parameters},
+                }
                 for t in request.tools
             ]
         if request.force is not None:
@@ -86,11 +89,13 @@ class ChatWire:
     def _settings(self, request: Request, facts: ModelFacts) -> Json:
         settings = request.settings
         effort = facts.effort(settings.effort) if facts.efforts else settings.effort
-        sampled = facts.sampling == "yes" or (facts.sampling == "without_thinking" and not facts.thinks(settings.effort))
+        sampled = facts.sampling == "yes" or (
+            facts.sampling == "without_thinking" and not facts.thinks(settings.effort)
+        )
         sent: Json = {
             "temperature": settings.temperature if sampled else None,
             self.seed: settings.seed,
-            self.length: settings.max_tokens,
+            self.length: request.max_tokens,
             "service_tier": None if settings.tier in (None, "standard") else settings.tier,
         }
         if effort is not None and self.effort == "reasoning":
@@ -109,7 +114,9 @@ class ChatWire:
         raw_calls: list[Json] = list(message.get("tool_calls") or ())
         ids = call_ids([call.get("id") for call in raw_calls], request)
         calls = tuple(
-            ToolCall(id=id, name=str(call["function"]["name"]), arguments=arguments_text(call["function"].get("arguments")))
+            ToolCall(
+                id=id, name=str(call["function"]["name"]), arguments=arguments_text(call["function"].get("arguments"))
+            )
             for id, call in zip(ids, raw_calls, strict=True)
         )
         text, inline = _content(message.get("content"))
@@ -123,7 +130,9 @@ class ChatWire:
             thinking=inline or _thinking(message),
             sealed=_sealed(message, raw_calls, ids),
         )
-        return replace(reply, tokens=self._tokens(body.get("usage"), request, reply), dollars=_dollars(body.get("usage")))
+        return replace(
+            reply, tokens=self._tokens(body.get("usage"), request, reply), dollars=_dollars(body.get("usage"))
+        )
 
     def _tokens(self, usage: Any, request: Request, reply: Reply) -> Any:
         read, written, total = (count(usage, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))

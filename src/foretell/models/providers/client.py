@@ -154,7 +154,9 @@ class HttpModel:
         """Remember what a model refuses; False where there is nothing left to give up."""
         facts = self.facts(name)
         if setting == "tool_choice" and facts.force in LESS_FORCE:
-            self._learned[name] = replace(facts, force="required" if request.force != "*" and facts.force == "named" else "no")
+            self._learned[name] = replace(
+                facts, force="required" if request.force != "*" and facts.force == "named" else "no"
+            )
         elif setting == "schema" and facts.schema in LESS_SCHEMA:
             self._learned[name] = replace(facts, schema=LESS_SCHEMA[facts.schema])
         elif setting not in self._dropped.get(name, frozenset()) and setting not in ("tool_choice", "schema"):
@@ -209,7 +211,9 @@ def _failed_call(body: Any) -> Reply | None:
     if not isinstance(error, dict) or error.get("code") != "tool_use_failed":
         return None
     text = str(error.get("failed_generation") or "")
-    return Reply(text=text, finish="malformed", detail=str(error.get("message") or ""), tokens=TokenCount(estimated=True))
+    return Reply(
+        text=text, finish="malformed", detail=str(error.get("message") or ""), tokens=TokenCount(estimated=True)
+    )
 
 
 def _without(request: Request, dropped: frozenset[str]) -> Request:

@@ -79,7 +79,7 @@ class GeminiWire:
         sent: Json = {
             "temperature": settings.temperature,
             "seed": settings.seed,
-            "maxOutputTokens": settings.max_tokens,
+            "maxOutputTokens": request.max_tokens,
             "thinkingConfig": _thinking(request, facts),
         }
         if request.schema is not None and facts.schema == "yes" and (not request.tools or facts.thinking == "level"):
@@ -152,7 +152,9 @@ def _join_part(parts: list[Json], part: Json) -> None:
     """Texts of one kind are one text; everything else is a part of its own. A signature may come with an empty text."""
     plain = part.keys() <= {"text", "thought", "thoughtSignature"} and "text" in part
     last = parts[-1] if parts else {}
-    same = last.keys() <= {"text", "thought"} and "text" in last and bool(last.get("thought")) == bool(part.get("thought"))
+    same = (
+        last.keys() <= {"text", "thought"} and "text" in last and bool(last.get("thought")) == bool(part.get("thought"))
+    )
     if plain and same:
         parts[-1] = {**last, **part, "text": last["text"] + part["text"]}
     else:

@@ -34,7 +34,14 @@ MAX_TOKENS = 16_000
 """Anthropic wants a limit on every request."""
 STREAM_ABOVE = 21_333
 """Tokens that may take more than ten minutes to write: connections rarely stay silent for so long."""
-BUDGETS: Mapping[str, int] = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 32_768, "max": 48_000}
+BUDGETS: Mapping[str, int] = {
+    "minimal": 1_024,
+    "low": 2_048,
+    "medium": 8_192,
+    "high": 16_384,
+    "xhigh": 32_768,
+    "max": 48_000,
+}
 """Tokens of thinking by level, for models that want a number."""
 LEAST_BUDGET = 1_024
 ROOM_TO_ANSWER = 8_000
@@ -178,7 +185,7 @@ def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:
     """How to think, and the limit on thoughts and answer together."""
     settings: ModelSettings = request.settings
     most = facts.max_output or MAX_TOKENS
-    limit = min(settings.max_tokens or MAX_TOKENS, most)
+    limit = min(request.max_tokens or MAX_TOKENS, most)
     effort = facts.effort(settings.effort)
     if effort is None:
         return {}, limit
@@ -187,11 +194,15 @@ def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:
         return ({"type": kind} if kind else {}), limit
     if facts.thinking == "adaptive":
         return {"type": "adaptive"}, limit
-    if facts.thinking != "budget" or (request.force is not None and not facts.while_thinking) or not _may_think(request):
+    if (
+        facts.thinking != "budget"
+        or (request.force is not None and not facts.while_thinking)
+        or not _may_think(request)
+    ):
         return {}, limit
     budget = BUDGETS[effort]
     if settings.max_tokens is None:
-        limit = min(budget + ROOM_TO_ANSWER, most)
+        limit = min(budget + ROOM_TO_ANSWER, most, request.cap or most)
     budget = min(budget, limit - LEAST_BUDGET)
     return ({"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else {}), limit
 

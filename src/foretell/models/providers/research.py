@@ -69,7 +69,9 @@ class ResearchingModel(HttpModel):
         if isinstance(state, dict) and state.get("status") in ("failed", "cancelled"):
             raise ModelError(f"{request.model}: the research ended early: {redact_key(_reason(state), self._key)}")
         reply = self._read(answer, request)
-        return replace(reply, text=_last_text(state), finish="stop" if reply.finish == "tool" else reply.finish, sealed="")
+        return replace(
+            reply, text=_last_text(state), finish="stop" if reply.finish == "tool" else reply.finish, sealed=""
+        )
 
 
 def _reason(state: dict[str, Any]) -> str:

@@ -33,6 +33,8 @@ ENDINGS: Mapping[str, FinishReason] = {
     "steered": "paused",
 }
 CALLS = ("function_call", "mcp_call")
+LEAST_OUTPUT = 16
+"""OpenAI refuses a smaller limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,13 @@ class ResponsesWire:
             body["include"] = ["reasoning.encrypted_content"]
         if request.tools:
             body["tools"] = [
-                {"type": "function", "name": t.name, "description": t.description, "parameters": t.parameters, "strict": False}
+                {
+                    "type": "function",
+                    "name": t.name,
+                    "description": t.description,
+                    "parameters": t.parameters,
+                    "strict": False,
+                }
                 for t in request.tools
             ]
         if request.force is not None:
@@ -82,8 +90,8 @@ class ResponsesWire:
             body["reasoning"] = {"effort": effort}
         if settings.temperature is not None and (facts.sampling == "yes" or (facts.sampling != "no" and not thinks)):
             body["temperature"] = settings.temperature
-        if settings.max_tokens is not None:
-            body["max_output_tokens"] = settings.max_tokens
+        if request.max_tokens is not None:
+            body["max_output_tokens"] = max(request.max_tokens, LEAST_OUTPUT)
         if settings.tier not in (None, "standard"):
             body["service_tier"] = settings.tier
         if self.cache_key and request.tools:
@@ -193,7 +201,8 @@ def _assistant(message: AssistantMessage) -> list[Json]:
         items.append({"role": "assistant", "content": message.text})
     missing = [call for call in message.calls if call.id not in seen]
     return items + [
-        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments} for call in missing
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in missing
     ]
 
 

@@ -109,7 +109,11 @@ class Failure:
     def words(self) -> str:
         """All that tells kinds of errors apart, in lower case."""
         error = self._error
-        parts = [self.message, _get(self.body, "code"), *(_get(error, key) for key in ("code", "type", "status", "param"))]
+        parts = [
+            self.message,
+            _get(self.body, "code"),
+            *(_get(error, key) for key in ("code", "type", "status", "param")),
+        ]
         details = [_get(detail, "reason") for detail in _list(_get(error, "details"))]
         code = _get(_get(error, "details"), "error_code")
         return " ".join(str(part) for part in (*parts, *details, code) if part).lower()
@@ -252,7 +256,10 @@ def counted(
         input=read_or_estimate,
         output=written_or_estimate,
         estimated=written is None or not read,
-        **{name: min(value or 0, written_or_estimate if name == "reasoning" else read_or_estimate) for name, value in parts.items()},
+        **{
+            name: min(value or 0, written_or_estimate if name == "reasoning" else read_or_estimate)
+            for name, value in parts.items()
+        },
     )
 
 
