@@ -6,6 +6,7 @@ disagree, a test fails.
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from aiohttp import web
@@ -177,8 +178,8 @@ def messages(script: Script) -> Handler:
         refuse(marks > 4, "A maximum of 4 blocks with cache_control may be provided")
         refuse(body["messages"][-1]["role"] != "user", "the conversation must end with a user message")
         roles = [turn["role"] for turn in body["messages"]]
-        refuse(any(a == b for a, b in zip(roles, roles[1:], strict=False)), "roles must alternate")
-        for turn, after in zip(body["messages"], body["messages"][1:], strict=False):
+        refuse(any(a == b for a, b in pairwise(roles)), "roles must alternate")
+        for turn, after in pairwise(body["messages"]):
             if turn["role"] != "assistant":
                 continue
             uses = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
@@ -257,7 +258,7 @@ def gemini(script: Script) -> Handler:
 
 
 def chat(script: Script, kind: str) -> Handler:
-    """Servers of the chat format: `lmstudio` takes no objects, `ollama` ignores the choice, `deepseek` wants thoughts back."""
+    """Chat servers: `lmstudio` takes no objects, `ollama` ignores the choice, `deepseek` wants its thoughts back."""
 
     def answer(body: Json) -> Json:
         choice = body.get("tool_choice", "auto")

@@ -1,4 +1,4 @@
-"""A research of three steps with a forced end, for every model of the table, against servers that refuse what is refused."""
+"""A research of three steps with a forced end, for every model of the table, against strict servers."""
 
 import asyncio
 import json
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from foretell.models.model import EFFORTS, ModelSettings, Request, SystemMessage, ToolResult, ToolSpec, UserMessage
+from foretell.models.names import ModelName
+from foretell.models.provider import ProviderConfig
 from foretell.models.providers.client import HttpModel
 from foretell.models.providers.services import (
     ANTHROPIC,
@@ -27,6 +29,7 @@ TOOLS = (
     ToolSpec(name="look_up", description="Looks a word up.", parameters=WORD),
     ToolSpec(name="submit", description="Hands the answer in.", parameters=NUMBER),
 )
+OTHER_CLAUDES = ("claude-haiku-5-5", "claude-opus-5", "claude-sonnet-5", "claude-opus-4-8")
 MODELS = [
     *[("openai", OPENAI, strict.responses, model) for model in strict.EFFORTS if model.startswith(("gpt", "o"))],
     *[("xai", XAI, strict.responses, model) for model in ("grok-4.7", "grok-4.3")],
@@ -34,8 +37,7 @@ MODELS = [
     *[
         ("anthropic", ANTHROPIC, strict.messages, model)
         for model in dict.fromkeys(
-            (*strict.CLAUDE_NO_FORCE, *strict.CLAUDE_ALWAYS_THINKS, *strict.CLAUDE_SAMPLING)
-            + ("claude-haiku-5-5", "claude-opus-5", "claude-sonnet-5", "claude-opus-4-8")
+            (*strict.CLAUDE_NO_FORCE, *strict.CLAUDE_ALWAYS_THINKS, *strict.CLAUDE_SAMPLING, *OTHER_CLAUDES)
         )
     ],
     *[("google", GOOGLE, strict.gemini, model) for model in (*strict.GEMINI_LEVELS, "gemini-2.5-flash")],
@@ -66,18 +68,11 @@ async def research(client: HttpModel, model: str, settings: ModelSettings) -> li
 async def run(provider: Any, handler: Any, name: str, settings: ModelSettings) -> tuple[list[str], list[Any]]:
     script = strict.Script()
     runner, address = await strict.serve(handler(script), script)
-    service, provided, model = name, provider, name
-    written = f"{service}" if "@" in name else model
+    model = name.replace("ADDRESS", address)
     try:
-        from foretell.models.names import ModelName
-        from foretell.models.provider import ProviderConfig
-
-        config = ProviderConfig(
-            name=ModelName.read(written.replace("ADDRESS", address)), key="k-secret", address=address
-        )
-        client = provided.open(config)
+        client = provider.open(ProviderConfig(name=ModelName.read(model), key="k-secret", address=address))
         try:
-            return await research(client, written.replace("ADDRESS", address), settings), script.requests
+            return await research(client, model, settings), script.requests
         finally:
             await client.close()
     finally:

@@ -112,8 +112,8 @@ _ALWAYS = ("text", "calls", "finish", "tokens", "model")
 def unpack_reply(stored: bytes) -> Reply:
     """The reply that was packed, equal in every field; also one of an older version, which had fewer."""
     found = json.loads(stored)
-    read, written, cached, *rest = found["tokens"]
-    cache_written, reasoning, estimated = (*rest, 0, 0, False)[:3] if len(rest) < 3 else rest
+    counts: list[Any] = [*found["tokens"], 0, 0, 0][:6]
+    read, written, cached, cache_written, reasoning, estimated = counts
     return Reply(
         text=found["text"],
         # An older version kept a signature with the call.
@@ -125,7 +125,7 @@ def unpack_reply(stored: bytes) -> Reply:
             cached=cached,
             stored=cache_written,
             reasoning=reasoning,
-            estimated=estimated,
+            estimated=bool(estimated),
         ),
         model=found["model"],
         sealed=found.get("thoughts", ""),

@@ -63,7 +63,7 @@ class ModelFacts:
             return None
         if wanted == "none" and self.off != "no":
             return "none"
-        below = [level for level in self.efforts if EFFORTS.index(level) <= EFFORTS.index(wanted)]
+        below: list[ReasoningEffort] = [one for one in self.efforts if EFFORTS.index(one) <= EFFORTS.index(wanted)]
         return below[-1] if below else self.efforts[0]
 
     def thinks(self, wanted: ReasoningEffort | None) -> bool:
@@ -100,9 +100,12 @@ def read_facts(path: Path) -> FactTable:
             raise InputError(
                 f"there is no field {unknown[0]!r}", path=path, column=place, hint=", ".join(sorted(known))
             )
+        fixed: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
         try:
-            re.compile(values["pattern"])
-            models.append(ModelFacts(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}))
+            re.compile(fixed["pattern"])
+            models.append(ModelFacts(**fixed))
         except (KeyError, TypeError, re.error) as error:
             raise InputError(f"the entry cannot be used: {error}", path=path, column=place) from None
     when = document.get("date")

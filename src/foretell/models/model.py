@@ -50,7 +50,7 @@ class AssistantMessage:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     sealed: str = ""
-    """The turn in the provider's own form, with thoughts and signatures: handed back as it came, read by nobody else."""
+    """The turn in the provider's own form, thoughts and signatures included: handed back as it came."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,7 @@ TIER_FACTORS = {"flex": 0.5, "standard": 1.0, "priority": 2.0}
 
 
 class PriceList:
-    """Prices by model name: what the user states, what the provider says or runs for free, our dated table, the public list."""
+    """Prices by model: as the user states them, as the provider does, by our dated table, by the public list."""
 
     def __init__(self, own: Mapping[str, TokenPrice] | None = None) -> None:
         self._known: dict[str, TokenPrice | None] = dict(own or {})

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from foretell.forecasters.forecaster import make_forecaster
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
-from foretell.models.model import Model
 from foretell.models.names import ModelName
 from foretell.models.router import api_key_for
 from foretell.operations.study_data import judge_cases, read_study_data, statements_of_runs

@@ -213,8 +213,9 @@ def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "Provider
     if name.provider != "openai":
         return open_provider(written, settings.keys, address=address)
     key = api_key_for(name, settings.keys)
-    served = lambda request: bridge.address_for(request.slot)  # noqa: E731
-    return ResearchingModel(address or load_provider("openai").address, key, served)
+    return ResearchingModel(
+        address or load_provider("openai").address, key, lambda request: bridge.address_for(request.slot)
+    )
 
 
 def _endpoints(bench: Runtime) -> "list[Endpoint]":

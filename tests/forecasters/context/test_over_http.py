@@ -107,7 +107,7 @@ def test_one_context_for_all_models_in_two_formats(tmp_path) -> None:
     assert all(sum(one.p.values()) == pytest.approx(1) for one in made)
     assert len({one.trace for one in made}) == 1
     asked = [one for one in heard if one.model != "reader"]
-    assert {one.format for one in asked} == {"openai", "anthropic"}
+    assert {one.format for one in asked} == {"responses", "anthropic"}
     assert all(render(context) in one.words for one in asked)
     titles = [source.title for source in context.sources]
     assert "Norges Bank holds rates" in titles

@@ -1,7 +1,7 @@
 """The chat completions format of OpenAI, and the accents of those who speak it too."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -27,7 +27,7 @@ FINISH: Mapping[str, FinishReason] = {
     "error": "malformed",
 }
 REASONING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning")
-"""Where servers put what the model thought. What came in one of them goes back in it, or the next turn may be refused."""
+"""Where servers put what the model thought. It goes back in the same field, or the next turn may be refused."""
 KEPT_FIELDS = (*REASONING_FIELDS, "extra_content", "thought_signature")
 DOLLARS_PER_TICK = 1e-10
 """xAI counts money in ticks."""
@@ -196,11 +196,11 @@ def _grown(before: Any, piece: Any) -> Any:
     return _joined_parts([*earlier, *cast("list[Any]", piece)])
 
 
-def _joined_parts(parts: list[Any]) -> list[Any]:
+def _joined_parts(parts: Sequence[Any]) -> list[Any]:
     """Pieces of one part of a list, such as one reasoning detail, put together again."""
     joined: list[Any] = []
     for part in parts:
-        last = joined[-1] if joined else None
+        last: Any = joined[-1] if joined else {}
         same = isinstance(part, dict) and isinstance(last, dict) and "text" in part and "text" in last
         if same and all(part.get(key) == last.get(key) for key in ("type", "index")) and "index" in part:
             joined[-1] = {**last, **{k: v for k, v in part.items() if v}, "text": last["text"] + part["text"]}
@@ -227,8 +227,10 @@ def _message(message: Message, marked: bool) -> Json:
 
 
 def _assistant(message: AssistantMessage) -> Json:
-    sealed: Json = unseal("chat", message) or {}
+    opened: Any = unseal("chat", message)
+    sealed: Json = opened or {}
     extras: Json = sealed.get("calls") or {}
+    fields: Json = sealed.get("fields") or {}
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         | ({"extra_content": extras[call.id]} if call.id in extras else {})
@@ -236,7 +238,7 @@ def _assistant(message: AssistantMessage) -> Json:
     ]
     # Some servers refuse an empty text beside calls, others a missing one: null is what OpenAI itself writes.
     content: Any = message.text or (None if calls else "")
-    turn: Json = {"role": "assistant", "content": content, **(sealed.get("fields") or {})}
+    turn: Json = {"role": "assistant", "content": content, **fields}
     return turn | ({"tool_calls": calls} if calls else {})
 
 
@@ -289,7 +291,7 @@ def _dollars(usage: Any) -> float | None:
     stated: Any = cast("Json", usage).get("cost")
     ticks = count(usage, "cost_in_usd_ticks")
     if isinstance(stated, int | float) and not isinstance(stated, bool) and stated >= 0:
-        behind = (cast("Json", usage).get("cost_details") or {}).get("upstream_inference_cost")
+        behind: Any = (cast("Json", usage).get("cost_details") or {}).get("upstream_inference_cost")
         # With a key of one's own for the provider behind, that provider sends the bill.
         own_key = bool(cast("Json", usage).get("is_byok")) and isinstance(behind, int | float)
         return float(stated) + (float(behind) if own_key else 0.0)

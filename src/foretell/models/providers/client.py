@@ -19,7 +19,7 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.names import ModelName
-from foretell.models.providers.wire import Failure, Json, Wire, redact_key, server_events
+from foretell.models.providers.wire import HttpFailure, Json, Wire, redact_key, server_events
 from foretell.questions.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -107,9 +107,7 @@ class HttpModel:
         return self._read(await self._send(request, url, data), request)
 
     async def _send(self, request: Request, url: str, data: bytes | None = None) -> HttpAnswer:
-        """Post, or get where there is nothing to post. Before anything was sent it fails with `ModelBusy`, later with
-        `ReplyLost`.
-        """
+        """Post, or get where there is nothing to post; `ModelBusy` before anything was sent, `ReplyLost` later."""
         import aiohttp
 
         method = "GET" if data is None else "POST"
@@ -129,7 +127,7 @@ class HttpModel:
         if answer.status != 200 or (isinstance(parsed, dict) and _is_error(parsed)):
             if (failed := _failed_call(parsed)) is not None:
                 return failed
-            raise Failure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
+            raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
         if not isinstance(parsed, dict):
             raise ReplyLost(f"{request.model}: the reply is no JSON or was cut off")
         try:

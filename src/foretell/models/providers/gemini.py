@@ -102,7 +102,7 @@ class GeminiWire:
             ToolCall(id=id, name=str(call["name"]), arguments=arguments_text(call.get("args")))
             for id, call in zip(ids, made, strict=True)
         )
-        reason = str(candidate.get("finishReason") or ("STOP" if not blocked else blocked))
+        reason = str(candidate.get("finishReason") or (blocked or "STOP"))
         finish = FINISH.get(reason, "refusal")
         signed = any(part.keys() - {"text", "functionCall"} for part in parts)
         reply = Reply(
@@ -203,20 +203,19 @@ def _assistant(message: AssistantMessage) -> list[Json]:
     calls = list(message.calls)
     parts: list[Json] = []
     for part in sealed or []:
-        call: Json | None = part.get("functionCall")
-        if call is None:
+        made: Json | None = part.get("functionCall")
+        if made is None:
             parts.append(part)
             continue
-        match = next((c for c in calls if c.name == call.get("name") and call.get("id") in (None, c.id)), None)
+        match = next((c for c in calls if c.name == made.get("name") and made.get("id") in (None, c.id)), None)
         if match is not None:
             calls.remove(match)
-            parts.append({**part, "functionCall": {**call, "args": arguments_object(match)}})
+            parts.append({**part, "functionCall": {**made, "args": arguments_object(match)}})
     if message.text and not any("text" in part for part in parts):
         parts.insert(0, {"text": message.text})
     signed = any("thoughtSignature" in part for part in parts if "functionCall" in part)
     for number, call in enumerate(calls):
-        part = {"functionCall": {"name": call.name, "args": arguments_object(call)}}
-        if not call.id.startswith("call_"):
-            part["functionCall"]["id"] = call.id
-        parts.append(part | ({} if signed or number else {"thoughtSignature": SKIP_SIGNATURE}))
+        id = {} if call.id.startswith("call_") else {"id": call.id}
+        part: Json = {"functionCall": {"name": call.name, "args": arguments_object(call), **id}}
+        parts.append(part if signed or number else {**part, "thoughtSignature": SKIP_SIGNATURE})
     return parts

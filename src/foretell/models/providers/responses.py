@@ -56,14 +56,12 @@ class ResponsesWire:
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
         """What to post."""
-        settings = request.settings
         instructions = "\n\n".join(message.text for message in request.messages if isinstance(message, SystemMessage))
         items = [item for message in request.messages for item in _items(message)]
-        thinks = facts.thinks(settings.effort)
         body: Json = {"model": name, "input": items, "store": False}
         if instructions:
             body["instructions"] = instructions
-        if facts.efforts or settings.effort is not None:
+        if facts.efforts or request.settings.effort is not None:
             body["include"] = ["reasoning.encrypted_content"]
         if request.tools:
             body["tools"] = [
@@ -76,28 +74,18 @@ class ResponsesWire:
                 }
                 for t in request.tools
             ]
-        if request.force is not None:
-            if facts.force == "no":
-                items.append({"role": "user", "content": nudge(request.force)})
-            else:
-                body["tool_choice"] = self._choice(request.force, facts)
+        if request.force is not None and facts.force == "no":
+            items.append({"role": "user", "content": nudge(request.force)})
+        elif request.force is not None:
+            body["tool_choice"] = self._choice(request.force, facts)
         if request.schema is not None and facts.schema != "no":
             strict = is_strict(request.schema)
             form = {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
             body["text"] = {"format": form}
-        effort = facts.effort(settings.effort) if facts.efforts else settings.effort
-        if effort is not None:
-            body["reasoning"] = {"effort": effort}
-        if settings.temperature is not None and (facts.sampling == "yes" or (facts.sampling != "no" and not thinks)):
-            body["temperature"] = settings.temperature
-        if request.max_tokens is not None:
-            body["max_output_tokens"] = max(request.max_tokens, LEAST_OUTPUT)
-        if settings.tier not in (None, "standard"):
-            body["service_tier"] = settings.tier
         if self.cache_key and request.tools:
             opening = json.dumps([instructions, items[:1], [tool.name for tool in request.tools]]).encode()
             body["prompt_cache_key"] = sha256(opening).hexdigest()[:32]
-        return body
+        return body | _settings(request, facts)
 
     def _choice(self, force: str, facts: ModelFacts) -> Any:
         if force == "*" or facts.force == "required":
@@ -166,6 +154,19 @@ class ResponsesWire:
             # The connection ended first: what is there may be used, and was cut off.
             body = {**body, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
         return body
+
+
+def _settings(request: Request, facts: ModelFacts) -> Json:
+    settings = request.settings
+    effort = facts.effort(settings.effort) if facts.efforts else settings.effort
+    sampled = facts.sampling == "yes" or (facts.sampling != "no" and not facts.thinks(settings.effort))
+    sent = {
+        "reasoning": None if effort is None else {"effort": effort},
+        "temperature": settings.temperature if sampled else None,
+        "max_output_tokens": None if request.max_tokens is None else max(request.max_tokens, LEAST_OUTPUT),
+        "service_tier": None if settings.tier == "standard" else settings.tier,
+    }
+    return {name: value for name, value in sent.items() if value is not None}
 
 
 def _items(message: Message) -> list[Json]:

@@ -73,8 +73,17 @@ SETTINGS = {
     "tool_choice": ("tool_choice", "tool choice", "toolconfig", "function_calling_config"),
     "schema": ("response_format", "json_schema", "output_config.format", "responsejsonschema", "text.format"),
     "temperature": ("temperature", "top_p", "sampling"),
-    "effort": ("reasoning_effort", "reasoning.effort", "output_config.effort", "thinking_level", "thinkinglevel")
-    + ("thinking_budget", "thinkingbudget", "budget_tokens", "thinking.type"),
+    "effort": (
+        "reasoning_effort",
+        "reasoning.effort",
+        "output_config.effort",
+        "thinking_level",
+        "thinkinglevel",
+        "thinking_budget",
+        "thinkingbudget",
+        "budget_tokens",
+        "thinking.type",
+    ),
     "seed": ("seed",),
     "tier": ("service_tier", "servicetier"),
     "sealed": ("reasoning_content", "reasoning_details", "'reasoning'", "encrypted_content", "messages.reasoning"),
@@ -87,7 +96,7 @@ SHORTEST_KEY = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
+class HttpFailure:
     """An answer that is no reply."""
 
     status: int
