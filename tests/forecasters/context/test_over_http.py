@@ -11,6 +11,7 @@ from tests.forecasters.context.doubles import no_tools
 from fakes.models import FakeModels, ModelFault
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.search.tavily import TavilySearch
+from foretell.data.service import ServiceConfig
 from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.prompt.builder import ContextBuilder
 from foretell.forecasters.prompt.elicitation import ELICITATIONS
@@ -53,7 +54,7 @@ class Stage:
 
     def __init__(self, fake: FakeModels, exchange: ModelRouter, client: AsyncHttpClient, search: Any, journal: Journal):
         self.fake, self.exchange, self.search, self.journal = fake, exchange, search, journal
-        self.engine = TavilySearch(client, KEY, f"{search.url}/tavily")
+        self.engine = TavilySearch(ServiceConfig(http=client, key=KEY, address=f"{search.url}/tavily"))
 
     def builder(self, reader: str = "openai:reader") -> ContextBuilder:
         return ContextBuilder(
