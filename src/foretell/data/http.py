@@ -267,7 +267,7 @@ class AsyncHttpClient:
         self,
         url: str,
         *,
-        params: Mapping[str, str] | list[tuple[str, str]] | None = None,
+        params: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None,
         headers: Mapping[str, str] | None = None,
         follow_redirects: bool = True,
         admit: AdmitAddress | None = None,

@@ -57,7 +57,7 @@ class JsonService:
 
     async def read(self, path: str, params: Params = ()) -> Payload:
         """What stands at a path."""
-        pairs = list(cast("Mapping[str, str]", params).items() if isinstance(params, Mapping) else params)
+        pairs = tuple(cast("Mapping[str, str]", params).items() if isinstance(params, Mapping) else params)
         return Payload.of(await self.http.get(f"{self.host}{path}", params=pairs or None, headers=self._headers))
 
     async def post(self, path: str, body: Any) -> Payload:

@@ -386,11 +386,11 @@ def event_state(markets: Sequence[MarketState | None], *, exclusive: bool) -> Ev
     active = [market for market in known if market.status in ACTIVE_STATUSES]
     finished = [market for market in known if market not in active] if active else []
     certain = len(known) == len(markets) and all(market.lost for market in finished)
-    statuses = {market.status for market in known}
+    statuses: set[MarketStatus] = {market.status for market in known}
     over: MarketStatus = "resolved" if statuses == {"resolved"} else "closed"
     return EventState(
         asked=tuple(active or known),
         finished=tuple(market.target.id for market in finished),
         exclusive=exclusive and certain and len(active or known) > 1,
-        status=next((one for one in ACTIVE_STATUSES if one in statuses), over),
+        status="open" if "open" in statuses else "unopened" if "unopened" in statuses else over,
     )
