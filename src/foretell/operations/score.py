@@ -88,19 +88,19 @@ class ScoreResult(Result):
 
     def to_html(self) -> str:
         """The leaderboard as a page."""
-        from foretell.report.leaderboard_page import leaderboard_page
+        from foretell.report.leaderboard import leaderboard_page
 
         return leaderboard_page(self.board, self.table, self.title, costs=self.costs)
 
     def to_markdown(self) -> str:
         """The leaderboard as Markdown."""
-        from foretell.report.leaderboard_text import markdown_board
+        from foretell.report.leaderboard import markdown_board
 
         return markdown_board(self.board)
 
     def print(self, console: "Console") -> None:
         """The leaderboard, and the details below it."""
-        from foretell.report.leaderboard_text import print_board
+        from foretell.report.leaderboard import print_board
 
         print_board(self.board, console)
         if self.details:
@@ -305,7 +305,7 @@ class CompareResult(Result):
 
     def print(self, console: "Console") -> None:
         """Two forecasters head to head; several as a table."""
-        from foretell.report.leaderboard_text import print_pair
+        from foretell.report.leaderboard import print_pair
 
         if len(self.pairs) == 1:
             print_pair(self.pairs[0], console)
