@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from foretell.cli.request_options import request_options
-from foretell.operations.requests import TREE_FORMATS, TreeRequest
+from foretell.operations.requests import TREE_FORMATS, TreeEditRequest, TreeRequest
 from foretell.runs import event_loop
 
 if TYPE_CHECKING:
@@ -143,6 +143,22 @@ def check(file: Path) -> None:
     click.echo(f"{file}: {errors} error{'s' * (errors != 1)}" if errors else f"{file}: sound")
     if errors:
         raise SystemExit(1)
+
+
+@tree.command()
+@request_options(TreeEditRequest)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def edit(request: TreeEditRequest, as_json: bool) -> None:
+    """Change the tree in TREE: numbers, words, links, claims added, moved or removed.
+
+    Only the claims above a change are worked out anew. Those that a model judged keep their number and are marked
+    until --rejudge has the model look at them again.
+    """
+    from foretell.operations.tree_edit import edit_tree
+
+    result = edit_tree(request)
+    click.echo(result.to_json() if as_json else str(result))
+    click.echo(f"Wrote {result.path}", err=True)
 
 
 @tree.command()

@@ -242,6 +242,22 @@ class WhatIfRequest(OperationRequest):
         return Path(given) if isinstance(given, str) else given
 
 
+class TreeEditRequest(OperationRequest):
+    """Changes to the tree in a file: numbers, words, links, claims added, moved or removed."""
+
+    tree: Path = setting(help="The tree's file.", argument=True)
+    set: Mapping[str, Probability] = setting(
+        {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
+    )
+    edits: Path | None = setting(
+        None, "A JSON list of edits, as under `edits` of a scenario in a tree file.", metavar="FILE"
+    )
+    rejudge: bool = setting(False, "Have a model judge anew what it judged before something beneath changed.")
+    model: ModelChoice | None = setting(None, "provider:name of the model that judges.", env="FORETELL_MODEL")
+    budget: float | None = setting(None, "Hard limit in dollars.", metavar="DOLLARS", gt=0, le=10_000)
+    out: Path | None = setting(None, "Write the tree to this file (default: the tree's own).", metavar="FILE")
+
+
 # Scoring tables, and what is made of them.
 
 
