@@ -9,7 +9,7 @@ import pytest
 from foretell.forecasters.agent.actions import AgentToolset
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import starting_belief
-from foretell.forecasters.agent.loop import StopReason, TrialSetup
+from foretell.forecasters.agent.loop import AgentTrial, StopReason
 from foretell.forecasters.agent.settings import FULL, NOBELIEF, AgentSettings, Clamp
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.model import (
@@ -73,7 +73,7 @@ def test_loop_accepts_only_a_fenced_toolbox(desk):
 
     form = AnswerFormat.of(desk.question)
     with pytest.raises(TypeError, match="only a fenced toolbox"):
-        TrialSetup(
+        AgentTrial(
             request=Request(model="scripted:x", messages=()),
             offer=AgentToolset(form=form, variant=FULL),
             belief=starting_belief(form),
