@@ -17,9 +17,9 @@ from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file,
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, resynthesize
 from foretell.models.journal import Journal
 from foretell.models.providers.function import model_name
-from foretell.operations.operation import operation
 from foretell.operations.requests import TreeEditRequest
 from foretell.operations.result import Result
+from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.runs.runtime import open_runtime
@@ -37,6 +37,11 @@ class TreeEditResult(Result):
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
     """Judged claims that were stated before a change beneath them, and still stand so."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the tree is."""
+        return (f"Wrote {self.path}",)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer, and every claim that changed."""
@@ -58,26 +63,20 @@ class TreeEditResult(Result):
         return "\n".join(lines or ["Nothing changed."])
 
 
-async def edit(request: TreeEditRequest, settings: Settings) -> TreeEditResult:
+async def edit(request: TreeEditRequest, settings: Settings | None = None) -> TreeEditResult:
     """Edit the tree, ask for stale judgements again where the request says so, and write the file."""
     file = read_tree_file(request.tree)
     edits = [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
     tree = resynthesize(file.tree, [*_edits(request), *edits])
     if request.rejudge:
-        tree = await _rejudged(tree, request, settings)
+        tree = await _rejudged(tree, request, settings or load_settings())
     path = request.out or request.tree
     write_tree(path, tree, file.scenarios)
     changes = tuple(claim_changes(file.tree, tree))
     return TreeEditResult(tree=tree, path=path, changes=changes, stale=tuple(stale_claims(tree)))
 
 
-@operation(TreeEditRequest)
-def edit_tree(request: TreeEditRequest, settings: Settings | None = None) -> TreeEditResult:
-    """Edit the tree in a file; with `rejudge` a model judges anew what it judged before something beneath changed."""
-    from foretell.runs import event_loop
-    from foretell.runs.backtest import run_sync
-
-    return run_sync(edit(request, settings or load_settings()), event_loop.run)
+edit_tree = operation(TreeEditRequest)(edit)
 
 
 def _edits(request: TreeEditRequest) -> list[Any]:
