@@ -131,7 +131,7 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
         env: Environment variable that stands in where nothing is given, in every door.
         group: What it belongs to, such as "agent"; forms fold groups, and `OperationRequest.changed` gives one of them.
         alone: What a flag that is given without a value stands for.
-        names: "module:attribute" of the names that may be given, where plug-ins can add some; help and schemas list them.
+        names: "module:attribute" of the names that may be given; help and schemas list them.
         limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, …
     """
     given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
