@@ -135,7 +135,7 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
         limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, …
     """
     given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
-    shown = {name: value for name, value in {**given, "alone": alone, "names": names}.items() if value}
+    shown: Any = {name: value for name, value in {**given, "alone": alone, "names": names}.items() if value}
     return Field(default, description=help, json_schema_extra={"hints": shown}, **limits)
 
 

@@ -250,7 +250,8 @@ def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
     if shown.get("env"):
         # Not click's own envvar: the request reads the variable, so that every door does it alike.
         text = f"{text}  [env: {shown['env']}]"
-    spelled, more = list(flags(name, info)), dict[str, Any]()
+    spelled = list(flags(name, info))
+    more: Any
     if kind is bool:
         spelled[-1] += f"/--no-{spelled[-1].removeprefix('--')}" if default else ""
         more = {"is_flag": True}

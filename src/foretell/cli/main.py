@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -116,7 +117,7 @@ whose suffix says the format (repeat it for several), `-f` and `-o` name the tab
 names columns, `--closes` a date, `--concurrency` how much is done at a time and `--trials` how often a question is
 asked. A spelling of an earlier version is refused with the new one.
 """
-_AT_ONCE = {"is_flag": True, "is_eager": True, "expose_value": False}
+_AT_ONCE: Any = {"is_flag": True, "is_eager": True, "expose_value": False}
 
 
 @click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})

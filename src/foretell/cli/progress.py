@@ -46,7 +46,11 @@ def progress_bar(what: str) -> Reporting:
 
     with _bars(what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bars:
         task = bars.add_task(what, total=None)
-        yield {"progress": lambda done, total: bars.update(task, completed=done, total=total)}
+
+        def progress(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        yield {"progress": progress}
 
 
 @contextmanager

@@ -95,12 +95,13 @@ class SearchedContexts:
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
         """The context of a question at a moment, or `ContextUnavailable`."""
-        spec, runtime, summaries = self.spec, self.runtime, dict[str, Any]()
+        spec, runtime = self.spec, self.runtime
+        summaries: dict[str, Any] = {}
         assert self.engine is not None
         if runtime is not None:
             budget = Budget("context", dollars=spec.budget.question, within=runtime.budget)
             router = runtime.exchange
-            summaries = {"models": runtime.models, "model": router.within(budget), "prices": router.prices}
+            summaries |= {"models": runtime.models, "model": router.within(budget), "prices": router.prices}
         settings = ContextBuildSettings(queries=spec.queries, per_query=spec.per_query, compared=spec.compared)
         builder = ContextBuilder(engine=self.engine, journal=self.journal, settings=settings, **summaries)
         return await builder.build(question, as_of)

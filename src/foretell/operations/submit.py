@@ -138,7 +138,7 @@ async def submit(
     found, notes = relevant(request, found, at)
     ledger = open_ledger(settings)
     # A server of one's own need not be given time.
-    pause = {"pause": 0.1} if SERVICES.get(request.to) in settings.addresses else {}
+    pause: dict[str, Any] = {"pause": 0.1} if SERVICES.get(request.to) in settings.addresses else {}
     try:
         async with open_submitter(request, settings, found, at) as submitter:
             plan = submitter.plan(found.forecasts, found.questions)
