@@ -71,13 +71,17 @@ def test_edits_from_a_file_are_applied_and_without_a_model_judgements_are_marked
         {"edit": "set_claim", "id": "P2", "claim": "Other words."},
     ]
     (tmp_path / "edits.json").write_text(json.dumps(edits))
-    done = CliRunner().invoke(operation_command("tree edit"), [str(file), "--edits", str(tmp_path / "edits.json"), "--set", "P2=0.2"])
+    done = CliRunner().invoke(
+        operation_command("tree edit"), [str(file), "--edits", str(tmp_path / "edits.json"), "--set", "P2=0.2"]
+    )
     assert done.exit_code == 0, done.output
     assert "P2 0.500 → 0.200 (claim)" in done.output
     assert "judged before a change beneath them: P1, P0" in done.output
     assert read_tree_file(file).tree.nodes["P1"].children == ("P1.1", "P1.2", "P1.3")
     out = tmp_path / "other.json"
-    shown = CliRunner().invoke(operation_command("tree edit"), [str(file), "--set", "P2=0.3", "--out", str(out), "--json"])
+    shown = CliRunner().invoke(
+        operation_command("tree edit"), [str(file), "--set", "P2=0.3", "--out", str(out), "--json"]
+    )
     assert json.loads(shown.stdout)["changes"][0]["is"] == 0.3
     assert (read_tree(out).nodes["P2"].p, read_tree(file).nodes["P2"].p) == (0.3, 0.2)
 
