@@ -14,89 +14,59 @@ DEFAULT_OUTPUT_TOKENS = 4096
 """Tokens set aside for a reply whose request names no limit."""
 
 
-def cost_of_call(tokens: TokenCount, dollars: float | None) -> Cost:
-    """One call; its price may be unknown."""
-    return Cost(
-        calls=1,
-        input_tokens=tokens.input,
-        output_tokens=tokens.output,
-        dollars=dollars or 0.0,
-        unpriced=int(dollars is None),
-    )
-
-
 class Budget:
-    """A hard limit on dollars, tokens and calls; a question's budget lies within that of its run.
+    """A hard limit on dollars, or none; a question's budget lies within that of its run.
 
     A call is set aside at its estimate before it is sent, so that many at once cannot break the limit together.
     A reply that has been paid for is always handed over; the next call is refused.
 
     >>> run = Budget("run", dollars=1.0)
-    >>> question = Budget("question", calls=1, within=run)
+    >>> question = Budget("question", dollars=0.7, within=run)
     >>> question.settle(question.set_aside(Cost(calls=1, dollars=0.6)), Cost(calls=1, dollars=0.2))
     >>> round(run.spent.dollars, 2)
     0.2
-    >>> question.set_aside(Cost(calls=1, dollars=0.1))
+    >>> question.set_aside(Cost(calls=1, dollars=0.6))
     Traceback (most recent call last):
     ...
-    foretell.models.model.BudgetExceeded: the budget of the question allows 1 calls; 1 spent, 1 more wanted
+    foretell.models.model.BudgetExceeded: the budget of the question allows 0.7 dollars; 0.2 spent, 0.6 more wanted
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        dollars: float | None = None,
-        tokens: int | None = None,
-        calls: int | None = None,
-        within: "Budget | None" = None,
-    ) -> None:
+    def __init__(self, name: str, *, dollars: float | None = None, within: "Budget | None" = None) -> None:
         self.name = name
         self.dollars = dollars
-        self.tokens = tokens
-        self.calls = calls
         self.within = within
         self.spent = Cost()
-        self._aside = [0.0, 0, 0]
+        self._aside = 0.0
 
     def set_aside(self, estimate: Cost) -> Cost:
         """Reserve room for one call here and in every budget around this one, or raise `BudgetExceeded`."""
         budgets = self._chain()
         for budget in budgets:
-            budget._check(estimate)
+            budget._check(estimate.dollars)
         for budget in budgets:
-            budget._hold(estimate, 1)
+            budget._aside += estimate.dollars
         return estimate
 
     def settle(self, estimate: Cost, actual: Cost) -> None:
         """Replace what was set aside by what the call cost."""
         for budget in self._chain():
-            budget._hold(estimate, -1)
+            budget._aside -= estimate.dollars
             budget.spent += actual
 
-    def only_dollars(self) -> bool:
-        """Whether some budget of the chain has no other limit than one in dollars, which needs known prices."""
-        return any(b.dollars is not None and b.tokens is None and b.calls is None for b in self._chain())
+    @property
+    def limited(self) -> bool:
+        """Whether it, or one around it, has a limit; that needs known prices."""
+        return any(budget.dollars is not None for budget in self._chain())
 
     def _chain(self) -> list["Budget"]:
         return [self, *(self.within._chain() if self.within else ())]
 
-    def _hold(self, estimate: Cost, sign: int) -> None:
-        for place, amount in enumerate(_amounts(estimate)):
-            self._aside[place] += sign * amount
-
-    def _check(self, estimate: Cost) -> None:
-        limits = (self.dollars, self.tokens, self.calls)
-        spends = zip(_amounts(self.spent), self._aside, _amounts(estimate), strict=True)
-        for unit, limit, (spent, aside, wanted) in zip(("dollars", "tokens", "calls"), limits, spends, strict=True):
-            # Set-asides are added and taken away again: leave room for what floats lose in that.
-            if limit is not None and spent + aside + wanted > limit * (1 + 1e-9):
-                message = f"the budget of the {self.name} allows {limit:,} {unit}; {round(spent + aside, 6):,} spent"
-                raise BudgetExceeded(f"{message}, {round(wanted, 6):,} more wanted")
-
-
-def _amounts(cost: Cost) -> tuple[float, int, int]:
-    return cost.dollars, cost.tokens, cost.calls
+    def _check(self, wanted: float) -> None:
+        used = self.spent.dollars + self._aside
+        # Set-asides are added and taken away again: leave room for what floats lose in that.
+        if self.dollars is not None and used + wanted > self.dollars * (1 + 1e-9):
+            message = f"the budget of the {self.name} allows {self.dollars:,} dollars; {round(used, 6):,} spent"
+            raise BudgetExceeded(f"{message}, {round(wanted, 6):,} more wanted")
 
 
 def estimate_tokens(request: Request) -> TokenCount:
@@ -129,15 +99,22 @@ class BudgetedModel:
     async def complete(self, request: Request) -> Reply:
         """The reply, or `BudgetExceeded` before anything is sent."""
         price = self._prices.of(request.model)
-        if price is None and self._budget.only_dollars():
-            hint = "state its price, or limit tokens or calls as well"
+        if price is None and self._budget.limited:
+            hint = "choose a model whose price is known, or set no budget"
             raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
-        tokens = estimate_tokens(request)
-        held = self._budget.set_aside(cost_of_call(tokens, price.dollars(tokens) if price else None))
+
+        def cost(tokens: TokenCount) -> Cost:
+            dollars = 0.0 if price is None else price.dollars(tokens)
+            unpriced = int(price is None)
+            return Cost(
+                calls=1, input_tokens=tokens.input, output_tokens=tokens.output, dollars=dollars, unpriced=unpriced
+            )
+
+        held = self._budget.set_aside(cost(estimate_tokens(request)))
         actual = Cost()
         try:
             reply = await self._inner.complete(request)
-            actual = cost_of_call(reply.tokens, price.dollars(reply.tokens) if price else None)
+            actual = cost(reply.tokens)
         finally:
             self._budget.settle(held, actual)
         return reply
@@ -211,11 +188,12 @@ class SharedBudget(Budget):
         self._run = run
         self._whole = dollars
 
-    def _check(self, estimate: Cost) -> None:
-        short = self.spent.dollars + self._aside[0] + estimate.dollars - (self.dollars or 0.0)
+    def _check(self, wanted: float) -> None:
+        drawn = self.dollars or 0.0
+        short = self.spent.dollars + self._aside + wanted - drawn
         if short > 0:
-            self.dollars = (self.dollars or 0.0) + self._draw(max(short, DRAW_SHARE * self._whole))
-        super()._check(estimate)
+            self.dollars = drawn + self._draw(max(short, DRAW_SHARE * self._whole))
+        super()._check(wanted)
 
     def give_back(self) -> None:
         """What was drawn and not spent."""

@@ -8,7 +8,6 @@ from typing import Any
 from foretell.models.model import (
     AssistantMessage,
     Message,
-    ModelSettings,
     Reply,
     Request,
     SystemMessage,
@@ -42,15 +41,18 @@ def request_key(request: Request) -> str:
 
     Of messages and tools their own keys count, which they remember: a conversation grows, what was said before stays.
     """
+    settings = request.settings
     return _cached_key(
         request,
         lambda: {
             "model": request.model,
             "messages": [_cached_key(message, lambda m=message: _message(m)) for message in request.messages],
-            "tools": [_cached_key(tool, lambda t=tool: _tool(t)) for tool in request.tools],
+            "tools": [
+                _cached_key(tool, lambda t=tool: [t.name, t.description, t.parameters_json]) for tool in request.tools
+            ],
             "force": request.force,
             "schema": request.schema,
-            "settings": _settings(request.settings),
+            "settings": [settings.temperature, settings.seed, settings.max_tokens, settings.effort],
             "slot": request.slot,
         },
     )
@@ -70,8 +72,8 @@ def _message(message: Message) -> list[Any]:
         case UserMessage():
             return ["user", message.text, message.cached]
         case AssistantMessage():
-            said = ["assistant", message.text, [_call(call) for call in message.calls]]
-            return [*said, message.thoughts] if message.thoughts else said
+            turn = ["assistant", message.text, [_call(call) for call in message.calls]]
+            return [*turn, message.thoughts] if message.thoughts else turn
         case ToolResult():
             return ["tool", message.call_id, message.name, message.text]
 
@@ -79,14 +81,6 @@ def _message(message: Message) -> list[Any]:
 def _call(call: ToolCall) -> list[str]:
     written = [call.id, call.name, call.arguments]
     return [*written, call.mark] if call.mark else written
-
-
-def _tool(tool: ToolSpec) -> list[Any]:
-    return [tool.name, tool.description, tool.parameters_json]
-
-
-def _settings(settings: ModelSettings) -> list[Any]:
-    return [settings.temperature, settings.seed, settings.max_tokens, settings.effort]
 
 
 def pack_reply(reply: Reply) -> bytes:
@@ -102,19 +96,16 @@ def pack_reply(reply: Reply) -> bytes:
     return canonical_json(packed | ({"thoughts": reply.thoughts} if reply.thoughts else {}))
 
 
-def unpack_reply(kept: bytes) -> Reply:
+def unpack_reply(body: bytes) -> Reply:
     """The reply that was packed, equal in every field."""
-    found = json.loads(kept)
-    read, written, cached, *stored = found["tokens"]
+    packed = json.loads(body)
+    read, written, cached, *stored = packed["tokens"]
+    fields = ("id", "name", "arguments", "mark")
     return Reply(
-        text=found["text"],
-        calls=tuple(_unpacked(*call) for call in found["calls"]),
-        finish=found["finish"],
+        text=packed["text"],
+        calls=tuple(ToolCall(**dict(zip(fields, call, strict=False))) for call in packed["calls"]),
+        finish=packed["finish"],
         tokens=TokenCount(input=read, output=written, cached=cached, stored=stored[0] if stored else 0),
-        model=found["model"],
-        thoughts=found.get("thoughts", ""),
+        model=packed["model"],
+        thoughts=packed.get("thoughts", ""),
     )
-
-
-def _unpacked(id: str, name: str, arguments: str, mark: str = "") -> ToolCall:
-    return ToolCall(id=id, name=name, arguments=arguments, mark=mark)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -17,12 +17,13 @@ from foretell.models.model import (
     ModelError,
     Reply,
     Request,
+    TokenCount,
     ToolCall,
     ToolResult,
     ToolSpec,
     UserMessage,
 )
-from foretell.models.prices import PriceList
+from foretell.models.prices import PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Snapshot, Target
@@ -201,8 +202,10 @@ def test_step_limit_returns_the_standing_belief_when_the_model_will_not_submit(d
 
 
 def test_budget_end_returns_standing_belief(desk, say, think):
-    inner = ScriptedModel([search(say, think, 0.7), submit(say, think, 0.9)])
-    metered = BudgetedModel(inner, PriceList(), Budget("question", calls=1))
+    first = replace(search(say, think, 0.7), tokens=TokenCount(output=1_000_000))
+    inner = ScriptedModel([first, submit(say, think, 0.9)])
+    prices = PriceList({"scripted:x": TokenPrice(input=0, output=1)})
+    metered = BudgetedModel(inner, prices, Budget("question", dollars=1.0))
     forecast = desk.run(metered)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.7}

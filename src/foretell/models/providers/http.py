@@ -1,11 +1,13 @@
-"""Posting JSON to one address, over connections that stay open."""
+"""JSON to and from one server, over connections that stay open."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from foretell.models.model import ModelBusy, ModelError, ModelRefused, ReplyLost
 from foretell.questions.errors import MissingExtra
@@ -22,73 +24,62 @@ class HttpReply:
     headers: Mapping[str, str]
     body: bytes
 
+    def json(self) -> dict[str, Any]:
+        """The object in its body; empty where there is none."""
+        try:
+            found = json.loads(self.body)
+        except ValueError:
+            return {}
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
-class HttpPoster:
-    """Posts to one URL. Whoever calls limits time and number: this has neither queue nor clock."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        self._url = url
+class HttpClient:
+    """Asks one server. Whoever calls limits time and number: this has neither queue nor clock."""
+
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+        from urllib.request import getproxies, proxy_bypass
+
+        try:
+            import aiohttp  # pyright: ignore[reportUnusedImport]
+        except ImportError:  # Said now, before the first call needs it.
+            raise MissingExtra("asking a model", "llm") from None
         self._headers = {**headers, "Content-Type": "application/json"}
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
-        self._proxy = _proxy(url)
+        # The proxy that the environment names is looked up once: doing it per request costs as much as the request.
+        parts = urlsplit(address)
+        self._proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
-    async def __call__(self, data: bytes) -> HttpReply:
+    async def send(self, method: str, url: str, data: bytes | None = None) -> HttpReply:
         """Send JSON. A failure before anything was sent is `ModelBusy`, any later one `ReplyLost`."""
         import aiohttp
 
         try:
-            async with self._session().post(self._url, data=data, proxy=self._proxy) as answer:
-                return HttpReply(status=answer.status, headers=_lower(answer.headers), body=await answer.read())
+            async with self._session().request(method, url, data=data, proxy=self._proxy) as answer:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return HttpReply(status=answer.status, headers=headers, body=await answer.read())
         except aiohttp.ClientConnectorError as error:
             raise ModelBusy(f"no connection: {error}") from None
         except (aiohttp.ClientError, ConnectionError) as error:
             raise ReplyLost(f"the connection broke: {type(error).__name__}") from None
 
     def _session(self) -> "aiohttp.ClientSession":
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            self._sessions[loop] = self._new_session()
-        return self._sessions[loop]
-
-    def _new_session(self) -> "aiohttp.ClientSession":
         import aiohttp
 
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-        return aiohttp.ClientSession(
-            connector=connector,
-            headers=self._headers,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            self._sessions[loop] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+                headers=self._headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._sessions[loop]
 
     async def close(self) -> None:
         """Close every connection."""
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
-
-
-def require_aiohttp() -> None:
-    """Say what to install before the first call needs it."""
-    try:
-        import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except ImportError:
-        raise MissingExtra("asking a model", "llm") from None
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
-def _proxy(url: str) -> str | None:
-    """The proxy the environment names for an address; looked up once, because doing it per request costs as much."""
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
-        return None
-    return getproxies().get(parts.scheme)
 
 
 # A provider's refusal as one of our errors, told in one line that never holds a key.
@@ -102,12 +93,12 @@ SHORTEST_KEY = 6
 """Characters of a key worth hiding: local servers take any word, such as "x"."""
 
 
-def http_model_error(status: int, told: str, *, model: str, wait: float | None = None, code: str = "") -> ModelError:
+def http_model_error(status: int, message: str, *, model: str, wait: float | None = None, code: str = "") -> ModelError:
     """The error for an HTTP status. `code` is the provider's own word for it, where it has one."""
     if status in (401, 403):
         # Providers quote the key they refuse, sometimes only in part: their words stay out.
         return ModelRefused(f"{model}: the provider does not accept the key (HTTP {status})")
-    text = f"{model}: HTTP {status}" + (f": {told}" if told else "")
+    text = f"{model}: HTTP {status}" + (f": {message}" if message else "")
     if "insufficient_quota" in code or status == 402:
         return ModelRefused(f"{text} (no credit is left)")
     if status in BUSY_STATUSES or status >= 500:

@@ -25,14 +25,7 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.provider import Provider, ProviderConfig
-from foretell.models.providers.http import (
-    HttpPoster,
-    HttpReply,
-    http_model_error,
-    redact_key,
-    require_aiohttp,
-    retry_after,
-)
+from foretell.models.providers.http import HttpClient, HttpReply, http_model_error, redact_key, retry_after
 
 # A request in the words of the OpenAI chat completions format, and of those who speak it with an accent.
 
@@ -68,8 +61,8 @@ def encode_chat_body(request: Request, *, provider: str, name: str) -> bytes:
 
 
 def _tool_json(tool: ToolSpec) -> str:
-    name, told = json.dumps(tool.name), json.dumps(tool.description)
-    function = f'{{"name":{name},"description":{told},"parameters":{tool.parameters_json}}}'
+    name, description = json.dumps(tool.name), json.dumps(tool.description)
+    function = f'{{"name":{name},"description":{description},"parameters":{tool.parameters_json}}}'
     return f'{{"type":"function","function":{function}}}'
 
 
@@ -147,13 +140,13 @@ class OpenAIChat:
     """One server that speaks the format: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp."""
 
     def __init__(self, flavour: ChatDialect, address: str, key: str = "") -> None:
-        require_aiohttp()
         self._flavour: ChatDialect = flavour
         self._key = key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         if flavour == "openrouter":
             headers["X-Title"] = "foretell"
-        self._post = HttpPoster(f"{address.rstrip('/')}/chat/completions", headers)
+        self._url = f"{address.rstrip('/')}/chat/completions"
+        self._http = HttpClient(address, headers)
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self._flavour})"
@@ -162,10 +155,11 @@ class OpenAIChat:
         """One request, one reply; whoever stands outside limits time and tries again."""
         name = ModelName.read(request.model).name
         try:
-            posted = await self._post(encode_chat_body(request, provider=self._flavour, name=name))
+            body = encode_chat_body(request, provider=self._flavour, name=name)
+            posted = await self._http.send("POST", self._url, body)
         except ModelBusy as error:
             raise type(error)(f"{request.model}: {redact_key(str(error), self._key)}") from None
-        found = _json(posted)
+        found = posted.json()
         if posted.status != 200 or not found or _error(found):
             raise self._problem(request.model, posted, found)
         try:
@@ -175,28 +169,20 @@ class OpenAIChat:
 
     async def close(self) -> None:
         """Close connections."""
-        await self._post.close()
+        await self._http.close()
 
     def _problem(self, model: str, posted: HttpReply, found: dict[str, Any]) -> ModelError:
         error = _error(found)
         if posted.status == 200 and not error:
             return ReplyLost(f"{model}: the reply is no JSON or was cut off")
-        told = redact_key(str(error.get("message") or ""), self._key)
+        message = redact_key(str(error.get("message") or ""), self._key)
         code = error.get("code")
         # OpenRouter answers 200 and puts the status of the provider behind it into the error.
         status = code if posted.status == 200 and isinstance(code, int) else posted.status
         if status == 200:
             status = 502
         words = f"{code} {error.get('type')}"
-        return http_model_error(status, told, model=model, wait=retry_after(posted.headers), code=words)
-
-
-def _json(posted: HttpReply) -> dict[str, Any]:
-    try:
-        found = json.loads(posted.body)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return http_model_error(status, message, model=model, wait=retry_after(posted.headers), code=words)
 
 
 def _error(found: dict[str, Any]) -> dict[str, Any]:
@@ -254,9 +240,7 @@ def _tokens(usage: Any, request: Request, text: str, calls: tuple[ToolCall, ...]
 
 # The providers of this format as the registry knows them.
 
-VENDOR_IDS = {"x-ai": "x-ai", "moonshotai": "moonshotai", "openai": "openai", "anthropic": "anthropic"} | {
-    "google": "google",
-    "deepseek": "deepseek",
+VENDOR_IDS = {name: name for name in ("anthropic", "deepseek", "google", "moonshotai", "openai", "x-ai")} | {
     "meta-llama": "meta",
     "mistralai": "mistral",
 }

@@ -8,7 +8,7 @@ provider made come back in the reply, in their order.
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from foretell.models.model import (
     AssistantMessage,
@@ -23,10 +23,7 @@ from foretell.models.model import (
     ToolCall,
 )
 from foretell.models.names import ModelName
-from foretell.models.providers.http import http_model_error, redact_key, require_aiohttp, retry_after
-
-if TYPE_CHECKING:
-    import aiohttp
+from foretell.models.providers.http import HttpClient, http_model_error, redact_key, retry_after
 
 MCP_LABEL = "foretell"
 POLL_SECONDS = 2.0
@@ -54,12 +51,11 @@ class OpenAIResponses:
     def __init__(
         self, address: str, key: str, served: Callable[[Request], McpEndpoint | None], *, poll: float = POLL_SECONDS
     ) -> None:
-        require_aiohttp()
         self._url = f"{address.rstrip('/')}/responses"
         self._key = key
         self._served = served
         self._poll = poll
-        self._session: aiohttp.ClientSession | None = None
+        self._http = HttpClient(address, {"Authorization": f"Bearer {key}"} if key else {})
 
     async def complete(self, request: Request) -> Reply:
         """The finished research. Whoever stands outside limits the time."""
@@ -69,8 +65,8 @@ class OpenAIResponses:
             found = await self._call(request, "GET", f"{self._url}/{found['id']}")
         if found.get("status") != "completed":
             problem = _object(found.get("error") or found.get("incomplete_details"))
-            told = str(problem.get("message") or problem.get("reason") or found.get("status"))
-            raise ModelError(f"{request.model}: the research ended early: {redact_key(told, self._key)}")
+            reason = str(problem.get("message") or problem.get("reason") or found.get("status"))
+            raise ModelError(f"{request.model}: the research ended early: {redact_key(reason, self._key)}")
         try:
             return _reply(found)
         except (KeyError, TypeError, AttributeError):
@@ -78,36 +74,20 @@ class OpenAIResponses:
 
     async def close(self) -> None:
         """Close connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._http.close()
 
     async def _call(self, request: Request, method: str, url: str, body: Any = None) -> dict[str, Any]:
-        import aiohttp
-
         try:
-            async with self._connected().request(method, url, json=body) as answer:
-                status, headers, data = answer.status, dict(answer.headers), await answer.read()
-        except aiohttp.ClientConnectorError as error:
-            raise ModelBusy(f"{request.model}: no connection: {error}") from None
-        except (aiohttp.ClientError, ConnectionError) as error:
-            raise ReplyLost(f"{request.model}: the connection broke: {type(error).__name__}") from None
-        found = _json(data)
-        if status != 200:
+            reply = await self._http.send(method, url, None if body is None else json.dumps(body).encode())
+        except ModelBusy as error:
+            raise type(error)(f"{request.model}: {error}") from None
+        found = reply.json()
+        if reply.status != 200:
             error = _object(found.get("error"))
-            wait = retry_after({name.lower(): value for name, value in headers.items()})
-            told = redact_key(str(error.get("message") or ""), self._key)
-            raise http_model_error(status, told, model=request.model, wait=wait, code=str(error.get("code")))
+            message = redact_key(str(error.get("message") or ""), self._key)
+            wait = retry_after(reply.headers)
+            raise http_model_error(reply.status, message, model=request.model, wait=wait, code=str(error.get("code")))
         return found
-
-    def _connected(self) -> "aiohttp.ClientSession":
-        import aiohttp
-
-        if self._session is None:
-            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=30)
-            self._session = aiohttp.ClientSession(headers=headers, timeout=timeout, trust_env=True)
-        return self._session
 
 
 def _body(request: Request, served: McpEndpoint | None) -> dict[str, Any]:
@@ -133,13 +113,8 @@ def _body(request: Request, served: McpEndpoint | None) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    role = (
-        "developer"
-        if isinstance(message, SystemMessage)
-        else "assistant"
-        if isinstance(message, AssistantMessage)
-        else "user"
-    )
+    roles = {SystemMessage: "developer", AssistantMessage: "assistant"}
+    role = roles.get(type(message), "user")
     kind = "output_text" if role == "assistant" else "input_text"
     return {"role": role, "content": [{"type": kind, "text": message.text}]}
 
@@ -147,14 +122,6 @@ def _message(message: Message) -> dict[str, Any]:
 def _object(given: Any) -> dict[str, Any]:
     """An error as the format writes it, also where it is only a text."""
     return given if isinstance(given, dict) else {"message": str(given)} if given else {}
-
-
-def _json(data: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _reply(found: Mapping[str, Any]) -> Reply:

@@ -40,10 +40,8 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.providers.http import http_model_error, redact_key
-from foretell.questions.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
 
 
@@ -57,10 +55,6 @@ class PydanticAIClient:
     """One provider; its models share a client, made on first use."""
 
     def __init__(self, vendor: PydanticAIVendor, key: str, *, address: str | None = None) -> None:
-        try:
-            import pydantic_ai.direct  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        except ImportError:
-            raise MissingExtra(f"asking {vendor} models", "llm") from None
         self._vendor: PydanticAIVendor = vendor
         self._key = key
         self._provider = _provider(vendor, key, address)
@@ -74,28 +68,23 @@ class PydanticAIClient:
         from pydantic_ai.exceptions import AgentRunError, UserError
 
         model = self._model(ModelName.read(request.model).name)
-        try:
-            return await self._ask(model, request, forced=True)
-        except UserError as error:
-            problem = str(error)
-        except AgentRunError as error:
-            raise self._problem(request.model, error) from None
-        if request.force is None:
-            raise ModelRefused(f"{request.model}: {redact_key(problem, self._key)}")
+        problem = ""
         # Some models cannot think and be forced to call a tool at once: let them choose, the loop asks again.
-        try:
-            return await self._ask(model, request, forced=False)
-        except UserError as error:
-            raise ModelRefused(f"{request.model}: {redact_key(str(error), self._key)}") from None
-        except AgentRunError as error:
-            raise self._problem(request.model, error) from None
+        for forced in (True, False) if request.force is not None else (True,):
+            try:
+                return await self._ask(model, request, forced=forced)
+            except UserError as error:
+                problem = redact_key(str(error), self._key)
+            except AgentRunError as error:
+                raise self._problem(request.model, error) from None
+        raise ModelRefused(f"{request.model}: {problem}")
 
     async def close(self) -> None:
         """Close connections."""
         async with self._provider:
             self._models.clear()
 
-    async def _ask(self, model: "Model", request: Request, *, forced: bool) -> Reply:
+    async def _ask(self, model: Model, request: Request, *, forced: bool) -> Reply:
         from pydantic_ai.direct import model_request
 
         response = await model_request(
@@ -106,7 +95,7 @@ class PydanticAIClient:
         )
         return from_pydantic_ai_response(response, request)
 
-    def _settings(self, request: Request, model: "Model", *, forced: bool) -> "ModelSettings":
+    def _settings(self, request: Request, model: Model, *, forced: bool) -> "ModelSettings":
         given = request.settings
         sent: ModelSettings = {"max_retries": 0}
         if given.temperature is not None and not model.profile.get("anthropic_disallows_sampling_settings", False):
@@ -125,13 +114,13 @@ class PydanticAIClient:
             sent["tool_choice"] = "required" if request.force == "*" else [request.force]
         return sent
 
-    def _may_think(self, request: Request, model: "Model") -> bool:
+    def _may_think(self, request: Request, model: Model) -> bool:
         """Older Claude models want their thoughts back with the calls they made; a turn put together anew has none."""
         turns = [message for message in request.messages if isinstance(message, AssistantMessage) and message.calls]
         adaptive = bool(model.profile.get("anthropic_supports_adaptive_thinking", False))
         return self._vendor != "anthropic" or adaptive or all(turn.thoughts for turn in turns)
 
-    def _model(self, name: str) -> "Model":
+    def _model(self, name: str) -> Model:
         if name not in self._models:
             self._models[name] = _model(self._vendor, name, self._provider)
         return self._models[name]
@@ -164,7 +153,7 @@ def _provider(vendor: PydanticAIVendor, key: str, address: str | None) -> Any:
     return GoogleProvider(api_key=key, base_url=address)
 
 
-def _model(vendor: PydanticAIVendor, name: str, provider: Any) -> "Model":
+def _model(vendor: PydanticAIVendor, name: str, provider: Any) -> Model:
     if vendor == "anthropic":
         from pydantic_ai.models.anthropic import AnthropicModel
 

@@ -79,7 +79,8 @@ def test_missing_key_names_the_variable_and_the_way_without(name: str, variable:
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    for module in ("aiohttp", "pydantic_ai.direct"):
+    monkeypatch.delitem(sys.modules, "foretell.models.providers.pydantic_ai_client", raising=False)
+    for module in ("aiohttp", "pydantic_ai.messages"):
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr("foretell.models.providers.llama_cpp.find_spec", lambda _: None)
     for name, extra in (("openai:m", "llm"), ("anthropic:m", "llm"), (f"local:{tmp_path}/x.gguf", "local")):

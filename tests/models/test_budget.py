@@ -1,10 +1,23 @@
+"""What calls cost, and that a budget holds: for one, for many at once, and over several processes."""
+
 import asyncio
+import random
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.models.budget import Budget, BudgetedModel, estimate_tokens
+from foretell.models.budget import (
+    Budget,
+    BudgetedModel,
+    BudgetWaitingModel,
+    PendingCalls,
+    SharedBudget,
+    estimate_tokens,
+)
+from foretell.models.journal import Journal
 from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, Request, TokenCount, UserMessage
 from foretell.models.prices import FREE_OF_CHARGE, PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
@@ -83,13 +96,12 @@ def test_many_at_once_cannot_break_it_together():
         return sum(isinstance(one, Reply) for one in outcomes)
 
     assert asyncio.run(slow(Budget("run", dollars=1.0))) == 9
-    assert asyncio.run(slow(Budget("run", calls=3))) == 3
-    assert asyncio.run(slow(Budget("run", tokens=2001 * 4))) == 4
 
 
 def test_budget_of_a_question_lies_within_that_of_its_run():
-    run = Budget("run", calls=3)
-    questions = [Budget("question", calls=2, within=run) for _ in range(2)]
+    # A call is estimated at 0.11001 dollars and costs 0.02.
+    run = Budget("run", dollars=0.16)
+    questions = [Budget("question", dollars=0.14, within=run) for _ in range(2)]
 
     async def main() -> list[str]:
         told: list[str] = []
@@ -103,15 +115,15 @@ def test_budget_of_a_question_lies_within_that_of_its_run():
         return told
 
     assert asyncio.run(main()) == [
-        "the budget of the question allows 2 calls",
-        "the budget of the run allows 3 calls",
-        "the budget of the run allows 3 calls",
+        "the budget of the question allows 0.14 dollars",
+        "the budget of the run allows 0.16 dollars",
+        "the budget of the run allows 0.16 dollars",
     ]
     assert run.spent.calls == 3
 
 
 def test_failed_call_gives_its_room_back():
-    budget = Budget("run", calls=1)
+    budget = Budget("run", dollars=0.12)
     model = BudgetedModel(ScriptedModel([ModelError("no"), _reply()]), PRICES, budget)
 
     async def main() -> None:
@@ -131,7 +143,7 @@ def test_dollars_cannot_be_promised_without_a_price():
 
     with pytest.raises(InputError, match="no price is known"):
         asyncio.run(ask(Budget("run", dollars=1.0)))
-    budget = Budget("run", dollars=1.0, tokens=10_000)
+    budget = Budget("run")
     asyncio.run(ask(budget))
     assert (budget.spent.unpriced, budget.spent.dollars) == (1, 0.0)
     assert "1 calls of unknown price" in str(budget.spent)
@@ -155,3 +167,110 @@ def test_estimate_counts_everything_that_is_sent():
     small, large = estimate_tokens(_request(size=10)), estimate_tokens(_request(size=7000))
     assert (small.output, large.input) == (1000, 2001)
     assert estimate_tokens(_request(output=None)).output == 4096
+
+
+DOLLAR_A_MILLION = PriceList({"openai:x": TokenPrice(input=0, output=1)})
+ASIDE = 4096 / 1_000_000
+"""What a call may cost at most."""
+
+
+class Thrifty:
+    """Needs a few of the tokens that were set aside for it."""
+
+    def __init__(self, tokens: int = 100, broken: int = 0) -> None:
+        self.tokens, self.broken, self.out, self.peak = tokens, broken, 0, 0
+
+    async def complete(self, request: Request) -> Reply:
+        self.out += 1
+        self.peak = max(self.peak, self.out)
+        await asyncio.sleep(0.001)
+        self.out -= 1
+        if self.broken:
+            self.broken -= 1
+            raise ModelError("down")
+        return Reply(text="yes", tokens=TokenCount(output=self.tokens))
+
+
+def _ask_many(model: Thrifty, budget: Budget, count: int, *, patient: bool = True) -> list[object]:
+    async def work() -> list[object]:
+        calls = PendingCalls()
+        metered = BudgetedModel(model, DOLLAR_A_MILLION, budget)
+        one = BudgetWaitingModel(metered, calls) if patient else metered
+        requests = [Request(model="openai:x", messages=(UserMessage(text=str(n)),)) for n in range(count)]
+        return list(await asyncio.gather(*(one.complete(each) for each in requests), return_exceptions=True))
+
+    return asyncio.run(asyncio.wait_for(work(), 30))
+
+
+def _refused(found: list[object]) -> int:
+    return sum(isinstance(one, BudgetExceeded) for one in found)
+
+
+def test_calls_wait_for_each_other():
+    assert _refused(_ask_many(Thrifty(), Budget("study", dollars=2.5 * ASIDE), 20, patient=False)) == 18
+    model = Thrifty()
+    assert _refused(_ask_many(model, Budget("study", dollars=2.5 * ASIDE), 20)) == 0
+    assert model.peak == 2
+
+
+def test_a_spent_budget_is_spent():
+    budget = Budget("study", dollars=2.5 * ASIDE)
+    found = _ask_many(Thrifty(tokens=1000), budget, 20)
+    assert 0 < _refused(found) < 20
+    assert budget.spent.dollars <= 2.5 * ASIDE
+    assert budget.spent.dollars + ASIDE > 2.5 * ASIDE
+    assert _refused(_ask_many(Thrifty(), Budget("study", dollars=ASIDE / 2), 3)) == 3
+
+
+@pytest.mark.parametrize("broken", [1, 5])
+def test_calls_that_break_make_room_too(broken: int):
+    found = _ask_many(Thrifty(broken=broken), Budget("study", dollars=1.5 * ASIDE), 8)
+    assert sum(isinstance(one, ModelError) for one in found) == broken
+    assert sum(isinstance(one, Reply) for one in found) == 8 - broken
+
+
+def test_what_was_spent_is_booked():
+    budget = Budget("study", dollars=1.5 * ASIDE)
+    _ask_many(Thrifty(), budget, 5)
+    assert (budget.spent.calls, budget.spent.output_tokens) == (5, 500)
+    assert budget.spent.dollars == pytest.approx(0.0005)
+
+
+Place = Path | str
+
+
+def test_all_together_never_spend_more(place: Place):
+    rng = random.Random(0)
+    journals = [Journal(place) for _ in range(3)]
+    budgets = [SharedBudget("run", journal.database, "r", dollars=10.0) for journal in journals]
+    spent, refused = 0.0, 0
+    for _ in range(600):
+        budget = Budget("question", within=rng.choice(budgets))
+        estimate = Cost(calls=1, dollars=rng.uniform(0.01, 0.1))
+        try:
+            held = budget.set_aside(estimate)
+        except BudgetExceeded:
+            refused += 1
+            continue
+        actual = Cost(calls=1, dollars=estimate.dollars * rng.uniform(0.3, 1.0))
+        budget.settle(held, actual)
+        spent += actual.dollars
+    assert 9.0 < spent <= 10.0
+    assert refused > 0
+    assert sum(budget.spent.dollars for budget in budgets) == pytest.approx(spent)
+    for journal in journals:
+        journal.close()
+
+
+def test_what_was_not_spent_is_given_back(place: Place):
+    with closing(Journal(place)) as one, closing(Journal(place)) as other:
+        first = SharedBudget("run", one.database, "r", dollars=1.0)
+        first.settle(first.set_aside(Cost(calls=1, dollars=0.9)), Cost(calls=1, dollars=0.25))
+        second = SharedBudget("run", other.database, "r", dollars=1.0)
+        with pytest.raises(BudgetExceeded):
+            second.set_aside(Cost(calls=1, dollars=0.7))
+        second.give_back()
+        first.give_back()
+        second.set_aside(Cost(calls=1, dollars=0.7))
+        another_run = SharedBudget("run", other.database, "s", dollars=1.0)
+        another_run.set_aside(Cost(calls=1, dollars=1.0))
