@@ -113,7 +113,7 @@ def _body(request: Request, served: McpEndpoint | None) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    roles = {SystemMessage: "developer", AssistantMessage: "assistant"}
+    roles: dict[type, str] = {SystemMessage: "developer", AssistantMessage: "assistant"}
     role = roles.get(type(message), "user")
     kind = "output_text" if role == "assistant" else "input_text"
     return {"role": role, "content": [{"type": kind, "text": message.text}]}
